@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli import options
-from cli.output import console, megabytes, print_json, print_pairs
+from cli.output import console, megabytes, print_json, print_pairs, print_warning
 
 
 def export(
@@ -33,7 +33,7 @@ def export(
 ) -> None:
     """Write a checkpoint for the onnx engine, and verify it.
 
-    Prints how far each output is from torch at most.
+    Prints how far each output is from torch at most, and warns where int8 loses much.
     """
     from cli.demo import corpus_texts
     from models.checkpoint import resolve_checkpoint
@@ -49,12 +49,19 @@ def export(
         raise UnsupportedError(
             f"export needs torch ({error}): pip install -c constraints.txt -e '.[cpu,torch]'"
         ) from error
+    from models.int8_loss import FIGURES, LEAST_KEPT, poor_sides
 
     texts = corpus_texts() if int8 else []
     if adapter is not None:
         report = export_adapter(folder, adapter.resolve(), int8=int8, calibration=texts)
     elif output is not None:
         report = export_checkpoint(folder, output, int8=int8, calibration=texts)
+    for side in poor_sides(report.kept) if int8 else ():
+        print_warning(
+            f"int8 differs much from float32: the {FIGURES[side]} is {report.kept[side]:.3f}, and "
+            f"{LEAST_KEPT[side]} or more where int8 suits a model; export without --int8, or measure it with "
+            "tercet eval"
+        )
     if as_json:
         print_json(
             {
@@ -64,6 +71,7 @@ def export(
                 "fingerprint": report.fingerprint,
                 "texts": report.texts,
                 "differences": report.differences,
+                "kept": report.kept,
             }
         )
         return
@@ -75,6 +83,7 @@ def export(
                 f"largest difference, {name}": f"{difference:.2e} over {report.texts} texts"
                 for name, difference in report.differences.items()
             },
+            **({FIGURES[side]: f"{value:.4f}" for side, value in report.kept.items()} if int8 else {}),
         },
         console(),
     )

@@ -42,6 +42,12 @@ def print_failure(message: str) -> None:
     sys.stderr.flush()
 
 
+def print_warning(message: str) -> None:
+    """One line about what was done, but may not be as wished."""
+    sys.stderr.write(f"Warning: {one_line(message)}\n")
+    sys.stderr.flush()
+
+
 def one_line(text: str) -> str:
     """Text without line breaks and control characters, which could move a terminal's cursor."""
     return _flat(text).strip()

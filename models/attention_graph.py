@@ -22,13 +22,24 @@ MASKED_TOKENS = 1024
 
 def choose_mask_at_run_time(graph: Graph) -> None:
     """Gives every masked attention of the graph a twin without mask, for long texts without padding."""
-    masked = [node for node in graph if node.op_type == OPERATOR and len(node.inputs) > MASK_INPUT]
+    masked = [node for node in graph if _is_masked_alone(node)]
     if not masked:
         return
     condition = _long_and_unpadded(masked[0].inputs[MASK_INPUT])
     graph.insert_before(masked[0], condition)
     for node in masked:
         _replace(graph, node, condition[-1].outputs[0])
+
+
+def _is_masked_alone(node: Node) -> bool:
+    """Whether a node is an attention with a mask of keys and nothing else that keeps it from working by
+    blocks: a bias or a causal mask would.
+    """
+    return (
+        node.op_type == OPERATOR
+        and len(node.inputs) == MASK_INPUT + 1
+        and "unidirectional" not in node.attributes
+    )
 
 
 def _long_and_unpadded(mask: Value | None) -> list[Node]:

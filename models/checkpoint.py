@@ -27,7 +27,12 @@ CONFIG_FILE = "config.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 DEFAULT_MAX_LENGTH = 512
 # RoBERTa counts positions from pad_token_id + 1, so its table holds that many rows no text can use.
-OFFSET_POSITION_TYPES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "xmod"})
+OFFSET_POSITION_TYPES = frozenset(
+    {"roberta", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm", "camembert", "data2vec-text"}
+    | {"ibert", "longformer", "luke", "mluke", "mpnet", "xmod"}
+)
+# Under which key a configuration has the width of its hidden states; the second is DistilBERT's.
+WIDTH_KEYS = ("hidden_size", "dim")
 ENGLISH, MULTILINGUAL = "minilm-m3", "multi-m3"
 # Checkpoints that come with the project and go by their names.
 SHIPPED = (ENGLISH, MULTILINGUAL)
@@ -158,7 +163,7 @@ def hidden_size(folder: Path) -> int:
     """Width of the hidden states. Raises CheckpointError where the model's configuration has none."""
     path = transformer_folder(folder) / CONFIG_FILE
     config = read_json(path)
-    width = config.get("hidden_size", config.get("dim"))  # DistilBERT's name for it
+    width = next((config[key] for key in WIDTH_KEYS if key in config), None)
     if not isinstance(width, int) or isinstance(width, bool) or width < 1:
         raise CheckpointError(f"{path}: hidden_size is {width!r}; it must be a whole number of at least 1")
     return width

@@ -72,3 +72,10 @@ class EncoderFailedError(EncoderUnavailableError):
 
 class UnsoundRepresentationsError(EncoderFailedError):
     """What an encoder made cannot be used: other shapes than were asked for, or values out of range."""
+
+
+def reason(error: BaseException) -> str:
+    """What lies at the bottom of an error's causes, in one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -17,17 +17,15 @@ from typing import Any
 import numpy as np
 import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass
-from torch import Tensor
-from torch.nn import functional
-from transformers import AttentionInterface, AttentionMaskInterface
 
-from models.adapters.body import FixedAdapters, fixed_prefix, fold, install, load_parts, with_prefix
+from models.adapters.body import FixedAdapters, fold, install, load_parts
 from models.attention_graph import choose_mask_at_run_time
 from models.batching import encode_in_batches
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_settings
 from models.cores import usable_cores
 from models.encoder import Encoder, encode, with_adapter
-from models.errors import UnsupportedError
+from models.errors import UnsupportedError, reason
+from models.export_attention import ATTENTION, register
 from models.fingerprint import file_digest, fingerprint, heads_digest
 from models.graphs import (
     FOLDER,
@@ -44,17 +42,17 @@ from models.graphs import (
 )
 from models.head_weights import HeadWeights, write_heads
 from models.heads import Heads
+from models.int8_loss import kept as kept_of
 from models.onnx_encoder import CPU_BATCH_TOKENS, open_graph
 from models.onnx_graph import Placement
 from models.onnx_splade import HIDDEN, JOINED, MASK, head_file
 from models.quantize_onnx import is_identified, quantize
 from models.query_table import read_query_weights
-from models.representations import OUTPUTS, Float32, Int32, Representations, SparseRows
+from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows
 from models.sparse_modules import transformer_folder
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 
-ATTENTION = "onnx_multi_head"
 # Files that an export has in common with its source, where that has them; the last is the model card.
 COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json", "README.md")
 # A protobuf message ends at 2 GB; larger weights go to a file beside the graph.
@@ -64,8 +62,6 @@ SINGLE_FILE_BYTES = 1_500_000_000
 LARGEST_DIFFERENCES = {"float32": 1e-3, "int8": sys.float_info.max}
 # Of texts by which int8 weights are rounded: more change them no more.
 CALIBRATION_TOKENS = 16_384
-# Score given to padding keys before the softmax.
-MASKED_SCORE = -1e9
 VERIFIED_TEXTS = (
     "",
     "Hello, world!",
@@ -81,7 +77,9 @@ VERIFIED_TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written. differences: largest absolute difference from torch float32 of each output."""
+    """What was written. differences: largest absolute difference from torch float32 of each output; kept: how
+    much of each is left, as `models.int8_loss.kept`.
+    """
 
     folder: Path
     graph: Path
@@ -90,6 +88,7 @@ class ExportReport:
     fingerprint: str
     texts: int
     differences: dict[str, float]
+    kept: dict[Output, float]
 
 
 def export(checkpoint: Path, output: Path, *, int8: bool, calibration: Sequence[str] = ()) -> ExportReport:
@@ -206,29 +205,39 @@ def _write(model: EncoderModel, output: Path, rounding: _Rounding | None) -> tup
 def write_graph(model: EncoderModel, path: Path) -> None:
     """Traces the model to a float32 graph with inputs input_ids and attention_mask, int64[B, L] each.
 
-    Outputs as `EncoderModel.forward`. Attention becomes one fused operator of onnxruntime. The head of SPLADE
-    becomes a graph of its own, beside it.
+    Outputs as `EncoderModel.forward`. Attention becomes one fused operator of onnxruntime, where the body has
+    one that can be replaced. The head of SPLADE becomes a graph of its own, beside it.
+    Raises UnsupportedError where torch or onnx cannot say the model.
     """
-    AttentionInterface.register(ATTENTION, _fused_attention)
-    AttentionMaskInterface.register(ATTENTION, _key_mask)
+    register()
     ids = torch.full((2, 8), 4, dtype=torch.int64)
     mask = torch.ones_like(ids)
     body: Any = model.body
-    body.set_attn_implementation(ATTENTION)
+    former = body.config._attn_implementation
+    replaced = former != "eager"
+    if replaced:
+        body.set_attn_implementation(ATTENTION)
     try:
         traced = {"input_ids": ids, "attention_mask": mask}
         _trace(model, traced, model.output_names, path, (model.body, model.heads))
+        if model.splade is not None:
+            with torch.inference_mode():
+                hidden = model.hidden(ids, mask).clone()
+            _trace(model.splade, {HIDDEN: hidden, MASK: mask}, [JOINED], head_file(path), (model.splade,))
+    except MemoryError:
+        raise
+    except Exception as error:  # the exporter's own failures have no common class
+        raise UnsupportedError(
+            f"{type(body).__name__} cannot be exported ({reason(error)}); use the torch engine"
+        ) from error
     finally:
-        body.set_attn_implementation("sdpa")
-    if model.splade is not None:
-        with torch.inference_mode():
-            hidden = model.hidden(ids, mask).clone()
-        _trace(model.splade, {HIDDEN: hidden, MASK: mask}, [JOINED], head_file(path), (model.splade,))
+        if replaced:
+            body.set_attn_implementation(former)
 
 
 def _trace(
     model: torch.nn.Module,
-    inputs: dict[str, Tensor],
+    inputs: dict[str, torch.Tensor],
     outputs: Sequence[str],
     path: Path,
     parts: Sequence[torch.nn.Module],
@@ -250,44 +259,11 @@ def _trace(
             verbose=False,
         )
         if program is None:
-            name = type(getattr(model, "body", model)).__name__
-            raise UnsupportedError(f"torch exported no graph of {name}; use the torch engine")
+            raise UnsupportedError("torch exported no graph")
         # The exporter notes each node's source line; a graph should name no path of this machine.
         ClearMetadataAndDocStringPass()(program.model)
         choose_mask_at_run_time(program.model.graph)
         program.save(str(path), external_data=size > SINGLE_FILE_BYTES)
-
-
-def _fused_attention(
-    module: torch.nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor,
-    scaling: float,
-    **_: Any,
-) -> tuple[Tensor, None]:
-    """Attention over query, key and value float[B, heads, L, d/heads] as onnxruntime's operator."""
-    batch, heads, length, width = query.shape
-    prefix = fixed_prefix(module)
-    if prefix is not None:
-        key, value = with_prefix(prefix, key, value)
-        attention_mask = functional.pad(attention_mask, (prefix[0].shape[0], 0), value=1)
-    flat = [part.transpose(1, 2).reshape(batch, -1, heads * width) for part in (query, key, value)]
-    attended = torch.onnx.ops.symbolic(
-        "com.microsoft::MultiHeadAttention",
-        [*flat, None, attention_mask],
-        {"num_heads": heads, "scale": float(scaling), "mask_filter_value": MASKED_SCORE},
-        dtype=query.dtype,
-        shape=(batch, length, heads * width),
-        version=1,
-    )
-    return attended.view(batch, length, heads, width), None
-
-
-def _key_mask(*_: Any, attention_mask: Tensor, **__: Any) -> Tensor:
-    """The padding mask int32[B, L] as the operator takes it."""
-    return attention_mask.to(torch.int32)
 
 
 def largest_differences(one: Representations, other: Representations) -> dict[str, float]:
@@ -329,9 +305,9 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
     kept = {name: other for name, other in kept.items() if name != precision}
     limit = LARGEST_DIFFERENCES[precision]
     try:
-        differences = largest_differences(
-            encode(reference, VERIFIED_TEXTS), _encode_with(verify_graph(output, graph), reference)
-        )
+        expected = encode(reference, VERIFIED_TEXTS)
+        found = _encode_with(verify_graph(output, graph), reference)
+        differences = largest_differences(expected, found)
         if not all(difference <= limit for difference in differences.values()):  # NaN is not within it either
             raise UnsupportedError(
                 f"the {precision} graph of {reference.info.name} differs from torch by {differences}, more "
@@ -362,6 +338,7 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
         ),
         texts=len(VERIFIED_TEXTS),
         differences=differences,
+        kept=kept_of(expected, found),
     )
 
 

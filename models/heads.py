@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from models.checkpoint import SETTINGS_FILE, EncodingSettings
 from models.errors import CheckpointError
+from models.gte_head import token_weight_head
 from models.head_weights import HEADS_FILE, HeadWeights, read_heads
 from models.representations import Float32, Output, sides_of
 
@@ -121,15 +122,15 @@ def cls_positions(mask: Tensor, every: int) -> Tensor:
 
 
 def load_heads(folder: Path, width: int, settings: EncodingSettings) -> Heads:
-    """Heads of a checkpoint, from heads.safetensors or from sparse_linear.pt and colbert_linear.pt; without a
-    file it has no such side.
+    """Heads of a checkpoint, from heads.safetensors or from sparse_linear.pt and colbert_linear.pt, that of
+    lexical weights also as GTE has it; without a file it has no such side.
 
     Raises CheckpointError naming the file that is damaged or of the wrong shape, or where no side is left.
     """
     if (folder / HEADS_FILE).is_file():
         weights = read_heads(folder, width)
     else:
-        arrays = {**_linear(folder, "sparse"), **_linear(folder, "colbert")}
+        arrays = {**token_weight_head(folder), **_linear(folder, "sparse"), **_linear(folder, "colbert")}
         weights = HeadWeights.from_arrays(arrays, f"sparse_linear.pt or colbert_linear.pt in {folder}", width)
     weights.require_dimension(settings.colbert_dimension, folder)
     if settings.splade is not None:

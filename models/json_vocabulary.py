@@ -80,9 +80,9 @@ def _special_frame(library: Library) -> tuple[Int32, Int32]:
     plain = library.encode("a", add_special_tokens=False).ids
     framed = library.encode("a", add_special_tokens=True).ids
     start = next((i for i in range(len(framed)) if framed[i : i + len(plain)] == plain), None)
-    if not plain or start is None or start == 0 or start + len(plain) == len(framed):
+    if not plain or start is None or len(plain) == len(framed):
         raise CheckpointError(
-            f"{TOKENIZER_JSON} must put a first and a last special token around a text, such as [CLS] and "
+            f"{TOKENIZER_JSON} must put a special token before a text, after it, or both, such as [CLS] and "
             f"[SEP]; it makes {framed} of {plain}"
         )
     return np.array(framed[:start], np.int32), np.array(framed[start + len(plain) :], np.int32)

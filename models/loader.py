@@ -11,6 +11,8 @@ from models.adapters.settings import ADAPTER_SESSIONS
 from models.checkpoint import checkpoint_name, checkpoint_origin, read_settings, resolve_checkpoint
 from models.encoder import Encoder, Engine
 from models.errors import UnsupportedError
+from models.export_cache import cached_export
+from models.graphs import has_export
 from models.representations import OUTPUTS
 from models.static_encoder import StaticEncoder
 from models.static_files import is_static, read_static
@@ -35,6 +37,7 @@ def load_encoder(
     precision: str | None = None,
     adapters: Path | None = None,
     adapter_sessions: int = ADAPTER_SESSIONS,
+    export_cache: Path | None = None,
 ) -> Encoder:
     """An encoder of a checkpoint: `minilm-m3` or `multi-m3`, which come with Tercet, a folder, or a hub id.
 
@@ -43,13 +46,23 @@ def load_encoder(
     than these, where the default is more; precision: float32, int8 (onnx), float16 or bfloat16
     (torch on CUDA), by default int8 where it was exported and the device is a CPU, else float32;
     adapters: folder of the adapters and routers that may be asked for; adapter_sessions: exported graphs of
-    adapters kept open at a time (onnx). A folder of static embeddings needs no engine, and takes none.
+    adapters kept open at a time (onnx); export_cache: folder of the graphs of checkpoints that came without,
+    which are exported there once; without it they are refused (onnx). A folder of static embeddings needs no
+    engine, and takes none.
     Raises CheckpointError, or UnsupportedError where the engine is not installed.
     """
     folder = resolve_checkpoint(checkpoint, revision)
     name, origin = checkpoint_name(checkpoint), checkpoint_origin(checkpoint, folder)
     if is_static(folder):
         return _told(StaticEncoder(folder, name, origin=origin, precision=precision))
+    if (
+        engine == "onnx"
+        and export_cache is not None
+        and precision in (None, "float32")
+        and not has_export(folder)
+    ):
+        exported = cached_export(folder, name, origin, export_cache)
+        folder, engine = (folder, "torch") if exported is None else (exported, engine)
     # Each engine is imported only when chosen: serving on a CPU has no torch.
     if engine == "onnx":
         from models.onnx_encoder import OnnxEncoder

@@ -42,6 +42,8 @@ class Tokenizer:
         self._content = content
         self._vocabulary = vocabulary
         self._prefix, self._suffix = vocabulary.prefix, vocabulary.suffix
+        if settings.mcls_every is not None and not len(self._prefix):
+            raise CheckpointError("mcls_every needs a tokenizer that puts a special token before texts")
         self.vocabulary_size = vocabulary.size
         self.special_ids = vocabulary.special_ids
         self.pad_id = vocabulary.pad_id

@@ -12,18 +12,19 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+from transformers import AutoModel, AutoModelForMaskedLM
 from transformers.utils import logging as library_logging
 
 from models.adapters.library import AdapterLibrary, describe
 from models.adapters.record import ResolvedAdapter
 from models.adapters.serving import ServedAdapters
 from models.batching import Adapters, PaddedOutputs, encode_in_batches
+from models.bodies import attention_of, body_config
 from models.checkpoint import SETTINGS_FILE, EncodingSettings, hidden_size, read_settings
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
-from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError
+from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError, reason
 from models.fingerprint import fingerprint, heads_digest, weight_files
 from models.graphs import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
@@ -55,6 +56,7 @@ OUT_OF_MEMORY = (
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
 CPU_BATCH_TOKENS = 4096
+PADDING_DIFFERENCE = 0.05  # of the largest state: far above what rounding in half precision does
 CAUSAL_DIFFERENCE = 1e-6  # of two states that should be one: what rounding in a batch may do
 CUDA_BATCH_TOKENS = 32768
 
@@ -105,19 +107,21 @@ def load_body(folder: Path, precision: str = "float32", *, language_model: bool 
     if graph is not None:
         return _unpacked_body(folder, graph, precision)
     weight_files(folder)
+    config = body_config(transformer_folder(folder))
     kind = AutoModelForMaskedLM if language_model else AutoModel
     try:
         with without_loading_report():
             body, report = kind.from_pretrained(
                 str(transformer_folder(folder)),
+                config=config,
                 local_files_only=True,
                 trust_remote_code=False,
                 dtype=PRECISIONS[precision],
-                attn_implementation="sdpa",
+                attn_implementation=attention_of(config),
                 output_loading_info=True,
             )
     except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise CheckpointError(f"{folder}: the model cannot be loaded: {error}") from error
+        raise CheckpointError(f"{folder}: the model cannot be loaded: {reason(error)}") from error
     missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
     if missing:
         raise CheckpointError(f"{folder}: the weight files lack {len(missing)} tensors, such as {missing[0]}")
@@ -132,16 +136,18 @@ def _unpacked_body(folder: Path, graph: Graph, precision: str) -> nn.Module:
     from models.unpack_int8 import unpacked_weights  # needs onnx, which serving other checkpoints does not
 
     weights = unpacked_weights(verify_graph(folder, graph))
+    config = body_config(folder)
     try:
-        config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
         body = AutoModel.from_config(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
-            config, dtype=PRECISIONS[precision], attn_implementation="sdpa"
+            config, dtype=PRECISIONS[precision], attn_implementation=attention_of(config)
         )
         if getattr(body, "pooler", None) is not None:
             body.pooler = None
         body.load_state_dict({name: torch.from_numpy(values) for name, values in weights.items()})
     except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise CheckpointError(f"{folder}: the model cannot be made from its int8 graph: {error}") from error
+        raise CheckpointError(
+            f"{folder}: the model cannot be made from its int8 graph: {reason(error)}"
+        ) from error
     model: nn.Module = body.eval()
     return model
 
@@ -165,7 +171,8 @@ def without_loading_report() -> Iterator[None]:
 def load_model(folder: Path, settings: EncodingSettings, precision: str = "float32") -> EncoderModel:
     """Body and heads of a checkpoint, in evaluation mode; the heads always in float32.
 
-    Raises CheckpointError as `load_heads` and `load_body`, and for a causal body with pooling cls.
+    Raises CheckpointError as `load_heads` and `load_body`, and for a body that takes no mask, or that is
+    causal with pooling cls.
     """
     heads = load_heads(folder, hidden_size(folder), settings)
     if settings.splade is None:
@@ -174,13 +181,33 @@ def load_model(folder: Path, settings: EncodingSettings, precision: str = "float
         whole = load_body(folder, precision, language_model=True)
         body, splade = split_language_model(whole, settings.splade)
         model = EncoderModel(body, heads, splade).eval()
-    if settings.pooling == "cls" and _looks_back_only(model):
+    try:
+        sees_padding, looks_back_only = _sees_padding(model), _looks_back_only(model)
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+        raise CheckpointError(
+            f"{folder}: {type(model.body).__name__} does not take the tokens of a short text: {reason(error)}"
+        ) from error
+    if sees_padding:
+        raise CheckpointError(
+            f"{folder}: the states of {type(model.body).__name__} change with the padding of a batch, and so "
+            "with the texts beside a text; take another checkpoint"
+        )
+    if settings.pooling == "cls" and looks_back_only:
         raise CheckpointError(
             f"{folder}: pooling is cls, but tokens of this body see none that follow, so all texts would "
             f'have the dense vector of their first token; give {SETTINGS_FILE} {{"pooling": "last"}}, or '
             "take a body that is not causal"
         )
     return model
+
+
+@torch.inference_mode()
+def _sees_padding(model: EncoderModel) -> bool:
+    """Whether states change where tokens follow that the mask leaves out."""
+    alone, padded = torch.tensor([[2, 3, 4]]), torch.tensor([[2, 3, 4, 0]])
+    mask = torch.tensor([[1, 1, 1, 0]])
+    states = model.hidden(alone, mask[:, :3]), model.hidden(padded, mask)[:, :3]
+    return not torch.allclose(*states, rtol=0, atol=PADDING_DIFFERENCE * float(states[0].abs().max()))
 
 
 @torch.inference_mode()

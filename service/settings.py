@@ -44,6 +44,7 @@ ENCODER_SETTINGS = (
     "batch_tokens",
     "adapters",
     "adapter_sessions",
+    "export_cache",
     "encoder_key_file",
     "encoder_timeout_seconds",
     "encoder_probe_seconds",
@@ -135,6 +136,11 @@ class Settings(BaseSettings):
         None, description="Folder of adapters; by default adapters/ below the data root."
     )
     adapter_sessions: int = Field(4, ge=1, description="Graphs of adapters kept open at a time (onnx).")
+    export_cache: Path | None = Field(
+        None,
+        description="Folder of graphs of checkpoints that come without, exported at their first start; by "
+        "default tercet/exports in the user's cache folder.",
+    )
     api_keys: Secrets = Field((), description="Keys that may do everything, comma separated; none: open.")
     read_keys: Secrets = Field((), description="Keys that may read only, comma separated.")
     api_keys_file: Path | None = Field(
@@ -320,6 +326,14 @@ class Settings(BaseSettings):
     def adapters_folder(self) -> Path:
         """The folder of adapters."""
         return self.data / "adapters" if self.adapters is None else self.adapters
+
+    @property
+    def export_cache_folder(self) -> Path:
+        """The folder of exported graphs."""
+        if self.export_cache is not None:
+            return self.export_cache
+        of_user = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        return Path(of_user).expanduser() / "tercet" / "exports"
 
     @property
     def needs_key(self) -> bool:

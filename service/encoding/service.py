@@ -44,6 +44,7 @@ def local_encoder(settings: Settings, checkpoint: str | None = None) -> Encoder:
         precision=settings.precision,
         adapters=settings.adapters_folder,
         adapter_sessions=settings.adapter_sessions,
+        export_cache=settings.export_cache_folder,
     )
 
 

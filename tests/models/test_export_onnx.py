@@ -146,3 +146,21 @@ def test_differences_by_hand() -> None:
 
     found = largest_differences(made(0.5, [4, 9], [0.2, 0.3], 1.0), made(0.25, [9], [0.4], -1.0))
     assert found == pytest.approx({"dense": 0.25, "sparse": 0.2, "colbert": 2.0})
+
+
+def test_a_body_without_an_operator_is_refused_in_one_line(
+    bert_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the exporter raises; nothing is left that could be opened."""
+    import torch
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("stage failed\nmore\nlines") from ValueError(
+            "no operator for aten::foo\nat line 3"
+        )
+
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    expected = r"^BertModel cannot be exported \(no operator for aten::foo\); use the torch engine$"
+    with pytest.raises(UnsupportedError, match=expected):
+        export(bert_copy, tmp_path / "out", int8=False)
+    assert not list((tmp_path / "out" / "onnx").iterdir())

@@ -254,7 +254,7 @@ def test_a_tokenizer_without_special_tokens(tokenizer_json: bytes) -> None:
 
     library = Library.from_buffer(tokenizer_json)
     library.post_processor = processors.Sequence([])
-    with pytest.raises(CheckpointError, match="must put a first and a last special token"):
+    with pytest.raises(CheckpointError, match="must put a special token before a text, after it, or both"):
         Tokenizer.from_bytes(library.to_str().encode(), EncodingSettings())
 
 

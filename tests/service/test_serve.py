@@ -447,3 +447,27 @@ def test_a_reader_of_the_log_who_stalls_stops_nothing(tmp_path: Path, repository
         process.kill()
         process.wait()
         os.close(reading)
+
+
+def test_servers_of_a_checkpoint_without_graphs_export_it_once(
+    serve: Serve, repository: Path, tmp_path: Path
+) -> None:
+    """Two that start at once, with nothing but the checkpoint's own files, which stay as they are."""
+    pytest.importorskip("onnxscript", reason="the export needs onnxscript: install tercet[torch]")
+    checkpoint = repository / "tests" / "models" / "golden" / "checkpoint"
+    before = sorted((path, path.stat().st_mtime_ns) for path in checkpoint.rglob("*"))
+    cache = tmp_path / "exports"
+    variables = {"TERCET_CHECKPOINT": str(checkpoint), "TERCET_EXPORT_CACHE": str(cache)}
+    started = [serve("serve", "--data", f"data-{number}", **variables) for number in range(2)]
+    for process, client in started:
+        wait_ready(process, client)
+    bodies = [client.post("/embed", json={"texts": ["hot tea"]}).json() for _, client in started]
+    assert bodies[0]["results"] == bodies[1]["results"]
+    assert {"dense", "sparse", "colbert"} <= set(bodies[0]["results"][0])
+    infos = [client.get("/info").json()["encoder"] for _, client in started]
+    assert {info["engine"] for info in infos} == {"onnx"}
+    logs = "".join(path.read_text() for path in tmp_path.glob("log-*"))
+    assert logs.count("is exported to") == 1
+    assert logs.count("this one waits") == 1
+    assert len([path for path in cache.iterdir() if path.is_dir()]) == 1
+    assert sorted((path, path.stat().st_mtime_ns) for path in checkpoint.rglob("*")) == before

@@ -1,0 +1,182 @@
+"""Graphs of checkpoints that came without any: exported once, in a process of their own, and kept.
+
+An entry is a folder as `tercet export` writes it, named by the checkpoint and a digest of what it was made
+from; it appears in one step. A checkpoint that cannot be exported is remembered likewise, so that not every
+start tries it again. Checkpoints themselves are never written to.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import json
+import logging
+import multiprocessing
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+from models.checkpoint import REVISION_MARK
+from models.errors import EncoderMemoryError, UnsupportedError
+from models.fingerprint import file_digest, json_digest, weight_files
+
+log = logging.getLogger("tercet")
+
+# Raised where the export comes to write another graph of the same checkpoint.
+VERSION = 1
+KEPT = 4  # of BGE-M3's size 9 GB; the one that was not used for longest goes first
+TOLD_SECONDS = 15.0
+TORCH, EXPORTER = ("torch", "transformers"), ("onnx", "onnx_ir", "onnxscript")
+INSTALL = "pip install -c constraints.txt -e '.[cpu,torch]'"
+REFUSED = ".refused.json"
+UNFINISHED = ".unfinished-"
+
+
+def cached_export(folder: Path, name: str, origin: str | None, cache: Path) -> Path | None:
+    """The exported folder of a checkpoint without graphs, made now where it was not before; None where it has
+    to run on torch, as the log says.
+
+    name, origin: as of `checkpoint_name` and `checkpoint_origin`. Waits for another process that makes it.
+    Raises CheckpointError where the checkpoint is incomplete, UnsupportedError where torch is not installed.
+    """
+    files = weight_files(folder)
+    for packages in (TORCH, EXPORTER):
+        lacking = [package for package in packages if importlib.util.find_spec(package) is None]
+        if not lacking:
+            continue
+        if packages is TORCH:
+            raise UnsupportedError(
+                f"checkpoint {name} has no exported graph, and to make one needs torch: {INSTALL}"
+            )
+        _tell_torch(name, f"to export it needs {', '.join(lacking)}: {INSTALL}")
+        return None
+    entry = cache / f"{re.sub('[^A-Za-z0-9_.-]+', '-', name)}-{_key(folder, files, origin)[:16]}"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with _lock(entry.with_name(f"{entry.name}.lock"), name):
+            if not entry.is_dir():
+                refusal = _refusal(entry) or _make(folder, name, entry)
+                if refusal is not None:
+                    _tell_torch(name, refusal)
+                    return None
+            os.utime(entry)
+        _drop_unused(cache)
+    except OSError as error:
+        _tell_torch(name, f"{cache} cannot be written: {error}")
+        return None
+    return entry
+
+
+def entries(cache: Path) -> list[Path]:
+    """The exports in a cache, the one used last first."""
+    found = [path for path in cache.glob("*") if path.is_dir() and not path.name.startswith(".")]
+    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def _tell_torch(name: str, why: str) -> None:
+    log.warning("checkpoint %s runs on torch, more slowly than exported: %s", name, why)
+
+
+def _key(folder: Path, weights: list[Path], origin: str | None) -> str:
+    """Digest of a hub's revision, or of all files of a folder that representations may follow from."""
+    if origin is not None and REVISION_MARK in origin and origin.endswith(REVISION_MARK + folder.name):
+        return hashlib.sha256(f"{VERSION} {origin}".encode()).hexdigest()
+    files = [
+        *folder.glob("*.*"),
+        *folder.glob("[0-9]_*/*.*"),
+    ]  # those of the modules of sentence-transformers
+    kept = {path for path in files if path.suffix in (".json", ".safetensors", ".pt", ".model")} | {*weights}
+    digests = {str(path.relative_to(folder)): file_digest(path) for path in sorted(kept) if path.is_file()}
+    return json_digest({"version": VERSION, "files": digests})
+
+
+def _make(folder: Path, name: str, entry: Path) -> str | None:
+    """Makes an entry; returns why that cannot be, if so."""
+    for stale in entry.parent.glob(f"{UNFINISHED}{entry.name}*"):  # nobody makes it now: the lock is ours
+        shutil.rmtree(stale)
+    unfinished = entry.with_name(f"{UNFINISHED}{entry.name}-{os.getpid()}")
+    log.warning("checkpoint %s is exported to %s; this is done once, and takes a minute or more", name, entry)
+    began = time.monotonic()
+    try:
+        # In a process of its own, so that torch and the weights leave memory with it.
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+            running = process.submit(_export, folder, unfinished)
+            while True:
+                try:
+                    size = running.result(TOLD_SECONDS)
+                    break
+                except TimeoutError:
+                    log.warning("checkpoint %s is being exported: %.0f s", name, time.monotonic() - began)
+        unfinished.rename(entry)
+    except UnsupportedError as error:
+        _refuse(entry, str(error))
+        return str(error)
+    except (BrokenProcessPool, EncoderMemoryError, MemoryError):
+        return "to export it takes more memory than there is"
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    log.warning(
+        "checkpoint %s is exported: float32, %.0f MB, in %.0f s", name, size / 1e6, time.monotonic() - began
+    )
+    return None
+
+
+def _export(folder: Path, output: Path) -> int:
+    """Bytes of the graph."""
+    from models.export_onnx import export  # needs torch, which the process that asks does without
+
+    return export(folder, output, int8=False).graph_bytes
+
+
+def _versions() -> dict[str, str]:
+    return {package: metadata.version(package) for package in ("torch", "transformers", "onnxscript")}
+
+
+def _refuse(entry: Path, why: str) -> None:
+    values = {"reason": why, "versions": _versions()}
+    entry.with_name(entry.name + REFUSED).write_text(json.dumps(values) + "\n", encoding="utf-8")
+
+
+def _refusal(entry: Path) -> str | None:
+    """Why these versions could not export it, where they did try."""
+    path = entry.with_name(entry.name + REFUSED)
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return str(values["reason"]) if values["versions"] == _versions() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@contextmanager
+def _lock(path: Path, name: str) -> Iterator[None]:
+    """Holds the lock of an entry; waits for another process or thread that makes it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.warning("checkpoint %s is being exported by another process; this one waits", name)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _drop_unused(cache: Path) -> None:
+    """Removes entries beyond `KEPT`; who has one open keeps its files until it closes them."""
+    for entry in entries(cache)[KEPT:]:
+        gone = entry.with_name(f".removed-{entry.name}-{os.getpid()}")
+        try:
+            entry.rename(gone)
+        except OSError:  # another process was first
+            continue
+        shutil.rmtree(gone, ignore_errors=True)
+        log.info("the export %s, unused for longest, was removed from the cache", entry.name)
