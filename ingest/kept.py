@@ -22,7 +22,7 @@ class KeptRepresentations:
         """Keeps those of the texts that there is room for, in order."""
         for row, text in enumerate(texts):
             one = encoded.take(np.array([row]))
-            size = _bytes_of(one)
+            size = one.size_bytes
             if size > self._left_bytes:
                 return
             self._left_bytes -= size
@@ -31,15 +31,3 @@ class KeptRepresentations:
     def take(self, text: str) -> Representations | None:
         """What a text was encoded to, if it is kept."""
         return self._by_text.pop(text, None)
-
-
-def _bytes_of(encoded: Representations) -> int:
-    size = encoded.tokens.nbytes + encoded.truncated.nbytes
-    if encoded.dense is not None:
-        size += encoded.dense.nbytes
-    if encoded.sparse is not None:
-        sparse = encoded.sparse
-        size += sparse.indptr.nbytes + sparse.token_ids.nbytes + sparse.weights.nbytes
-    if encoded.colbert is not None:
-        size += encoded.colbert.vectors.nbytes + encoded.colbert.offsets.nbytes
-    return size

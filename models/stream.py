@@ -21,7 +21,7 @@ from models.representations import OUTPUTS, InputType, Int64, Output, Representa
 from models.text_groups import groups
 from models.tokenizer import too_long
 
-WINDOW_TOKENS = 32_768
+WINDOW_TOKENS = 65_536
 WINDOW_VECTOR_BYTES = 64 * 2**20
 SLICE_TOKENS = 4096
 SLICES_AT_ONCE = 2  # the end of one, where a thread has nothing left to do, lies within the next
