@@ -54,7 +54,8 @@ class EncodingSettings:
     special tokens included; colbert_dimension: must equal the head's, if given; query_instruction,
     document_instruction: put before every text of that type; mcls_every: a CLS at every position divisible by
     it (MCLS); lexical: what suits the sparse head, which new collections take unless told otherwise;
-    lower_capitals: whether texts written in capitals are read in small letters.
+    lower_capitals: whether texts written in capitals are read in small letters; matryoshka_dimensions: to how
+    many values dense vectors may be cut (Kusupati et al. 2022), None where that is not said.
     """
 
     pooling: Pooling = "cls"
@@ -65,6 +66,7 @@ class EncodingSettings:
     mcls_every: int | None = None
     lexical: LexicalKind = "plain"
     lower_capitals: bool = False
+    matryoshka_dimensions: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         if self.pooling not in get_args(Pooling):
@@ -82,10 +84,21 @@ class EncodingSettings:
                 raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be a string")
         if not isinstance(self.lower_capitals, bool):
             raise CheckpointError(f"lower_capitals is {self.lower_capitals!r}; it must be true or false")
+        declared = self.matryoshka_dimensions
+        if declared is not None:
+            known = isinstance(declared, list | tuple) and all(type(each) is int for each in declared)
+            if not (known and declared and min(declared) > 0):
+                raise CheckpointError(
+                    f"matryoshka_dimensions is {declared!r:.80}; it must be a list of whole numbers above 0"
+                )
+            object.__setattr__(self, "matryoshka_dimensions", tuple(declared))
 
     def to_json(self) -> JsonObject:
-        """All settings as a JSON object."""
-        return asdict(self)
+        """All settings as a JSON object, without what came later and is not said."""
+        values = asdict(self)
+        if self.matryoshka_dimensions is None:
+            del values["matryoshka_dimensions"]
+        return values
 
     @property
     def of_representations(self) -> JsonObject:
@@ -93,7 +106,9 @@ class EncodingSettings:
 
         What came later is left out where it changes nothing, so that older fingerprints stay.
         """
-        left_out = {"lexical"} if self.lower_capitals else {"lexical", "lower_capitals"}
+        left_out = {"lexical", "matryoshka_dimensions"} | (
+            set() if self.lower_capitals else {"lower_capitals"}
+        )
         return {name: value for name, value in self.to_json().items() if name not in left_out}
 
     @staticmethod
@@ -150,11 +165,13 @@ def read_settings(folder: Path) -> EncodingSettings:
 
     Raises CheckpointError for unknown keys, or a `max_length` past the model's positions.
     """
-    limit = position_limit(read_json(folder / CONFIG_FILE))
+    config = read_json(folder / CONFIG_FILE)
+    limit = position_limit(config)
     path = folder / SETTINGS_FILE
     of_modules = settings_of_modules(folder)
     own = read_json(path) if path.exists() else {}
-    values = {**of_modules, **own}
+    declared = {name: config[name] for name in ("matryoshka_dimensions",) if config.get(name) is not None}
+    values = {**declared, **of_modules, **own}
     settings = EncodingSettings.from_json(values)
     if "max_length" not in values:
         return replace(settings, max_length=_default_max_length(folder, limit))

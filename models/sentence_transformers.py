@@ -56,6 +56,9 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
         **prompts,
         "pooling": _pooling(pooling / "config.json", with_prompts=bool(prompts)),
     }
+    declared = _object_in(folder / PROMPTS_FILE).get("matryoshka_dims")
+    if declared is not None:
+        found["matryoshka_dimensions"] = declared
     described = _object_in(folder / LENGTH_FILE)
     if described.get("do_lower_case"):
         raise CheckpointError(
