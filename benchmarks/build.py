@@ -1,10 +1,12 @@
 """Memory and speed of building a collection, and whether serving it copies memory-mapped arrays.
 
 Builds passages of ../shared/data/scale-mix in a fixed random order (synthetic text where that is absent)
-through `tercet index build` in a child process, and samples its memory. Then another process opens the
-collection and searches it; its anonymous memory grows by what it copies, for mapped files are not counted.
+through `tercet index build` in a child process, and samples its memory. Another process encodes the same
+texts, sorted by length, and does nothing else: `share_of_encoding` is how near the build comes to that speed,
+by the clock and by processor time. Then one opens the collection and searches it; its anonymous memory grows
+by what it copies, for mapped files are not counted.
 
-Run: python benchmarks/build.py [--passages 50000] [--checkpoint minilm-m3]
+Run: python benchmarks/build.py [--passages 50000] [--checkpoint minilm-m3] [--output FILE]
 """
 
 import argparse
@@ -20,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -31,12 +34,14 @@ RESULT = ROOT / "benchmarks" / "results" / "build.json"
 PEAK_LIMIT_BYTES = 1.5e9
 SEED = 7
 SEARCHES = 200
+TEXTS_AT_ONCE = 256
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--passages", type=int, default=50_000)
     parser.add_argument("--checkpoint", default=str(ROOT / "checkpoints" / "minilm-m3"))
+    parser.add_argument("--output", type=Path, default=RESULT)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tercet-build-") as folder:
         data = Path(folder)
@@ -49,9 +54,14 @@ def main() -> None:
             "origin": origin,
             "source_bytes": corpus.stat().st_size,
             "build": build(data, corpus, asked.checkpoint),
-            "serve": serve(data, corpus, asked.checkpoint),
+            "encode": in_fresh_process(measure_encoding, data, corpus, asked.checkpoint),
+            "serve": in_fresh_process(measure_serving, data, corpus, asked.checkpoint),
         }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        record["share_of_encoding"] = {
+            unit: round(record["build"][unit] / record["encode"][unit], 3)
+            for unit in ("tokens_per_second", "tokens_per_cpu_second")
+        }
+    asked.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(record, indent=2))
     assert record["build"]["peak_rss_bytes"] < PEAK_LIMIT_BYTES, "the build used more than 1.5 GB"
     assert record["serve"]["copied_bytes"] < record["serve"]["array_bytes"] / 4, "serving copies arrays"
@@ -96,24 +106,53 @@ def build(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
         sys.exit("the build failed")
     seconds = time.monotonic() - started
     done = json.loads(last)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "seconds": round(seconds, 1),
         "documents_per_second": round(done["documents_done"] / done["seconds"], 1),
         "tokens_per_second": round(done["tokens"] / done["seconds"], 1),
+        "tokens_per_cpu_second": round(done["tokens"] / (used.ru_utime + used.ru_stime), 1),
         "tokens": done["tokens"],
-        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
+        "peak_rss_bytes": used.ru_maxrss * 1024,
         "peak_anonymous_bytes": anonymous,
     }
 
 
-def serve(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
-    """What opening and searching the collection adds to a process, measured in a fresh one."""
+def in_fresh_process(
+    measure: Callable[[Path, Path, str], dict[str, float]], data: Path, corpus: Path, checkpoint: str
+) -> dict[str, float]:
+    """What is measured, in a process that has done nothing else."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(measure_serving, data, corpus, checkpoint).result()
+        return pool.submit(measure, data, corpus, checkpoint).result()
+
+
+def measure_encoding(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
+    """The speed of encoding what the build encoded, sorted by length, and nothing else."""
+    from index.collection import Collection
+    from ingest.document_windows import cutter_for, encoded_texts
+    from ingest.sources.reader import DocumentReader
+    from models.encoder import encode
+    from models.loader import load_encoder
+
+    encoder = load_encoder(checkpoint)
+    settings = Collection.open(data / "collections", "passages").settings
+    cutter = cutter_for(settings, encoder.tokenizer)
+    texts = [text.text for document in DocumentReader(corpus) for text in encoded_texts(document, cutter)]
+    texts.sort(key=len)
+    encode(encoder, texts[:TEXTS_AT_ONCE])
+    cpu, clock = time.process_time(), time.monotonic()
+    tokens = 0
+    for first in range(0, len(texts), TEXTS_AT_ONCE):
+        tokens += int(encode(encoder, texts[first : first + TEXTS_AT_ONCE]).tokens.sum())
+    return {
+        "tokens": tokens,
+        "tokens_per_second": round(tokens / (time.monotonic() - clock), 1),
+        "tokens_per_cpu_second": round(tokens / (time.process_time() - cpu), 1),
+    }
 
 
 def measure_serving(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
-    """Runs in the fresh process. Texts of the corpus are the queries."""
+    """What opening and searching the collection adds to a process. Texts of the corpus are the queries."""
     from index.collection import Collection
     from ingest.build import build_collection
     from ingest.document_encoders import LocalDocuments

@@ -17,8 +17,6 @@ from service.exceptions import ServiceError
 if TYPE_CHECKING:
     from models.representations import Output
 
-GROUP_TOKENS = 16_384
-
 
 @with_flag_groups
 def embed(
@@ -37,8 +35,8 @@ def embed(
 ) -> None:
     """Write the three representations of texts as arrays."""
     from index.files.directory import write_atomically
-    from ingest.groups import groups
-    from models.encoder import encode, with_adapter
+    from models.encoder import with_adapter
+    from models.stream import encode_stream
     from service.answers.binary import BinaryBody
     from service.encoding.service import local_encoder
 
@@ -49,10 +47,9 @@ def embed(
     encoder = with_adapter(local_encoder(settings), adapter)
     count = tokens = truncated = 0
     with BinaryBody(output.parent) as body:
-        for group in groups(read_texts(texts), str, GROUP_TOKENS):
-            encoded = encode(encoder, group, input_type, wanted, max_length=max_length)
+        for encoded in encode_stream(encoder, read_texts(texts), input_type, wanted, max_length=max_length):
             body.append(replace(encoded, routes=None))  # of millions of texts they would fit into no header
-            count += len(group)
+            count += len(encoded)
             tokens += int(encoded.tokens.sum())
             truncated += int(encoded.truncated.sum())
         if count == 0:

@@ -2,8 +2,8 @@
 
 Reading and writing happen in the calling thread while the encoder works in others, so each waits for
 the slower of the two only. What is encoded are documents, or their windows in a collection with them. Memory
-is bounded by two groups of these and what they encode to: a long document's windows go on in the next group;
-and by what is kept of the texts that a codebook was learned from, which are encoded once.
+is bounded by what `models.stream` holds of these, where a long document's windows go on in the next part; and
+by what is kept of the texts that a codebook was learned from, which are encoded once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,7 +31,6 @@ from ingest.codebook import codec_settings
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
 from ingest.errors import BuildCancelledError
-from ingest.groups import estimated_tokens, groups
 from ingest.kept import KeptRepresentations
 from ingest.passages.split import SOURCE_FIELD
 from ingest.publishing import BuildTarget, build_target
@@ -40,13 +39,9 @@ from ingest.sources.files import Source, holds_texts, paths_of, source_files
 from ingest.sources.reader import AS_FOUND, DocumentReader, Reading
 from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
 from models.blank import without_blank
-from models.encoder import EncoderInfo
 from models.representations import LexicalKind, Representations
 from models.text_windows import WindowCutter
 
-GROUP_TOKENS = 32_768
-GROUP_VECTOR_BYTES = 64 * 2**20
-SLICE_TOKENS = 8192
 CANCELLED = "the build was cancelled; nothing was published"
 
 
@@ -194,7 +189,7 @@ def build_collection(
 
 
 class _Build:
-    """One build: groups of texts are encoded while earlier ones are written."""
+    """One build: texts are encoded while earlier ones are written."""
 
     def __init__(
         self,
@@ -216,18 +211,12 @@ class _Build:
         self._progress = progress
         self._cancelled = cancelled
         self._started = time.monotonic()
-        self._read = self._encoded = self._documents = self._tokens = self._truncated = 0
+        self._waiting: deque[EncodedText] = deque()  # read, and not written yet
+        self._read = self._encoded = self._written = self._documents = self._tokens = self._truncated = 0
 
     def run(self) -> BuildReport:
         """Encodes and writes everything, publishes, and says what was done."""
-        pool = ThreadPoolExecutor(self._encoder.concurrency, thread_name_prefix="encode")
-        try:
-            self._encode_and_write(pool)
-        except BaseException:
-            self._encoder.abandon()
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        self._encode_and_write()
         if self._documents == 0:
             raise self._reader.no_documents()
         self._report_progress(publishing=True)
@@ -244,34 +233,30 @@ class _Build:
             None if self._cutter is None else self._encoded,
         )
 
-    def _encode_and_write(self, pool: ThreadPoolExecutor) -> None:
-        waiting: deque[_Group] = deque()
-        for texts in groups(self._texts(), _text_of, group_tokens(self._encoder.info)):
-            self._read += len(texts)
-            waiting.append(_Group.submit(pool, self._encoder, self._kept, texts))
-            if len(waiting) > self._encoder.concurrency:
-                self._write(waiting.popleft())
-        while waiting:
-            self._write(waiting.popleft())
+    def _encode_and_write(self) -> None:
+        with closing(self._encoder.encode_stream(self._texts(), self._kept.take, self._watch)) as stream:
+            for encoded in stream:
+                self._write([self._waiting.popleft() for _ in range(len(encoded))], encoded)
 
-    def _texts(self) -> Iterator[EncodedText]:
+    def _texts(self) -> Iterator[str]:
         for document in self._reader:
-            yield from encoded_texts(document, self._cutter)
+            for encoded in encoded_texts(document, self._cutter):
+                self._waiting.append(encoded)
+                self._read += 1
+                yield encoded.text
 
-    def _write(self, group: _Group) -> None:
-        parts = []
-        for rows, future in group.slices:
-            part = future.result()
-            parts.append(part)
-            self._encoded += len(part)
-            self._documents += sum(group.texts[row].last for row in rows.tolist())
-            self._tokens += int(part.tokens.sum())
-            self._truncated += int(part.truncated.sum())
-            self._report_progress()
-        order = np.concatenate([rows for rows, _ in group.slices])
-        encoded = Representations.concatenate(parts).take(np.argsort(order))
-        encoded = without_blank(self._encoder.tokenizer, list(map(_text_of, group.texts)), encoded)
-        documents, windows = windows_of(group.texts)
+    def _watch(self, places: npt.NDArray[np.int64], part: Representations) -> None:
+        self._encoded += len(part)
+        rows = (places - self._written).tolist()
+        self._documents += sum(self._waiting[row].last for row in rows)
+        self._tokens += int(part.tokens.sum())
+        self._truncated += int(part.truncated.sum())
+        self._report_progress()
+
+    def _write(self, texts: list[EncodedText], encoded: Representations) -> None:
+        self._written += len(texts)
+        encoded = without_blank(self._encoder.tokenizer, [each.text for each in texts], encoded)
+        documents, windows = windows_of(texts)
         self._target.writer.add(documents, encoded, None if self._cutter is None else windows)
 
     def _report_indexed(self, done: int, total: int) -> None:
@@ -292,43 +277,3 @@ class _Build:
                 indexed=indexed,
             )
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Texts in source order that are being encoded in slices of similar length: rows int64[n] of each."""
-
-    texts: list[EncodedText]
-    slices: list[tuple[npt.NDArray[np.int64], Future[Representations]]]
-
-    @staticmethod
-    def submit(
-        pool: ThreadPoolExecutor,
-        encoder: DocumentEncoder,
-        kept: KeptRepresentations,
-        texts: list[EncodedText],
-    ) -> _Group:
-        limit = encoder.info.max_length
-        lengths = np.array([min(estimated_tokens(each.text), limit) for each in texts], np.int64)
-        order = np.argsort(lengths, kind="stable")
-        edges = np.searchsorted(
-            np.cumsum(lengths[order]), np.arange(SLICE_TOKENS, lengths.sum(), SLICE_TOKENS)
-        )
-        slices = [rows for rows in np.split(order, np.unique(edges)) if len(rows)]
-        return _Group(
-            texts,
-            [
-                (rows, pool.submit(kept.encoded, encoder.encode, [texts[row].text for row in rows]))
-                for rows in slices
-            ],
-        )
-
-
-def _text_of(encoded: EncodedText) -> str:
-    return encoded.text
-
-
-def group_tokens(info: EncoderInfo) -> int:
-    """Tokens of one group, so that its token vectors stay within a fixed number of bytes."""
-    vectors = GROUP_VECTOR_BYTES // (4 * max(1, info.colbert_dimension))
-    return max(1, min(GROUP_TOKENS, vectors))

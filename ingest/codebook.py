@@ -17,12 +17,12 @@ from index.token_vectors.codebook_training import FEWEST_VECTORS, MOST_VECTORS, 
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import encoded_texts
 from ingest.errors import SourceError
-from ingest.groups import estimated_tokens
 from ingest.kept import KeptRepresentations
 from ingest.sources.checks import OnError
 from ingest.sources.files import Source, shown
 from ingest.sources.reader import DocumentReader, Reading
 from models.representations import Float32
+from models.text_groups import estimated_tokens
 from models.text_windows import WindowCutter
 
 DEFAULT: TokenCodec = "residual1"

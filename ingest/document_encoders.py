@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Protocol
 
 from models.encoder import Encoder, EncoderInfo, encode, with_adapter
 from models.representations import Representations
+from models.stream import Known, Watch, encode_stream
 from models.tokenizer import Tokenizer
 
 
 class DocumentEncoder(Protocol):
-    """Encodes documents' texts; `concurrency` calls at once keep it busy."""
+    """Encodes documents' texts."""
 
     @property
     def info(self) -> EncoderInfo: ...
 
     @property
     def tokenizer(self) -> Tokenizer: ...
-
-    @property
-    def concurrency(self) -> int: ...
 
     def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
         """What a name stands for, as `Encoder.resolve_adapter`."""
@@ -34,15 +32,13 @@ class DocumentEncoder(Protocol):
         """All three representations, in input order; long texts are cut at the encoder's limit."""
         ...
 
-    def abandon(self) -> None:
-        """Lets calls under way end soon, by failing where they would wait long; no other call follows."""
+    def encode_stream(self, texts: Iterable[str], known: Known, watch: Watch) -> Generator[Representations]:
+        """The same of any number of texts, in order, as `models.stream.encode_stream`."""
         ...
 
 
 class LocalDocuments:
-    """An encoder of this process, which uses all its cores for one call at a time."""
-
-    concurrency = 1
+    """An encoder of this process."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._base = self._encoder = encoder
@@ -67,5 +63,6 @@ class LocalDocuments:
         """All three representations, in input order."""
         return encode(self._encoder, texts, "document")
 
-    def abandon(self) -> None:
-        """Nothing: a window takes a moment."""
+    def encode_stream(self, texts: Iterable[str], known: Known, watch: Watch) -> Generator[Representations]:
+        """The same of any number of texts, in order."""
+        return encode_stream(self._encoder, texts, "document", known=known, watch=watch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,35 +22,12 @@ class KeptRepresentations:
         """Keeps those of the texts that there is room for, in order."""
         for row, text in enumerate(texts):
             one = encoded.take(np.array([row]))
-            size = _bytes_of(one)
+            size = one.size_bytes
             if size > self._left_bytes:
                 return
             self._left_bytes -= size
             self._by_text[text] = one
 
-    def encoded(
-        self, encode: Callable[[Sequence[str]], Representations], texts: Sequence[str]
-    ) -> Representations:
-        """Representations of the texts, in order: those kept, and of the others what `encode` gives."""
-        known = {
-            row: found
-            for row, text in enumerate(texts)
-            if (found := self._by_text.pop(text, None)) is not None
-        }
-        others = [row for row in range(len(texts)) if row not in known]
-        if not known:
-            return encode(texts)
-        parts = [*known.values(), *([encode([texts[row] for row in others])] if others else [])]
-        return Representations.concatenate(parts).take(np.argsort([*known, *others]))
-
-
-def _bytes_of(encoded: Representations) -> int:
-    size = encoded.tokens.nbytes + encoded.truncated.nbytes
-    if encoded.dense is not None:
-        size += encoded.dense.nbytes
-    if encoded.sparse is not None:
-        sparse = encoded.sparse
-        size += sparse.indptr.nbytes + sparse.token_ids.nbytes + sparse.weights.nbytes
-    if encoded.colbert is not None:
-        size += encoded.colbert.vectors.nbytes + encoded.colbert.offsets.nbytes
-    return size
+    def take(self, text: str) -> Representations | None:
+        """What a text was encoded to, if it is kept."""
+        return self._by_text.pop(text, None)

@@ -39,7 +39,7 @@ SHIPPED = (ENGLISH, MULTILINGUAL)
 DEFAULT_CHECKPOINT = MULTILINGUAL
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
 # Settings that are written only where they are otherwise.
-LEFT_OUT = (("splade", None), ("special_tokens", True))
+LEFT_OUT = (("splade", None), ("special_tokens", True), ("matryoshka_dimensions", None))
 REVISION_MARK = "@"  # between a hub id and its revision; no hub id has one
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.
 HUB_FILES = (
@@ -65,7 +65,9 @@ class EncodingSettings:
     it (MCLS); lexical: what suits the sparse head, which new collections take unless told otherwise;
     lower_capitals: whether texts written in capitals are read in small letters; splade: how lexical weights
     come from the head of a masked language model, None where they come from a linear head; special_tokens:
-    whether a text stands between special tokens, as all do but those of static embeddings.
+    whether a text stands between special tokens, as all do but those of static embeddings;
+    matryoshka_dimensions: to how many values dense vectors may be cut (Kusupati et al. 2022), None where that
+    is not said.
     """
 
     pooling: Pooling = "cls"
@@ -78,6 +80,7 @@ class EncodingSettings:
     lower_capitals: bool = False
     splade: SpladeSettings | None = None
     special_tokens: bool = True
+    matryoshka_dimensions: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         if self.pooling not in get_args(Pooling):
@@ -101,6 +104,14 @@ class EncodingSettings:
                 'lexical is "idf", but queries have their weights from a table, which already says how rare '
                 'a term is; take "plain"'
             )
+        declared = self.matryoshka_dimensions
+        if declared is not None:
+            known = isinstance(declared, list | tuple) and all(type(each) is int for each in declared)
+            if not (known and declared and min(declared) > 0):
+                raise CheckpointError(
+                    f"matryoshka_dimensions is {declared!r:.80}; it must be a list of whole numbers above 0"
+                )
+            object.__setattr__(self, "matryoshka_dimensions", tuple(declared))
 
     def to_json(self) -> JsonObject:
         """All settings as a JSON object; without the newest where they change nothing, as before them."""
@@ -113,7 +124,9 @@ class EncodingSettings:
 
         What came later is left out where it changes nothing, so that older fingerprints stay.
         """
-        left_out = {"lexical"} if self.lower_capitals else {"lexical", "lower_capitals"}
+        left_out = {"lexical", "matryoshka_dimensions"} | (
+            set() if self.lower_capitals else {"lower_capitals"}
+        )
         return {name: value for name, value in self.to_json().items() if name not in left_out}
 
     @staticmethod
@@ -185,11 +198,13 @@ def read_settings(folder: Path) -> EncodingSettings:
     Raises CheckpointError for unknown keys, or a `max_length` past the model's positions.
     """
     transformer = transformer_folder(folder)
-    limit = position_limit(read_json(transformer / CONFIG_FILE))
+    config = read_json(transformer / CONFIG_FILE)
+    limit = position_limit(config)
     path = folder / SETTINGS_FILE
     of_modules = settings_of_sparse_modules(folder) or settings_of_modules(folder)
     own = read_json(path) if path.exists() else {}
-    values = {**of_modules, **own}
+    declared = {name: config[name] for name in ("matryoshka_dimensions",) if config.get(name) is not None}
+    values = {**declared, **of_modules, **own}
     settings = EncodingSettings.from_json(values)
     if "max_length" not in values:
         return replace(settings, max_length=_default_max_length(transformer, limit))

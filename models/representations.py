@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -204,6 +204,18 @@ class Representations:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays: list[npt.NDArray[Any]] = [self.tokens, self.truncated]
+        if self.dense is not None:
+            arrays.append(self.dense)
+        if self.sparse is not None:
+            arrays += [self.sparse.indptr, self.sparse.token_ids, self.sparse.weights]
+        if self.colbert is not None:
+            arrays += [self.colbert.vectors, self.colbert.offsets]
+        return sum(array.nbytes for array in arrays)
 
     def take(self, rows: Int64) -> Representations:
         """The given texts, in the given order."""

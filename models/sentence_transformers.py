@@ -52,9 +52,11 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
             f"{path}: the transformer lies in {transformer.name}; move its files to {folder}"
         )
     prompts = prompts_in(folder)
+    declared = object_in(folder / PROMPTS_FILE).get("matryoshka_dims")
     return {
         **prompts,
         "pooling": _pooling(pooling / "config.json", with_prompts=bool(prompts)),
+        **({} if declared is None else {"matryoshka_dimensions": declared}),
         **length_in(transformer),
     }
 

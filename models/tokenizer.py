@@ -129,10 +129,7 @@ class Tokenizer:
         contents = self._contents([valid_text(instruction + self._as_read(text)) for text in texts], room)
         truncated: Bool = np.fromiter((len(c) > room for c in contents), np.bool_, len(contents))
         if not truncate and truncated.any():
-            row = int(truncated.argmax())
-            raise TextTooLongError(
-                f"text {row} has more than {limit} tokens, the limit; shorten it, or allow truncation"
-            )
+            raise too_long(int(truncated.argmax()), limit)
         rows = [self._framed(content[:room]) for content in contents]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         token_ids = np.concatenate(rows) if rows else np.zeros(0, np.int32)
@@ -243,6 +240,13 @@ def _require_sentencepiece(folder: Path) -> None:
             f"{folder / TOKENIZER_JSON} is missing, and {TOKENIZER_CONFIG} does not name "
             f"XLMRobertaTokenizer, whose ids {SENTENCEPIECE_MODEL} would have: {REMEDY}"
         )
+
+
+def too_long(place: int, limit: int) -> TextTooLongError:
+    """The error of a text that must not be cut. place: its own among the caller's texts, from 0."""
+    return TextTooLongError(
+        f"text {place} has more than {limit} tokens, the limit; shorten it, or allow truncation"
+    )
 
 
 def valid_text(text: str) -> str:

@@ -364,6 +364,14 @@ def _watch(runtime: Runtime) -> None:
     telemetry.watch(
         "tercet_encoder_queue_tokens", "The same of each open encoder.", "model", runtime.encoder_queues
     )
+    cache = runtime.query_cache
+    telemetry.watch_counts(
+        "tercet_query_cache_lookups",
+        "Queries that were asked of the cache of encoded queries.",
+        "result",
+        lambda: [("hit", cache.hits), ("miss", cache.misses)],
+    )
+    telemetry.watch_number("tercet_query_cache_bytes", "Memory of that cache.", lambda: cache.size_bytes)
     telemetry.watch_number(
         "tercet_requests_let_in", "Requests whose answers have not begun.", lambda: runtime.gate.in_work
     )

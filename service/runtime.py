@@ -19,6 +19,7 @@ from service.backups import CollectionBackups
 from service.collections import CollectionRegistry
 from service.data_root import LOOK_SECONDS, DataRoot, WriteState
 from service.documents.writer import DocumentWriter
+from service.encoding.query_cache import CachedQueries, QueryCache
 from service.encoding.service import EncodingService, LocalEncoding, local_encoder
 from service.encoding.shelf import EncoderShelf, Opening
 from service.exceptions import NotReadyError, OverloadedError
@@ -97,6 +98,7 @@ class Runtime:
         self.pools = Pools.open()
         self.loop_delay = LoopDelay(telemetry.observe_loop)
         self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
+        self.query_cache = QueryCache(settings.query_cache_bytes)
         self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None
@@ -293,7 +295,7 @@ class Runtime:
                 await self.pools.readiness.run(self._data_root.hold)
                 self._look = asyncio.create_task(self._look_at_data_root(), name="data root")
                 written = asyncio.ensure_future(self.pools.operations.run(self.collections.open_written))
-            encoding = await self._open_encoding()
+            encoding = self._cached(await self._open_encoding())
             self._encoders = encoders = EncoderShelf(encoding, self._opening_of_others())
             await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
             if self._searches:
@@ -345,13 +347,16 @@ class Runtime:
             stall_seconds=settings.stall_seconds,
         )
 
+    def _cached(self, encoding: EncodingService) -> EncodingService:
+        return CachedQueries(encoding, self.query_cache) if self.settings.query_cache_bytes else encoding
+
     def _opening_of_others(self) -> Opening | None:
         """None where the encoder is elsewhere, and in a worker, whose search nodes expect one encoder."""
         settings = self.settings
         if settings.encoder_urls or not self._searches:
             return None
         return Opening(
-            lambda checkpoint: self._local(local_encoder(settings, checkpoint)),
+            lambda checkpoint: self._cached(self._local(local_encoder(settings, checkpoint))),
             self.collections.checkpoints,
             self.pools.operations,
             settings.max_checkpoints,

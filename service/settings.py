@@ -223,6 +223,9 @@ class Settings(BaseSettings):
         ge=1,
         description="Tokens gathered into one batch; about 16384 suits a GPU, less keeps waits short.",
     )
+    query_cache_bytes: int = Field(
+        64 << 20, ge=0, description="Memory for encoded queries, which are not encoded again; 0: none."
+    )
     queue_tokens: int = Field(131_072, ge=1, description="Tokens accepted and not yet encoded; more get 429.")
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from service.exceptions import RefusalReason
 from service.jobs.store import ENDED, JobState
@@ -194,7 +194,11 @@ class Telemetry:
 
     def watch(self, name: str, description: str, label: str, samples: Samples) -> None:
         """Shows one number for each label value, asked at each scrape."""
-        self.registry.register(_Watched(name, description, label, samples))
+        self.registry.register(_Watched(GaugeMetricFamily, name, description, label, samples))
+
+    def watch_counts(self, name: str, description: str, label: str, samples: Samples) -> None:
+        """The same of numbers that only rise."""
+        self.registry.register(_Watched(CounterMetricFamily, name, description, label, samples))
 
     def render(self) -> bytes:
         """The text that Prometheus reads."""
@@ -210,21 +214,26 @@ def threads() -> float:
 
 
 class _Watched:
-    """A gauge whose label values are known only at the scrape."""
+    """A gauge or counter whose label values are known only at the scrape."""
 
-    def __init__(self, name: str, description: str, label: str, samples: Samples) -> None:
-        self._name = name
-        self._description = description
-        self._label = label
+    def __init__(
+        self,
+        family: type[GaugeMetricFamily] | type[CounterMetricFamily],
+        name: str,
+        description: str,
+        label: str,
+        samples: Samples,
+    ) -> None:
+        self._new = partial(family, name, description, labels=[label])
         self._samples = samples
 
-    def describe(self) -> Iterable[GaugeMetricFamily]:
-        """Names the gauge without asking for its values."""
-        yield GaugeMetricFamily(self._name, self._description, labels=[self._label])
+    def describe(self) -> Iterable[Metric]:
+        """Names it without asking for its values."""
+        yield self._new()
 
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        """The gauge with its values of now."""
-        family = GaugeMetricFamily(self._name, self._description, labels=[self._label])
+    def collect(self) -> Iterable[Metric]:
+        """With its values of now."""
+        family = self._new()
         for value, number in self._samples():
             family.add_metric([value], number)
         yield family

@@ -28,15 +28,26 @@ export interface ClientOptions {
 export interface TextEmbedding {
   tokens: number;
   truncated: boolean;
-  dense?: Float32Array;
+  dense?: Vector;
+  /** With int8: what turns its values back. */
+  denseScale?: number;
   sparse?: { tokenIds: Int32Array; weights: Float32Array };
   /** One vector for each token. */
-  colbert?: Float32Array[];
+  colbert?: Vector[];
+  colbertScales?: Float32Array;
 }
+
+export type Dtype = "float32" | "float16" | "int8" | "binary" | "ubinary";
+/** Float32Array, or of another dtype: float16 as Uint16Array of its bits, int8 and binary as Int8Array, ubinary as Uint8Array. */
+export type Vector = Float32Array | Uint16Array | Int8Array | Uint8Array;
+
+/** A vector of a dtype as float32; signs become 1 and -1, scaled to length 1. scale: of int8. */
+export function decodeVector(values: Vector, dtype: Dtype, scale?: number): Float32Array;
 
 export interface Embeddings {
   model: string;
   fingerprint: string;
+  dtype: Dtype;
   embeddings: TextEmbedding[];
 }
 
@@ -46,6 +57,10 @@ export interface EmbedOptions {
   truncate?: boolean;
   maxLength?: number;
   dimensions?: number;
+  /** Of dense and colbert; float32 by default. `decodeVector` turns others back. */
+  dtype?: Dtype;
+  /** How many tokens share one token vector. */
+  colbertPool?: number;
   /** An encoder that the server lists at /v1/models. */
   model?: string;
   adapter?: string;

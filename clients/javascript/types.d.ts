@@ -214,6 +214,8 @@ export interface EmbedRequest {
   model?: string | null;
   adapter?: string | null;
   encoding?: "float" | "base64" | null;
+  dtype?: "float32" | "float16" | "int8" | "binary" | "ubinary" | null;
+  colbert_pool?: number | null;
 }
 
 /** One embedding for each text, in order. */
@@ -227,9 +229,11 @@ export interface EmbedResponse {
 
 /** What was asked for of one text. */
 export interface Embedding {
-  dense?: Array<number> | PackedArray | null;
+  dense?: Array<number> | PackedValues | null;
+  dense_scale?: number | null;
   sparse?: SparseEmbedding | null;
-  colbert?: Array<Array<number>> | PackedArray | null;
+  colbert?: Array<Array<number>> | PackedValues | null;
+  colbert_scales?: Array<number> | PackedValues | null;
   tokens: number;
   truncated: boolean;
   adapter?: string | null;
@@ -485,6 +489,13 @@ export interface PackedArray {
   data: string;
   shape: Array<number>;
   dtype?: "float32";
+}
+
+/** An array as base64 of its little-endian values, row by row. */
+export interface PackedValues {
+  data: string;
+  shape: Array<number>;
+  dtype: "float32" | "float16" | "int8" | "uint8";
 }
 
 /** A vector, or one vector for each token, as `/embed` gives it for `"encoding": "base64"`. */

@@ -1,8 +1,10 @@
 """Representations as one safetensors body: the arrays of `/embed` and of `tercet embed`.
 
 dense float32[B, D]; sparse_indptr int64[B+1], sparse_token_ids int32, sparse_weights float32;
-colbert float32[ΣL, C], colbert_offsets int64[B+1]; tokens int64[B]; truncated bool[B]. What a router chose is
-JSON in the metadata `routes`: for each text null, or an object with `adapters` and their `weights`.
+colbert float32[ΣL, C], colbert_offsets int64[B+1]; tokens int64[B]; truncated bool[B]. dense and colbert may
+be of another type, as `service.answers.dtypes` says, named in the metadata `dtype`, with dense_scales
+float32[B] and colbert_scales float32[ΣL] for int8. What a router chose is JSON in the metadata `routes`: for
+each text null, or an object with `adapters` and their `weights`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from types import TracebackType
 from safetensors.numpy import load
 
 from models.encoder import EncoderInfo
-from models.representations import Int64, Representations, Route, SparseRows, TokenVectors
+from models.representations import Float32, Int64, Representations, Route, SparseRows, TokenVectors
+from service.answers.dtypes import Dtype, typed
 from service.answers.growing_arrays import GrowingArrays
 from service.load.pools import Pool
 
@@ -33,11 +36,13 @@ SMALL_BYTES = 2**20
 class BinaryBody:
     """A body that takes representations slice by slice. Leaving it lets go of what it holds.
 
-    folder: where they wait while they are many, by default the system's folder for temporary files.
+    folder: where they wait while they are many, by default the system's folder for temporary files; dtype: of
+    dense and colbert.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, dtype: Dtype = "float32") -> None:
         self._arrays = GrowingArrays(folder)
+        self._dtype = dtype
         self._routes: list[Route | None] = []
 
     def __enter__(self) -> BinaryBody:
@@ -59,22 +64,30 @@ class BinaryBody:
         arrays.append("tokens", part.tokens)
         arrays.append("truncated", part.truncated)
         if part.dense is not None:
-            arrays.append("dense", part.dense)
+            self._append_vectors("dense", part.dense)
         if part.sparse is not None:
             self._append_offsets("sparse_indptr", part.sparse.indptr, "sparse_token_ids")
             arrays.append("sparse_token_ids", part.sparse.token_ids)
             arrays.append("sparse_weights", part.sparse.weights)
         if part.colbert is not None:
             self._append_offsets("colbert_offsets", part.colbert.offsets, "colbert")
-            arrays.append("colbert", part.colbert.vectors)
+            self._append_vectors("colbert", part.colbert.vectors)
         self._routes.extend(part.routes or (None,) * len(part))
 
     def chunks(self, metadata: Mapping[str, str]) -> Iterator[bytes]:
         """The whole body; `metadata`, such as model and fingerprint, goes into its header."""
         named = dict(metadata)
+        if self._dtype != "float32":
+            named["dtype"] = self._dtype
         if any(self._routes):
             named[ROUTES] = json.dumps([route and asdict(route) for route in self._routes])
         return chain([self._arrays.header(named)], self._arrays.chunks())
+
+    def _append_vectors(self, name: str, vectors: Float32) -> None:
+        found = typed(vectors, self._dtype)
+        self._arrays.append(name, found.values)
+        if found.scales is not None:
+            self._arrays.append(f"{name}_scales", found.scales)
 
     def _append_offsets(self, name: str, offsets: Int64, packed: str) -> None:
         """Adds a slice's offsets, counted from the beginning of the packed array as it is so far."""
@@ -83,13 +96,17 @@ class BinaryBody:
 
 
 async def binary_pieces(
-    slices: AsyncGenerator[Representations], info: EncoderInfo, pool: Pool, folder: Path | None = None
+    slices: AsyncGenerator[Representations],
+    info: EncoderInfo,
+    pool: Pool,
+    folder: Path | None = None,
+    dtype: Dtype = "float32",
 ) -> AsyncGenerator[bytes]:
     """The body of all slices; it begins after the last, since its header has the sizes of all arrays.
 
-    folder: as for `BinaryBody`.
+    folder, dtype: as for `BinaryBody`.
     """
-    with BinaryBody(folder) as body:
+    with BinaryBody(folder, dtype) as body:
         async with aclosing(slices):
             async for part in slices:
                 if int(part.tokens.sum()) > SMALL_TOKENS:

@@ -8,20 +8,29 @@ from contextlib import aclosing
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 
 from models.encoder import EncoderInfo
 from models.representations import Float32, Representations, Route
 from models.tokenizer import Tokenizer
+from service.answers.dtypes import Dtype, typed
 
 PIECE_VALUES = 4096
 PIECE_BYTES = 3 * 2**16  # before base64, which makes 4 characters of 3 bytes
 
 
 async def embeddings_json(
-    slices: AsyncGenerator[Representations], info: EncoderInfo, tokenizer: Tokenizer, *, packed: bool
+    slices: AsyncGenerator[Representations],
+    info: EncoderInfo,
+    tokenizer: Tokenizer,
+    *,
+    packed: bool,
+    dtype: Dtype = "float32",
 ) -> AsyncGenerator[bytes]:
-    """The answer's body, text by text; `packed`: dense and colbert as base64 of little-endian float32."""
+    """The answer's body, text by text. packed: dense and colbert as base64 of little-endian values; dtype: of
+    these.
+    """
     encoder = {"model": info.name, "adapter": info.adapter, "fingerprint": info.fingerprint}
     separator = orjson.dumps(encoder)[:-1] + b',"embeddings":['
     tokens = 0
@@ -29,7 +38,7 @@ async def embeddings_json(
         async for part in slices:
             for row in range(len(part)):
                 yield separator
-                for piece in embedding_json(part, row, tokenizer, packed=packed):
+                for piece in embedding_json(part, row, tokenizer, packed=packed, dtype=dtype):
                     yield piece
                 separator = b","
             tokens += int(part.tokens.sum())
@@ -37,7 +46,12 @@ async def embeddings_json(
 
 
 def embedding_json(
-    representations: Representations, row: int, tokenizer: Tokenizer, *, packed: bool
+    representations: Representations,
+    row: int,
+    tokenizer: Tokenizer,
+    *,
+    packed: bool,
+    dtype: Dtype = "float32",
 ) -> Iterator[bytes]:
     """One item of `embeddings`."""
     array = packed_json if packed else numbers_json
@@ -57,11 +71,18 @@ def embedding_json(
         }
     yield orjson.dumps(known, option=orjson.OPT_SERIALIZE_NUMPY)[:-1]
     if representations.dense is not None:
+        dense = typed(representations.dense[row : row + 1], dtype)
         yield b',"dense":'
-        yield from array(representations.dense[row])
+        yield from array(dense.values[0])
+        if dense.scales is not None:
+            yield b',"dense_scale":' + orjson.dumps(dense.scales[0], option=orjson.OPT_SERIALIZE_NUMPY)
     if representations.colbert is not None:
         yield b',"colbert":'
-        yield from array(representations.colbert.row(row))
+        colbert = typed(representations.colbert.row(row), dtype)
+        yield from array(colbert.values)
+        if colbert.scales is not None:
+            yield b',"colbert_scales":'
+            yield from array(colbert.scales)
     yield b"}"
 
 
@@ -72,7 +93,7 @@ def _route_json(route: Route) -> dict[str, Any]:
     return {"adapters": [{"adapter": name, "weight": weight} for name, weight in pairs]}
 
 
-def numbers_json(array: Float32) -> Iterator[bytes]:
+def numbers_json(array: npt.NDArray[Any]) -> Iterator[bytes]:
     """A vector, or a matrix some rows at a time."""
     yield b"["
     rows = PIECE_VALUES if array.ndim == 1 else max(1, PIECE_VALUES // array.shape[1])
@@ -83,13 +104,13 @@ def numbers_json(array: Float32) -> Iterator[bytes]:
     yield b"]"
 
 
-def packed_json(array: Float32) -> Iterator[bytes]:
-    """An array as base64 of its little-endian float32 values, with its shape."""
+def packed_json(array: npt.NDArray[Any]) -> Iterator[bytes]:
+    """An array as base64 of its little-endian values, with its shape and type."""
     yield b'{"data":"'
-    values = np.ascontiguousarray(array, "<f4").reshape(-1).view(np.uint8)
+    values = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
     for start in range(0, len(values), PIECE_BYTES):
         yield base64.b64encode(values[start : start + PIECE_BYTES].data)
-    yield b'","shape":' + orjson.dumps(array.shape) + b',"dtype":"float32"}'
+    yield b'","shape":' + orjson.dumps(array.shape) + b',"dtype":' + orjson.dumps(array.dtype.name) + b"}"
 
 
 def base64_json(array: Float32) -> bytes:

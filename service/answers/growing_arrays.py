@@ -19,7 +19,15 @@ import numpy.typing as npt
 MEMORY_BYTES = 2**22  # of one array; what is longer waits in a temporary file
 CHUNK_BYTES = 2**18
 
-_DTYPES = {"float32": "F32", "int32": "I32", "int64": "I64", "bool": "BOOL"}
+_DTYPES = {
+    "float32": "F32",
+    "float16": "F16",
+    "int64": "I64",
+    "int32": "I32",
+    "int8": "I8",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
 
 
 @dataclass(slots=True)

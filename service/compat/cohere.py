@@ -81,8 +81,9 @@ class CohereEmbedRequest(CompatibleRequest):
     )
     embedding_types: Annotated[list[EmbeddingType], Field(max_length=16, fail_fast=True)] | None = Field(
         None,
-        description="`float` by default. `binary` and `ubinary` are the signs of the values, eight in a "
-        "byte; `int8` and `uint8` are refused, since this encoder has no scale for them.",
+        description="`float` by default. `int8` is each vector times 127 over its largest value, rounded, "
+        "which keeps its direction; `uint8` the same plus 128. `ubinary` is the signs of the values, "
+        "eight in a byte; `binary` the same less 128.",
     )
     output_dimension: Dimensions | None = Field(
         None, description="Keep this many values of each vector, normalized again."
@@ -216,12 +217,6 @@ def _check_offered(body: CohereEmbedRequest, types: Sequence[EmbeddingType]) -> 
     if body.truncate == "START":
         raise InvalidRequestError(
             "truncate is START; this encoder cuts at the END, or refuses with NONE", "truncate"
-        )
-    if scaled := {"int8", "uint8"} & set(types):
-        raise InvalidRequestError(
-            f"embedding_types has {min(scaled)}, for which this encoder has no scale; ask for float, base64, "
-            "binary or ubinary",
-            "embedding_types",
         )
     if {"binary", "ubinary"} & set(types) and (body.output_dimension or 8) % 8:
         raise InvalidRequestError(

@@ -26,7 +26,7 @@ from models.errors import (
     ModelError,
 )
 from service.adapters import info_for
-from service.encoding.service import EncodingService, LocalEncoding
+from service.encoding.service import EncodingService
 from service.exceptions import OverloadedError
 from service.load.pools import Pool
 from service.load.relay import on_loop
@@ -45,7 +45,7 @@ class Opening:
     collections by their encoders' names; pool: where both run.
     """
 
-    open: Callable[[str], LocalEncoding]
+    open: Callable[[str], EncodingService]
     named: Callable[[], Mapping[str, str]]
     pool: Pool
     most: int
@@ -55,11 +55,11 @@ class Opening:
 class _Place:
     """An open encoder, and those who have it now."""
 
-    encoding: LocalEncoding
+    encoding: EncodingService
     used: float = 0.0
-    held: WeakSet[LocalEncoding] = field(default_factory=WeakSet)
+    held: WeakSet[EncodingService] = field(default_factory=WeakSet)
 
-    def take(self) -> LocalEncoding:
+    def take(self) -> EncodingService:
         """The encoder as an object of its own: while that is alive, the encoder is in use."""
         self.used = time.monotonic()
         taken = copy(self.encoding)
@@ -164,7 +164,7 @@ class EncoderShelf:
         """Who leaves does not end what others wait for."""
         return await asyncio.shield(asyncio.ensure_future(self._open_in_turn(opening, checkpoint, name)))
 
-    def _taken(self, checkpoint: str) -> LocalEncoding | None:
+    def _taken(self, checkpoint: str) -> EncodingService | None:
         with self._lock:
             place = self._places.get(checkpoint)
             return None if place is None else place.take()
@@ -174,7 +174,7 @@ class EncoderShelf:
             taken = self._taken(checkpoint)  # opened meanwhile, perhaps
             return await self._load(opening, checkpoint, name) if taken is None else taken
 
-    async def _load(self, opening: Opening, checkpoint: str, name: str) -> LocalEncoding:
+    async def _load(self, opening: Opening, checkpoint: str, name: str) -> EncodingService:
         await self._make_room(opening.most, name)
         self.loading = True
         try:

@@ -35,8 +35,10 @@ async def embed(body: EmbedRequest, request: Request, services: Services, deadli
 
     Where `Accept` prefers `application/x-safetensors` the answer is one binary body with the arrays `dense`,
     `sparse_indptr`, `sparse_token_ids`, `sparse_weights`, `colbert`, `colbert_offsets`, `tokens` and
-    `truncated`.
+    `truncated`. With another `dtype` than `float32` its metadata name it, and `int8` adds `dense_scales` and
+    `colbert_scales`.
     """
+    dtype = body.dtype or "float32"
     encoding = await encoder_named(services, body.model)
     info, slices = await encoded_texts(
         services,
@@ -50,11 +52,14 @@ async def embed(body: EmbedRequest, request: Request, services: Services, deadli
         truncate=body.truncate is not False,
         dimensions=body.dimensions,
         adapter=body.adapter,
+        dtype=dtype,
+        colbert_pool=body.colbert_pool or 1,
     )
     media_type = preferred_type(request.headers.getlist("accept"), (JSON, MEDIA_TYPE))
     if media_type == MEDIA_TYPE:
-        pieces = binary_pieces(slices, info, services.pools.bodies, services.scratch)
+        pieces = binary_pieces(slices, info, services.pools.bodies, services.scratch, dtype)
     else:
-        pieces = embeddings_json(slices, info, encoding.tokenizer, packed=body.encoding == "base64")
+        packed = body.encoding == "base64"
+        pieces = embeddings_json(slices, info, encoding.tokenizer, packed=packed, dtype=dtype)
     with services.telemetry.stage("encode"):
         return await response_of(pieces, media_type, {"Vary": "Accept"})

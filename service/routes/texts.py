@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from index.token_vectors.pooling import pooled
 from models.encoder import EncoderInfo
 from models.errors import TextTooLongError, UnsupportedError
 from models.representations import OUTPUTS, InputType, Output, Representations
+from service.answers.dtypes import BITS, Dtype
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.exceptions import InvalidRequestError
 from service.load.admission import Ticket
 from service.load.deadlines import Deadline
+from service.load.pools import Pool
 from service.routes.common import check_characters
 from service.runtime import Runtime
 
@@ -43,9 +46,12 @@ async def encoded_texts(
     truncate: bool = True,
     dimensions: int | None = None,
     adapter: str | None = None,
+    dtype: Dtype = "float32",
+    colbert_pool: int = 1,
 ) -> tuple[EncoderInfo, AsyncGenerator[Representations]]:
     """What identifies the encoder with the adapter, and what it makes of at least one text, slice by slice.
 
+    dtype: that the vectors shall be written in; colbert_pool: tokens that share a token vector.
     Raises InvalidRequestError, which names the field, here or at the first slice, and what `encode_slices`
     raises.
     """
@@ -53,6 +59,15 @@ async def encoded_texts(
     check_characters(texts, limits.characters, fields.texts)
     info = await encoding.info_of(adapter)
     _check_against(info, fields, outputs, max_length, dimensions)
+    declared = encoding.tokenizer.settings.matryoshka_dimensions
+    if dimensions is not None and declared and dimensions not in (*declared, info.dense_dimension):
+        raise InvalidRequestError(
+            f"{fields.dimensions} is {dimensions}; {info.name} was trained to be cut to "
+            f"{', '.join(map(str, declared))}",
+            fields.dimensions,
+        )
+    if dtype in BITS:
+        _require_whole_bytes(info, outputs, dimensions)
     slices = encode_slices(
         encoding,
         services.pools.bodies,
@@ -65,6 +80,8 @@ async def encoded_texts(
         adapter=adapter,
         ticket=Ticket(deadline),
     )
+    if colbert_pool > 1:
+        slices = _pooled(slices, services.pools.bodies, colbert_pool)
     return info, _named(slices, fields, dimensions)
 
 
@@ -80,6 +97,28 @@ async def _named(
         raise InvalidRequestError(str(error), fields.texts, "text_too_long") from error
     except UnsupportedError as error:
         raise InvalidRequestError(str(error), fields.max_length) from error
+
+
+async def _pooled(
+    slices: AsyncGenerator[Representations], pool: Pool, tokens: int
+) -> AsyncGenerator[Representations]:
+    """The slices with one token vector for so many tokens."""
+    async with aclosing(slices):
+        async for part in slices:
+            colbert = None if part.colbert is None else await pool.run(pooled, part.colbert, tokens)
+            yield replace(part, colbert=colbert)
+
+
+def _require_whole_bytes(info: EncoderInfo, outputs: Sequence[Output], dimensions: int | None) -> None:
+    sizes = {"dense": dimensions or info.dense_dimension, "colbert": info.colbert_dimension}
+    for output in info.given(outputs):
+        if sizes.get(output, 0) % 8:
+            raise InvalidRequestError(
+                f"{output} vectors have {sizes[output]} values, whose signs make no whole bytes: take a "
+                "multiple of 8 (dimensions), leave the output out, or ask for int8",
+                "dtype",
+                "unsupported",
+            )
 
 
 def _check_against(

@@ -7,7 +7,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.representations import InputType, Output
+from service.answers.dtypes import Dtype
 from service.schemas.base import WHOLE, AdapterName, ModelName, Request, Text, Texts, Usage, counted
+
+LARGEST_POOL = 64  # tokens that may share a ColBERT vector
 
 
 class EmbedRequest(Request):
@@ -38,7 +41,17 @@ class EmbedRequest(Request):
         None, description="An adapter, or a router that chooses one for each text; by default none."
     )
     encoding: Literal["float", "base64"] | None = Field(
-        "float", description="`base64`: dense and colbert as little-endian float32 with their shape."
+        "float", description="`base64`: dense and colbert as little-endian values with their shape."
+    )
+    dtype: Dtype | None = Field(
+        "float32",
+        description="Numbers of dense and colbert: `float16`; `int8` with a scale for each vector; "
+        "`ubinary`, the signs of the values, eight in a byte; `binary`, the same less 128.",
+    )
+    colbert_pool: Annotated[int, Field(ge=1, le=LARGEST_POOL), WHOLE] | None = Field(
+        1,
+        description="How many tokens share one ColBERT vector: the mean of a cluster by Ward's criterion, of "
+        "length 1.",
     )
 
 
@@ -48,6 +61,16 @@ class PackedArray(BaseModel):
     data: str = Field(description="Base64 of the values.")
     shape: list[int] = Field(description="Rows and columns, or one length.")
     dtype: Literal["float32"] = "float32"
+
+
+class PackedValues(BaseModel):
+    """An array as base64 of its little-endian values, row by row."""
+
+    data: str = Field(description="Base64 of the values.")
+    shape: list[int] = Field(description="Rows and columns, or one length.")
+    dtype: Literal["float32", "float16", "int8", "uint8"] = Field(
+        description="`int8` of binary, `uint8` of ubinary."
+    )
 
 
 class SparseEmbedding(BaseModel):
@@ -68,9 +91,13 @@ class WeighedAdapter(BaseModel):
 class Embedding(BaseModel):
     """What was asked for of one text."""
 
-    dense: list[float] | PackedArray | None = Field(None, description="Unit length.")
+    dense: list[float] | PackedValues | None = Field(None, description="Unit length, in float32.")
+    dense_scale: float | None = Field(None, description="With `int8`: what turns its values back.")
     sparse: SparseEmbedding | None = None
-    colbert: list[list[float]] | PackedArray | None = Field(None, description="One unit vector per token.")
+    colbert: list[list[float]] | PackedValues | None = Field(None, description="One unit vector per token.")
+    colbert_scales: list[float] | PackedValues | None = Field(
+        None, description="With `int8`: one scale for each token vector."
+    )
     tokens: int = Field(description="Tokens encoded, special tokens included.")
     truncated: bool = Field(description="Whether the text was longer.")
     adapter: str | None = Field(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Generator, Iterable, Sequence
 from typing import Any, TypeVar
+
+import numpy as np
 
 from models.encoder import EncoderInfo
 from models.errors import EncoderUnavailableError
-from models.representations import Representations
+from models.representations import Int64, Representations
+from models.stream import EncodeRows, Known, Watch, encode_windows, window_tokens
+from models.text_groups import estimated_tokens
 from models.tokenizer import Tokenizer
 from service.exceptions import OverloadedError
 from service.settings import WorkerAccess
@@ -30,7 +34,7 @@ class RemoteDocuments:
 
     def __init__(self, urls: Sequence[str], access: WorkerAccess) -> None:
         """Raises EncoderUnavailableError where no worker can be used."""
-        self.concurrency = 2 * len(urls)
+        self._calls_at_once = 2 * len(urls)  # they keep the workers busy
         self._adapter: str | None = None
         self._abandoned = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -74,8 +78,27 @@ class RemoteDocuments:
                 if time.monotonic() + pause > give_up or self._abandoned.wait(pause):
                     raise
 
+    def encode_stream(self, texts: Iterable[str], known: Known, watch: Watch) -> Generator[Representations]:
+        """The same of any number of texts, in order, several calls at once."""
+
+        def prepare(window: Sequence[str], _places: Int64) -> tuple[Int64, EncodeRows]:
+            lengths = np.array([estimated_tokens(text) for text in window], np.int64)
+            return np.minimum(lengths, self._info.max_length), lambda rows: self.encode(
+                [window[row] for row in rows.tolist()]
+            )
+
+        return encode_windows(
+            texts,
+            prepare,
+            window_tokens(self._info),
+            self._calls_at_once,
+            known=known,
+            watch=watch,
+            abandon=self.abandon,
+        )
+
     def abandon(self) -> None:
-        """Cancels the requests under way, and ends all waiting for workers."""
+        """Cancels the requests under way, and ends all waiting for workers; no other call follows."""
         self._abandoned.set()
         self._wait(_cancel_tasks())
 

@@ -13,14 +13,13 @@ from index.errors import CollectionExistsError, CollectionNotFoundError, Fingerp
 from index.live.collection import LiveCollection
 from index.verify import verify
 from index.windows.settings import WindowSettings
-from ingest import build
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.errors import BuildCancelledError, SourceError
-from ingest.groups import estimated_tokens, groups
 from ingest.passages.split import Split
 from ingest.publishing import build_target
 from ingest.sources.reader import Reading
+from models import stream
 from models.encoder import EncoderInfo, encode
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
@@ -37,8 +36,8 @@ def corpus(path: Path, count: int) -> Path:
 
 def test_documents_keep_their_own_representations(tmp_path: Path, tiny: Any, monkeypatch: Any) -> None:
     """Small groups and slices, so that sorting, splitting and reordering all happen."""
-    monkeypatch.setattr(build, "GROUP_TOKENS", 100)
-    monkeypatch.setattr(build, "SLICE_TOKENS", 30)
+    monkeypatch.setattr(stream, "WINDOW_TOKENS", 100)
+    monkeypatch.setattr(stream, "SLICE_TOKENS", 30)
     source = corpus(tmp_path / "x.jsonl", 57)
     report = build_collection(LocalDocuments(tiny), tmp_path, "many", source, token_codec="float16")
     assert (report.documents, report.snapshot, report.skipped, report.truncated) == (57, "000001", 0, 0)
@@ -74,7 +73,7 @@ def test_blank_documents_are_built_as_such(tmp_path: Path, tiny: Any) -> None:
 
 
 def test_progress_is_honest(tmp_path: Path, tiny: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(build, "GROUP_TOKENS", 100)
+    monkeypatch.setattr(stream, "WINDOW_TOKENS", 100)
     seen: list[BuildProgress] = []
     build_collection(
         LocalDocuments(tiny), tmp_path, "x", corpus(tmp_path / "x.jsonl", 40), progress=seen.append
@@ -134,7 +133,7 @@ def test_a_failed_rebuild_leaves_the_former_snapshot(tmp_path: Path, tiny: Any) 
 
 
 def test_cancelling(tmp_path: Path, tiny: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(build, "GROUP_TOKENS", 50)
+    monkeypatch.setattr(stream, "WINDOW_TOKENS", 50)
     done: list[BuildProgress] = []
     with pytest.raises(BuildCancelledError):
         build_collection(
@@ -200,16 +199,6 @@ def test_an_encoder_that_fails_ends_the_build(tmp_path: Path, tiny: Any) -> None
     with pytest.raises(EncoderUnavailableError, match="the device has gone"):
         build_collection(LocalDocuments(Failing()), tmp_path, "x", corpus(tmp_path / "x.jsonl", 3))
     assert not (tmp_path / "x").exists()
-
-
-def test_groups_hold_about_so_many_tokens() -> None:
-    texts = ["a" * 30] * 10  # 12 estimated tokens each
-    assert [len(group) for group in groups(texts, str, 30)] == [3, 3, 3, 1]
-    assert [len(group) for group in groups(["x" * 10_000, "y"], str, 30)] == [1, 1]
-    assert list(groups([], str, 30)) == []
-    assert estimated_tokens("") == 2
-    assert estimated_tokens("빵을 굽다") == 2 + 13 // 3
-    assert estimated_tokens("\ud800" * 3) == 2 + 3
 
 
 def test_an_upsert_leaves_other_documents(tmp_path: Path, tiny: Any) -> None:

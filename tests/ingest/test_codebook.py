@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from ingest.kept import KeptRepresentations
 from ingest.sources.reader import DocumentReader
 from models.encoder import encode
 from models.representations import Representations
+from models.stream import Known, Watch
 from tests.conftest import WORDS, TinyEncoder
 
 ALL = CandidateLimits(1000, 1000)
@@ -242,6 +243,14 @@ class Counting(LocalDocuments):
         time.sleep(SECONDS)
         self.seconds += SECONDS
         return super().encode(texts)
+
+    def encode_stream(self, texts: Iterable[str], known: Known, watch: Watch) -> Any:
+        def counted(text: str) -> Representations | None:
+            found = known(text)
+            self.texts += [] if found is not None else [text]
+            return found
+
+        return super().encode_stream(texts, counted, watch)
 
 
 @pytest.mark.parametrize("window", [None, WindowSettings(20, 5)])

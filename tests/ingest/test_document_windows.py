@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,16 @@ from index.candidates import Document, Weights, Window
 from index.collection import Collection
 from index.verify import verify
 from index.windows.settings import WindowSettings
-from ingest import build
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.document_windows import EncodedText, encoded_texts, text_of_window, windows_of
 from ingest.errors import SourceError
-from ingest.groups import estimated_tokens
+from models import stream
 from models.checkpoint import EncodingSettings
 from models.encoder import encode
 from models.errors import UnsupportedWindowError
 from models.loader import load_encoder
-from models.representations import Representations
+from models.stream import Known, Watch
 from models.text_windows import WindowCutter
 from models.tokenizer import Tokenizer
 
@@ -105,15 +104,16 @@ def test_a_book_is_found_to_its_last_page(
     tmp_path: Path, tiny: Any, shelf: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """90,000 tokens through an encoder of 32, in groups of 400; the book is one document of one segment."""
-    monkeypatch.setattr(build, "GROUP_TOKENS", 400)
+    monkeypatch.setattr(stream, "WINDOW_TOKENS", 400)
     source, last_page = shelf
     largest = 0
 
     class Watched(LocalDocuments):
-        def encode(self, texts: Sequence[str]) -> Representations:
+        def encode_stream(self, texts: Iterable[str], known: Known, watch: Watch) -> Any:
             nonlocal largest
-            largest = max(largest, sum(map(estimated_tokens, texts)))
-            return super().encode(texts)
+            for encoded in super().encode_stream(texts, known, watch):
+                largest = max(largest, int(encoded.tokens.sum()))
+                yield encoded
 
     report = build_collection(
         Watched(tiny), tmp_path, "shelf", source, window=WindowSettings(32, 8), token_codec="float16"
@@ -138,7 +138,7 @@ def test_groups_do_not_show(tmp_path: Path, tiny: Any, shelf: tuple[Path, int]) 
     hits = []
     for name, tokens in (("one", 10_000_000), ("many", 100)):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(build, "GROUP_TOKENS", tokens)
+            patched.setattr(stream, "WINDOW_TOKENS", tokens)
             build_collection(LocalDocuments(tiny), tmp_path, name, shelf[0], window=WindowSettings(32, 8))
         snapshot = Collection.open(tmp_path, name).snapshot()
         hits.append(snapshot.search(encode(tiny, ["hot steam at the station"], "query")).hits)

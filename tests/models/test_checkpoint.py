@@ -31,6 +31,7 @@ def test_settings_survive_json() -> None:
         mcls_every=32,
         lexical="idf",
         lower_capitals=True,
+        matryoshka_dimensions=(256, 64),
     )
     assert EncodingSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
 
@@ -55,6 +56,10 @@ def test_an_unknown_key_fails() -> None:
         ("lexical", "bm25"),
         ("lexical", None),
         ("lower_capitals", 1),
+        ("matryoshka_dimensions", 64),
+        ("matryoshka_dimensions", []),
+        ("matryoshka_dimensions", [64, 0]),
+        ("matryoshka_dimensions", [64.0]),
     ],
 )
 def test_values_out_of_range(key: str, value: object) -> None:
@@ -174,3 +179,14 @@ def test_graphs_are_fetched_only_beside_a_record_of_our_export(
     assert resolve_checkpoint("somebody/something", "v1") == tmp_path
     assert (tmp_path / "config.json").exists()
     assert (tmp_path / "onnx" / "model.onnx").exists() == exported
+
+
+def test_sizes_to_cut_to_are_found_where_they_are_declared(tmp_path: Path) -> None:
+    """As jina-embeddings-v3 has them in `config.json`; our own file goes before it."""
+    folder = folder_with(tmp_path, config={"matryoshka_dimensions": [32, 64]})
+    assert read_settings(folder).matryoshka_dimensions == (32, 64)
+    assert "matryoshka_dimensions" not in EncodingSettings().to_json()
+    folder = folder_with(
+        tmp_path, config={"matryoshka_dimensions": [32, 64]}, tercet={"matryoshka_dimensions": [16]}
+    )
+    assert read_settings(folder).matryoshka_dimensions == (16,)

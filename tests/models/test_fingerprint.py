@@ -40,7 +40,7 @@ def test_any_part_changes_it() -> None:
 
 def test_what_collections_are_advised_does_not_change_it() -> None:
     """The representations are the same, so that collections of either kind go with the encoder."""
-    found = fingerprint("w", "h", "t", EncodingSettings(lexical="idf"))
+    found = fingerprint("w", "h", "t", EncodingSettings(lexical="idf", matryoshka_dimensions=(8,)))
     assert found == fingerprint("w", "h", "t", EncodingSettings()) == OLDEST
 
 

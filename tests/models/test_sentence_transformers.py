@@ -185,3 +185,8 @@ def test_a_causal_body_with_the_first_state_is_refused(tmp_path: Path, bert: Pat
     assert alone.dense is not None
     np.testing.assert_allclose(together.dense[:1], alone.dense, atol=1e-6)
     assert abs(float(together.dense[0] @ together.dense[1])) < 0.999
+
+
+def test_sizes_to_cut_to(tmp_path: Path) -> None:
+    folder = write(tmp_path, {}, config_sentence_transformers={"matryoshka_dims": [32, 16]})
+    assert settings_of_modules(folder)["matryoshka_dimensions"] == [32, 16]

@@ -2,6 +2,7 @@
 
 import base64
 import tempfile
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ from safetensors.numpy import load
 
 from models.encoder import encode
 from models.errors import EncoderUnavailableError
+from models.tokenizer import Tokenizer
 from service.answers import growing_arrays
 from service.answers.binary import MEDIA_TYPE
 
@@ -238,3 +240,19 @@ def test_an_answer_that_cannot_be_finished_is_never_taken_for_whole(
                 client.post("/embed", json={"inputs": texts}, headers={"Accept": accept})
             assert "broken off" in caplog.text
         assert client.get("/health").status_code == 200
+
+
+async def test_dimensions_are_those_that_the_checkpoint_declares(make_client: Any, tiny: Any) -> None:
+    encoder = type(tiny)()
+    encoder._tokenizer = Tokenizer(
+        tiny.tokenizer.to_bytes(), replace(tiny.tokenizer.settings, matryoshka_dimensions=(4, 2))
+    )
+    async with make_client(encoder=encoder) as client:
+        full = encoder.info.dense_dimension
+        for dimensions in (2, 4, full):
+            answer = await embed(client, inputs=["tea"], dimensions=dimensions, outputs=["dense"])
+            assert len(answer.json()["embeddings"][0]["dense"]) == dimensions
+        answer = await embed(client, inputs=["tea"], dimensions=3)
+        assert answer.status_code == 422
+        assert answer.json()["error"]["param"] == "dimensions"
+        assert "is 3; tiny was trained to be cut to 4, 2" in answer.json()["error"]["message"]

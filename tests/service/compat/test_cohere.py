@@ -18,7 +18,7 @@ async def embed(client: httpx.AsyncClient, **body: Any) -> httpx.Response:
 
 
 async def test_vectors_by_type(client: httpx.AsyncClient, tiny: Any) -> None:
-    types = ["float", "base64", "ubinary", "binary"]
+    types = ["float", "base64", "ubinary", "binary", "int8", "uint8"]
     answer = (await embed(client, texts=TEXTS, embedding_types=types)).json()
     expected = encode(tiny, TEXTS).dense
     assert answer["response_type"] == "embeddings_by_type"
@@ -32,6 +32,9 @@ async def test_vectors_by_type(client: httpx.AsyncClient, tiny: Any) -> None:
     bits = np.unpackbits(np.array(found["ubinary"], np.uint8), axis=1)[:, : expected.shape[1]]
     assert np.array_equal(bits.astype(bool), expected > 0)
     assert np.array_equal(np.array(found["binary"]) + 128, found["ubinary"])
+    largest = np.abs(expected).max(1, keepdims=True)
+    np.testing.assert_allclose(np.array(found["int8"]) / 127, expected / largest, atol=0.5 / 127 + 1e-6)
+    assert np.array_equal(np.array(found["int8"]) + 128, found["uint8"])
 
 
 async def test_inputs_of_parts_are_texts(client: httpx.AsyncClient) -> None:
@@ -46,7 +49,7 @@ async def test_inputs_of_parts_are_texts(client: httpx.AsyncClient) -> None:
     [
         ({}, "texts"),
         ({"texts": ["tea"], "truncate": "START"}, "START"),
-        ({"texts": ["tea"], "embedding_types": ["int8"]}, "int8"),
+        ({"texts": ["tea"], "embedding_types": ["int4"]}, "embedding_types"),
         ({"texts": ["tea"], "output_dimension": 10_000}, "output_dimension"),
         ({"texts": ["tea"], "output_dimension": 5, "embedding_types": ["binary"]}, "multiple of 8"),
         ({"inputs": [{"content": [{"type": "image_url", "text": "x"}]}]}, "inputs.0.content.0.type"),

@@ -11,9 +11,9 @@ import pytest
 
 from index.collection import Collection
 from index.windows.settings import WindowSettings
-from ingest import build
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
+from models import stream
 from models.encoder import encode
 from models.errors import EncoderUnavailableError
 from service.app import create_worker_app
@@ -56,7 +56,6 @@ def test_building_through_workers_gives_the_same(tmp_path: Path, tiny: Any, make
         workers = RemoteDocuments([one, other], WorkerAccess())
         try:
             assert workers.info == tiny.info
-            assert workers.concurrency == 4
             build_collection(workers, tmp_path, "remote", source, token_codec="float16")
         finally:
             workers.close()
@@ -67,7 +66,7 @@ def test_building_through_workers_gives_the_same(tmp_path: Path, tiny: Any, make
 
 def test_workers_encode_windows(tmp_path: Path, tiny: Any, make_server: Any, monkeypatch: Any) -> None:
     """A book's windows go through workers in many groups, and give what they give here."""
-    monkeypatch.setattr(build, "GROUP_TOKENS", 200)
+    monkeypatch.setattr(stream, "WINDOW_TOKENS", 200)
     source = tmp_path / "book.jsonl"
     text = "the train leaves a station " * 400 + "green leaf"
     source.write_text(json.dumps({"id": "book", "text": text}) + '\n{"id": "note", "text": "tea"}')

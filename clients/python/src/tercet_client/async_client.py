@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, Unpack, cast
 
 import httpx
 
-from tercet_client.embeddings import MEDIA_TYPE, Embeddings, documents_body
+from tercet_client.embeddings import MEDIA_TYPE, Dtype, Embeddings, documents_body
 from tercet_client.errors import ConnectionFailedError, error_of
 from tercet_client.parts import page_of, path_of, renamed, which
 from tercet_client.retries import pause_before
@@ -97,8 +97,14 @@ class AsyncClient:
         dimensions: int | None = None,
         model: str | None = None,
         adapter: str | None = None,
+        dtype: Dtype = "float32",
+        colbert_pool: int = 1,
     ) -> Embeddings:
-        """Dense vectors, lexical weights and token vectors of texts, as NumPy arrays."""
+        """Dense vectors, lexical weights and token vectors of texts, as NumPy arrays.
+
+        dtype: of dense and token vectors; `Embeddings.decoded` turns them back to float32. colbert_pool: how
+        many tokens share one token vector.
+        """
         body = {
             "inputs": inputs if isinstance(inputs, str) else list(inputs),
             "input_type": input_type,
@@ -108,6 +114,8 @@ class AsyncClient:
             "dimensions": dimensions,
             "model": model,
             "adapter": adapter,
+            "dtype": dtype,
+            "colbert_pool": colbert_pool,
         }
         answer = await self._send("POST", "/embed", json=body, headers={"Accept": MEDIA_TYPE})
         return Embeddings.of(answer.content)

@@ -282,6 +282,8 @@ EmbedRequest = TypedDict(
         "model": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "encoding": "NotRequired[Literal['float', 'base64'] | None]",
+        "dtype": "NotRequired[Literal['float32', 'float16', 'int8', 'binary', 'ubinary'] | None]",
+        "colbert_pool": "NotRequired[int | None]",
     },
 )
 
@@ -301,9 +303,11 @@ EmbedResponse = TypedDict(
 Embedding = TypedDict(
     "Embedding",
     {
-        "dense": "NotRequired[list[float] | PackedArray | None]",
+        "dense": "NotRequired[list[float] | PackedValues | None]",
+        "dense_scale": "NotRequired[float | None]",
         "sparse": "NotRequired[SparseEmbedding | None]",
-        "colbert": "NotRequired[list[list[float]] | PackedArray | None]",
+        "colbert": "NotRequired[list[list[float]] | PackedValues | None]",
+        "colbert_scales": "NotRequired[list[float] | PackedValues | None]",
         "tokens": "int",
         "truncated": "bool",
         "adapter": "NotRequired[str | None]",
@@ -651,6 +655,16 @@ PackedArray = TypedDict(
         "data": "str",
         "shape": "list[int]",
         "dtype": "NotRequired[Literal['float32']]",
+    },
+)
+
+# An array as base64 of its little-endian values, row by row.
+PackedValues = TypedDict(
+    "PackedValues",
+    {
+        "data": "str",
+        "shape": "list[int]",
+        "dtype": "Literal['float32', 'float16', 'int8', 'uint8']",
     },
 )
 

@@ -1,0 +1,186 @@
+"""Any number of texts to representations, in order and in bounded memory.
+
+Texts are read in windows. Those of a window are sorted by length and encoded in slices, each of texts of like
+length, so that passes pad little. While slices are encoded in threads, another one tokenizes the next window,
+and whoever asks works on the window before. Two windows and their representations are held at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from models.encoder import Encoder, EncoderInfo, encode_tokens
+from models.representations import OUTPUTS, InputType, Int64, Output, Representations
+from models.text_groups import groups
+from models.tokenizer import too_long
+
+WINDOW_TOKENS = 65_536
+WINDOW_VECTOR_BYTES = 64 * 2**20
+SLICE_TOKENS = 4096
+SLICES_AT_ONCE = 2  # the end of one, where a thread has nothing left to do, lies within the next
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+EncodeRows = Callable[[Int64], Representations]
+Prepare = Callable[[Sequence[str], Int64], tuple[Int64, EncodeRows]]
+"""Texts, and their places in the stream int64[B], to their lengths in tokens int64[B], and what encodes some
+of them, by their rows."""
+Known = Callable[[str], Representations | None]
+Watch = Callable[[Int64, Representations], None]
+
+
+def encode_stream(
+    encoder: Encoder,
+    texts: Iterable[str],
+    input_type: InputType = "document",
+    outputs: Sequence[Output] = OUTPUTS,
+    *,
+    max_length: int | None = None,
+    truncate: bool = True,
+    known: Known = lambda _: None,
+    watch: Watch = lambda _places, _encoded: None,
+) -> Generator[Representations]:
+    """As `models.encoder.encode`, for any number of texts: representations of consecutive ones, in order.
+
+    texts: read in the caller's thread, a window ahead. known: representations that a text has already, which
+    is not encoded then. watch: is told, in the caller's thread, the places in the stream int64[B] of texts as
+    they are encoded, which is not in order; what it raises ends the stream. Leaving the iterator ends all
+    threads.
+    Raises as `encode`; the error of a text that is too long names its place in the stream.
+    """
+    tokenizer = encoder.tokenizer
+    limit = tokenizer.length_limit(max_length)
+
+    def prepare(window: Sequence[str], places: Int64) -> tuple[Int64, EncodeRows]:
+        batch = tokenizer.tokenize(window, input_type, max_length=max_length)
+        if not truncate and batch.truncated.any():
+            raise too_long(int(places[batch.truncated.argmax()]), limit)
+        return batch.lengths, lambda rows: encode_tokens(encoder, batch.take(rows), outputs)
+
+    return encode_windows(
+        texts, prepare, window_tokens(encoder.info), SLICES_AT_ONCE, known=known, watch=watch
+    )
+
+
+def window_tokens(info: EncoderInfo) -> int:
+    """Tokens of one window, so that its token vectors stay within a fixed number of bytes."""
+    vectors = WINDOW_VECTOR_BYTES // (4 * max(1, info.colbert_dimension))
+    return max(1, min(WINDOW_TOKENS, vectors))
+
+
+def encode_windows(
+    texts: Iterable[str],
+    prepare: Prepare,
+    tokens: int,
+    slices_at_once: int,
+    *,
+    known: Known,
+    watch: Watch,
+    abandon: Callable[[], None] = lambda: None,
+) -> Generator[Representations]:
+    """Representations of windows of about so many tokens. prepare: runs in one thread, what it returns in
+    `slices_at_once`; abandon: is called before those are waited for where the caller leaves; the others as
+    for `encode_stream`.
+    """
+
+    def prepared(texts_of_one: tuple[int, list[str]]) -> list[_Slice]:
+        return _slices(*texts_of_one, prepare, known)
+
+    with closing(ahead(prepared, _numbered(groups(texts, str, tokens)), 1)) as windows:
+        slices = (part for window in windows for part in window)
+        with closing(ahead(_encoded, slices, slices_at_once, abandon)) as done:
+            rows: list[Int64] = []
+            parts: list[Representations] = []
+            for part, encoded in done:
+                watch(part.first + part.rows, encoded)
+                rows.append(part.rows)
+                parts.append(encoded)
+                if part.last:
+                    order = np.argsort(np.concatenate(rows), kind="stable")
+                    window = Representations.concatenate(parts).take(order)
+                    rows, parts = [], []
+                    yield window
+
+
+def ahead(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    threads: int,
+    abandon: Callable[[], None] = lambda: None,
+) -> Generator[Result]:
+    """What `work` makes of each item, in order; the next ones are in work while the caller has one.
+
+    Items are read in the caller's thread, `threads` ahead. Leaving waits for those in work and drops others;
+    abandon: is called before that.
+    """
+    pool = ThreadPoolExecutor(threads, "encode-stream")
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BaseException:
+        abandon()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Texts of a window that are encoded together: their rows int64[R], of a window that begins at `first`.
+
+    last: whether it is the window's last one.
+    """
+
+    first: int
+    rows: Int64
+    encode: Callable[[], Representations]
+    last: bool
+
+
+def _encoded(part: _Slice) -> tuple[_Slice, Representations]:
+    return part, part.encode()
+
+
+def _numbered(windows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """Each window with the place of its first text."""
+    first = 0
+    for window in windows:
+        yield first, window
+        first += len(window)
+
+
+def _slices(first: int, texts: list[str], prepare: Prepare, known: Known) -> list[_Slice]:
+    found = {row: one for row, text in enumerate(texts) if (one := known(text)) is not None}
+    work: list[tuple[Int64, Callable[[], Representations]]] = []
+    if found:
+        ready = list(found.values())
+        work.append((np.array(list(found), np.int64), lambda: Representations.concatenate(ready)))
+    others = np.array([row for row in range(len(texts)) if row not in found], np.int64)
+    if len(others):
+        lengths, encode = prepare([texts[row] for row in others.tolist()], first + others)
+        work += [(others[rows], _call(encode, rows)) for rows in plan_slices(lengths, SLICE_TOKENS)]
+    return [_Slice(first, rows, encode, place == len(work) - 1) for place, (rows, encode) in enumerate(work)]
+
+
+def _call(encode: EncodeRows, rows: Int64) -> Callable[[], Representations]:
+    return lambda: encode(rows)
+
+
+def plan_slices(lengths: Int64, tokens: int) -> list[Int64]:
+    """Rows of texts of like length, of about so many tokens together, the shortest texts first."""
+    order = np.argsort(lengths, kind="stable")
+    edges = np.searchsorted(np.cumsum(lengths[order]), np.arange(tokens, lengths.sum(), tokens))
+    return [rows for rows in np.split(order, np.unique(edges)) if len(rows)]
