@@ -1,0 +1,72 @@
+"""Makes a model's packed passes: on a GPU compiled and recorded, on a CPU as they are."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from models.packed.attention import install
+from models.packed.bodies import has_kernel, positions_of
+from models.packed.model import PackedModel
+from models.packed.passes import MOST_RECORDINGS, PackedPasses
+from models.packed.recorded import CudaRecorder, Recordings
+from models.packed.transfers import Transfers
+from models.tokenizer import Tokenizer
+
+log = logging.getLogger("tercet")
+
+
+def packed_passes(model: Any, tokenizer: Tokenizer, budget_tokens: int) -> PackedPasses | None:
+    """Packed passes of a model with `body` and `heads` on its device; None where it has to be padded.
+
+    The body then takes its attention from `models.packed.attention`, in padded passes too.
+    """
+    body, heads = model.body, model.heads
+    weights = next(body.parameters())
+    device, on_gpu = weights.device, weights.device.type == "cuda"
+    positions = positions_of(body)
+    if positions is None:
+        log.info("a body of %s takes padded passes alone", body.config.model_type)
+        return None
+    if on_gpu and not has_kernel(body, weights.dtype, torch.cuda.get_device_capability(device)):
+        log.info("%s on this GPU takes padded passes alone; bfloat16 has packed ones", weights.dtype)
+        return None
+    install(body)
+    special = torch.zeros(body.get_input_embeddings().num_embeddings, dtype=torch.bool, device=device)
+    special[[each for each in tokenizer.special_ids if each < len(special)]] = True
+    vectors = torch.float16 if on_gpu else torch.float32
+    packed = PackedModel(body, heads, positions, special, vectors).eval()
+    if not on_gpu:
+        return PackedPasses(packed, tokenizer, Transfers(device), budget_tokens)
+    torch.set_float32_matmul_precision("high")  # of the heads, whose inputs have fewer digits than TF32
+    return PackedPasses(
+        compiled(packed),
+        tokenizer,
+        Transfers(device),
+        budget_tokens,
+        recordings=Recordings(CudaRecorder(device), MOST_RECORDINGS),
+        shared_shapes=True,
+    )
+
+
+def compiled(model: PackedModel, backend: str = "inductor") -> Callable[..., Any]:
+    """The model, compiled at its first use for all shapes; as it is where that fails, and the log says so."""
+    fast = torch.compile(model, dynamic=True, fullgraph=True, backend=backend)
+    failed = False
+
+    def run(*arguments: Any) -> Any:
+        nonlocal failed
+        if not failed:
+            try:
+                return fast(*arguments)
+            except torch._dynamo.exc.TorchDynamoException as error:
+                failed = True
+                log.warning(
+                    "passes are not compiled, which makes them slower: %s", str(error).splitlines()[0]
+                )
+        return model(*arguments)
+
+    return run
