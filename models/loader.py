@@ -38,9 +38,9 @@ def load_encoder(
     device: auto, cpu or cuda; threads: CPU threads of one pass, by default `usable_cores`;
     batch_tokens: padded tokens of one pass, by default what suits engine and device; limit_tokens: no more
     than these, where the default is more; precision: float32, int8 (onnx), float16 or bfloat16
-    (torch on CUDA), by default int8 where it was exported and the device is a CPU, else float32;
-    adapters: folder of the adapters and routers that may be asked for; adapter_sessions: exported graphs of
-    adapters kept open at a time (onnx).
+    (torch on CUDA), by default int8 where it was exported and the device is a CPU, bfloat16 for torch on a
+    GPU that computes in it, else float32; adapters: folder of the adapters and routers that may be asked for;
+    adapter_sessions: exported graphs of adapters kept open at a time (onnx).
     Raises CheckpointError, or UnsupportedError where the engine is not installed.
     """
     folder = resolve_checkpoint(checkpoint, revision)

@@ -39,7 +39,7 @@ from models.torch_memory import memory_errors, release_memory
 os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-CPU_BATCH_TOKENS = 4096
+CPU_BATCH_TOKENS = 2048
 CUDA_BATCH_TOKENS = 32768  # where memory suffices
 CAUSAL_DIFFERENCE = 1e-6  # of two states that should be one: what rounding in a batch may do
 
@@ -199,7 +199,7 @@ class TorchEncoder:
         self._model = load_model(folder, settings, precision).to(self._device)
         heads = self._model.heads.weights()
         suited = batch_tokens or self._suited_tokens(heads.colbert_dimension)
-        self._batch_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
+        self.pass_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
         digests = body_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest
         graph = packed_graph(folder)
         quantized = None if graph is None else graph.files[graph.file]
@@ -218,7 +218,9 @@ class TorchEncoder:
             lexical=settings.lexical,
             checkpoint=origin,
         )
-        self._packed = packed_passes(self._model, self.tokenizer, self._batch_tokens)
+        self._packed = packed_passes(self._model, self.tokenizer, self.pass_tokens)
+        if self._packed is not None:  # what the first pass makes should not keep a caller waiting
+            self._packed.encode(self.tokenizer.tokenize([""]), self._model.heads.sides)
         library = AdapterLibrary(adapters, folder, base_fingerprint, heads.sizes)
         self._adapters = ServedAdapters(library, self._model.body, self._model.heads)
 
@@ -275,7 +277,7 @@ class TorchEncoder:
         return encode_in_batches(
             batch,
             outputs,
-            self._batch_tokens,
+            self.pass_tokens,
             self.tokenizer,
             self.info,
             self._forward,

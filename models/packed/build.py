@@ -1,4 +1,4 @@
-"""Makes a model's packed passes: on a GPU compiled and recorded, on a CPU as they are."""
+"""Makes a model's packed passes: on a GPU with the body compiled, and recorded, on a CPU as they are."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from models.packed.attention import install
 from models.packed.bodies import has_kernel, positions_of
-from models.packed.model import PackedModel
+from models.packed.model import PackedBody, PackedModel, States
 from models.packed.passes import MOST_RECORDINGS, PackedPasses
 from models.packed.recorded import CudaRecorder, Recordings
 from models.packed.transfers import Transfers
@@ -37,13 +38,13 @@ def packed_passes(model: Any, tokenizer: Tokenizer, budget_tokens: int) -> Packe
     install(body)
     special = torch.zeros(body.get_input_embeddings().num_embeddings, dtype=torch.bool, device=device)
     special[[each for each in tokenizer.special_ids if each < len(special)]] = True
-    vectors = torch.float16 if on_gpu else torch.float32
-    packed = PackedModel(body, heads, positions, special, vectors).eval()
     if not on_gpu:
+        packed = PackedModel(PackedBody(body), heads, positions, special, torch.float32).eval()
         return PackedPasses(packed, tokenizer, Transfers(device), budget_tokens)
     torch.set_float32_matmul_precision("high")  # of the heads, whose inputs have fewer digits than TF32
+    packed = PackedModel(compiled(PackedBody(body)), heads, positions, special, torch.float16).eval()
     return PackedPasses(
-        compiled(packed),
+        packed,
         tokenizer,
         Transfers(device),
         budget_tokens,
@@ -52,21 +53,22 @@ def packed_passes(model: Any, tokenizer: Tokenizer, budget_tokens: int) -> Packe
     )
 
 
-def compiled(model: PackedModel, backend: str = "inductor") -> Callable[..., Any]:
-    """The model, compiled at its first use for all shapes; as it is where that fails, and the log says so."""
-    fast = torch.compile(model, dynamic=True, fullgraph=True, backend=backend)
+def compiled(body: PackedBody, backend: str | Callable[..., Any] = "inductor") -> States:
+    """The body, compiled at its first use for all shapes; as it is where that fails, and the log says so."""
+    fast = torch.compile(body, dynamic=True, fullgraph=True, backend=backend)
     failed = False
 
-    def run(*arguments: Any) -> Any:
+    def states(token_ids: Tensor, positions: Tensor, offsets: Tensor, longest: int) -> Tensor:
         nonlocal failed
         if not failed:
             try:
-                return fast(*arguments)
+                result: Tensor = fast(token_ids, positions, offsets, longest)
+                return result
             except torch._dynamo.exc.TorchDynamoException as error:
                 failed = True
-                log.warning(
-                    "passes are not compiled, which makes them slower: %s", str(error).splitlines()[0]
-                )
-        return model(*arguments)
+                reason = str(error).strip().partition("\n")[0]
+                log.warning("passes are not compiled, which makes them slower: %s", reason)
+        found: Tensor = body(token_ids, positions, offsets, longest)
+        return found
 
-    return run
+    return states

@@ -6,7 +6,7 @@ empty. Rows of padding are undefined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -20,17 +20,41 @@ from models.representations import Output
 NO_KEY = torch.iinfo(torch.int64).max  # sorts behind every text's tokens
 
 
+States = Callable[[Tensor, Tensor, Tensor, int], Tensor]
+"""Token ids int32[T], positions int64[T], offsets int32[N+1], the longest text's tokens, to states [T, d]."""
+
+
+class PackedBody(nn.Module):
+    """A transformers body whose attention is `models.packed.attention`, as `States`."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, token_ids: Tensor, positions: Tensor, offsets: Tensor, longest: int) -> Tensor:
+        """The last hidden states."""
+        states: Tensor = self.body(
+            input_ids=token_ids.unsqueeze(0),
+            position_ids=positions.unsqueeze(0),
+            cu_seq_lens_q=offsets,
+            cu_seq_lens_k=offsets,
+            max_length_q=longest,
+            max_length_k=longest,
+        ).last_hidden_state
+        return states[0]
+
+
 class PackedModel(nn.Module):
-    """A body and its heads over packed texts. The body's attention is `models.packed.attention`."""
+    """The states of packed texts, and the heads."""
 
     special: Tensor
 
     def __init__(
-        self, body: nn.Module, heads: Heads, positions: Positions, special: Tensor, vectors: torch.dtype
+        self, states: States, heads: Heads, positions: Positions, special: Tensor, vectors: torch.dtype
     ) -> None:
         """special: bool[V], ids without lexical weight; vectors: the type that token vectors leave in."""
         super().__init__()
-        self.body, self.heads = body, heads
+        self.states, self.heads = states, heads
         self._positions = positions
         self._vectors = vectors
         self.register_buffer("special", special, persistent=False)
@@ -55,18 +79,7 @@ class PackedModel(nn.Module):
         place = torch.arange(len(token_ids), device=token_ids.device)
         present = place < begins[-1]
         positions = torch.where(present, self._positions.of(token_ids, starts), 0)
-        hidden = (
-            self.body(
-                input_ids=token_ids.unsqueeze(0),
-                position_ids=positions.unsqueeze(0),
-                cu_seq_lens_q=offsets,
-                cu_seq_lens_k=offsets,
-                max_length_q=longest,
-                max_length_k=longest,
-            )
-            .last_hidden_state[0]
-            .float()
-        )  # (T, d)
+        hidden = self.states(token_ids, positions, offsets, longest).float()
         settings, heads = self.heads.settings, self.heads
         inner = _inner_cls(place - starts, ends - 1 - place, settings)
         found: dict[str, Tensor] = {}

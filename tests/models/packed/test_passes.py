@@ -17,6 +17,7 @@ from models.errors import EncoderMemoryError
 from models.packed import attention, passes
 from models.packed.bodies import AFTER_PADDING, FROM_ZERO
 from models.packed.build import compiled, packed_passes
+from models.packed.model import PackedModel
 from models.packed.passes import PackedPasses
 from models.packed.recorded import Recordings
 from models.packed.transfers import Transfers
@@ -173,6 +174,11 @@ def test_recorded_passes(model_of: ModelOf, tokenizer: Any, host_recorder: Any) 
     assert record.recorded == 1  # three texts of 96 places each time
 
 
+def with_states(model: Any, states: Any) -> PackedModel:
+    """The same model whose body is something else."""
+    return PackedModel(states, model.heads, model._positions, model.special, model._vectors)
+
+
 @pytest.mark.parametrize("family", ["bert", "xlm-roberta", "modernbert"])
 def test_a_pass_compiles_as_one_graph_for_all_shapes(
     model_of: ModelOf, tokenizer: Any, family: str, caplog: pytest.LogCaptureFixture
@@ -180,7 +186,7 @@ def test_a_pass_compiles_as_one_graph_for_all_shapes(
     model = model_of(family, pooling="mean")
     exact, _ = exact_and_shared(model, tokenizer(), 1000)
     fast = PackedPasses(
-        compiled(exact._model, backend="aot_eager"),
+        with_states(exact._model, compiled(exact._model.states, backend="aot_eager")),
         tokenizer(),
         Transfers(CPU),
         1000,
@@ -201,7 +207,8 @@ def test_what_does_not_compile_runs_as_it_is(
 
     model, batch = model_of("bert"), texts_of(LENGTHS)
     exact, _ = exact_and_shared(model, tokenizer(), 1000)
-    slow = PackedPasses(compiled(exact._model, backend=failing), tokenizer(), Transfers(CPU), 1000)
+    model_as_it_is = with_states(exact._model, compiled(exact._model.states, backend=failing))
+    slow = PackedPasses(model_as_it_is, tokenizer(), Transfers(CPU), 1000)
     for _ in range(2):
         assert_equal(slow.encode(batch, OUTPUTS), padded(model, tokenizer(), batch))
     assert caplog.text.count("passes are not compiled") == 1
