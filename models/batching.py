@@ -76,23 +76,26 @@ def encode_in_batches(
     adapters: Adapters | None = None,
     *,
     mixes_adapters: bool = False,
+    release: Callable[[], None] = lambda: None,
 ) -> Representations:
     """Runs `forward` over token ids and mask, int64[B, L] each, batch by batch; results in input order.
 
     Outputs that the encoder lacks are left out. pool: its threads work on batches side by side. adapters: of
     each text, by default none; mixes_adapters: whether a batch may hold texts of several. A batch for which
-    memory does not suffice is encoded in halves.
+    memory does not suffice is encoded in halves, after `release` gave back what the engine keeps.
     Raises EncoderMemoryError where it does not suffice for one text by itself.
     """
     outputs = info.given(outputs)
     if len(batch) == 0:
         return _nothing(outputs, info)
     chosen: Adapters = [None] * len(batch) if adapters is None else adapters
+    adapted = any(chosen)
 
     def encode_rows(rows: Int64) -> Representations:
         part = batch.take(rows)
         ids, mask = part.padded(tokenizer.pad_id)
-        return pack(part, forward(ids, mask, outputs, [chosen[row] for row in rows.tolist()]), tokenizer)
+        own = [chosen[row] for row in rows.tolist()] if adapted else chosen[: len(rows)]
+        return pack(part, forward(ids, mask, outputs, own), tokenizer)
 
     def encode_what_fits(rows: Int64) -> Representations:
         try:
@@ -100,27 +103,37 @@ def encode_in_batches(
         except (EncoderMemoryError, MemoryError) as error:
             reason = str(error)
         # Only now, since the exception kept alive what the failed pass had allocated.
-        tokens = int(batch.lengths[rows].max())
-        if len(rows) == 1:
-            raise EncoderMemoryError(
-                f"a text of {tokens} tokens does not fit into the encoder's memory: shorten it with "
-                "max_length, or give the encoder more memory"
-            )
-        log.warning(
-            "a batch of %d texts of at most %d tokens does not fit into memory and is encoded in halves; "
-            "a smaller batch_tokens avoids that (%s)",
-            *(len(rows), tokens, reason),
-        )
+        warn_of_halves(batch.lengths[rows], reason)
+        release()
         return Representations.concatenate([encode_what_fits(half) for half in np.array_split(rows, 2)])
 
     if len(batch) == 1:  # a query: nothing to plan
         return encode_what_fits(np.zeros(1, np.int64))
-    groups = [np.arange(len(batch))] if mixes_adapters else list(rows_by_adapter(chosen).values())
+    mixed = mixes_adapters or not adapted
+    groups = [np.arange(len(batch))] if mixed else list(rows_by_adapter(chosen).values())
     plan = [group[rows] for group in groups for rows in plan_batches(batch.lengths[group], budget_tokens)]
     side_by_side = map if pool is None or len(plan) == 1 else pool.map
     parts = list(side_by_side(encode_what_fits, plan))
     input_order = np.argsort(np.concatenate(plan), kind="stable")
     return Representations.concatenate(parts).take(input_order)
+
+
+def warn_of_halves(lengths: Int64, reason: str) -> None:
+    """Says that a batch of texts with these lengths int64[N] is tried again in halves.
+
+    Raises EncoderMemoryError where it is one text.
+    """
+    tokens = int(lengths.max())
+    if len(lengths) == 1:
+        raise EncoderMemoryError(
+            f"a text of {tokens} tokens does not fit into the encoder's memory: shorten it with "
+            "max_length, or give the encoder more memory"
+        )
+    log.warning(
+        "a batch of %d texts of at most %d tokens does not fit into memory and is encoded in halves; "
+        "a smaller batch_tokens avoids that (%s)",
+        *(len(lengths), tokens, reason),
+    )
 
 
 def rows_by_adapter(adapters: Sequence[Key]) -> dict[Key, Int64]:

@@ -124,6 +124,11 @@ class Encoder(Protocol):
     @property
     def tokenizer(self) -> Tokenizer: ...
 
+    @property
+    def pass_tokens(self) -> int:
+        """Tokens of one pass that suit its device."""
+        ...
+
     def adapter_info(self, name: str) -> EncoderInfo:
         """What identifies this encoder with an adapter or a router; reads it at its first use.
 
@@ -173,6 +178,10 @@ class AdaptedEncoder:
     @property
     def tokenizer(self) -> Tokenizer:
         return self.encoder.tokenizer
+
+    @property
+    def pass_tokens(self) -> int:
+        return self.encoder.pass_tokens
 
     def adapter_info(self, name: str) -> EncoderInfo:
         """As of the encoder itself."""

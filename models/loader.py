@@ -44,11 +44,11 @@ def load_encoder(
     device: auto, cpu or cuda; threads: CPU threads of one pass, by default `usable_cores`;
     batch_tokens: padded tokens of one pass, by default what suits engine and device; limit_tokens: no more
     than these, where the default is more; precision: float32, int8 (onnx), float16 or bfloat16
-    (torch on CUDA), by default int8 where it was exported and the device is a CPU, else float32;
-    adapters: folder of the adapters and routers that may be asked for; adapter_sessions: exported graphs of
-    adapters kept open at a time (onnx); export_cache: folder of the graphs of checkpoints that came without,
-    which are exported there once; without it they are refused (onnx). A folder of static embeddings needs no
-    engine, and takes none.
+    (torch on CUDA), by default int8 where it was exported and the device is a CPU, bfloat16 for torch on a
+    GPU that computes in it, else float32; adapters: folder of the adapters and routers that may be asked for;
+    adapter_sessions: exported graphs of adapters kept open at a time (onnx); export_cache: folder of the
+    graphs of checkpoints that came without, which are exported there once; without it they are refused
+    (onnx). A folder of static embeddings needs no engine, and takes none.
     Raises CheckpointError, or UnsupportedError where the engine is not installed.
     """
     folder = resolve_checkpoint(checkpoint, revision)

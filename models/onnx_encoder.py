@@ -80,7 +80,7 @@ class OnnxEncoder:
         # While one batch is in a part that does not split over threads, another uses them.
         self._pool = ThreadPoolExecutor(2, "batch") if kind == "cpu" and threads > 1 else None
         suited = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
-        self._batch_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
+        self.pass_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
         fingerprint_of = partial(fingerprint, export.weights, export.heads, self.tokenizer.digest, settings)
         self.info = EncoderInfo(
             name=name,
@@ -138,7 +138,7 @@ class OnnxEncoder:
             return encode_in_batches(
                 texts,
                 asked,
-                self._batch_tokens,
+                self.pass_tokens,
                 self.tokenizer,
                 self.info,
                 self._forward,

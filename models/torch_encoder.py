@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,10 +25,13 @@ from models.checkpoint import SETTINGS_FILE, EncodingSettings, hidden_size, read
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
-from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError, reason
+from models.errors import CheckpointError, UnsupportedError, reason
 from models.fingerprint import fingerprint, heads_digest, weight_files
 from models.graphs import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
+from models.packed.bodies import LEAST_CAPABILITY
+from models.packed.build import packed_passes
+from models.packed.shapes import budget_tokens, bytes_per_token
 from models.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
 from models.representations import (
     OUTPUTS,
@@ -42,23 +46,16 @@ from models.sparse_modules import transformer_folder
 from models.splade_head import SpladeHead, split_language_model
 from models.splade_rows import splade_rows
 from models.tokenizer import Tokenizer
+from models.torch_memory import memory_errors, release_memory
 
 # A forked process has none of its parent's threads, and OpenMP would wait for them for ever.
 os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-# What messages of plain RuntimeErrors say where memory was not to be had: on a CPU from torch or oneDNN
-# (which names no reason), on a GPU outside torch's own allocator, which has a class for it.
-OUT_OF_MEMORY = (
-    "DefaultCPUAllocator: can't allocate memory",
-    "could not create a primitive",
-    "CUDA error: out of memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-)
-CPU_BATCH_TOKENS = 4096
+CPU_BATCH_TOKENS = 2048
+CUDA_BATCH_TOKENS = 32768  # where memory suffices
 PADDING_DIFFERENCE = 0.05  # of the largest state: far above what rounding in half precision does
 CAUSAL_DIFFERENCE = 1e-6  # of two states that should be one: what rounding in a batch may do
-CUDA_BATCH_TOKENS = 32768
 
 
 class EncoderModel(nn.Module):
@@ -218,8 +215,15 @@ def _looks_back_only(model: EncoderModel) -> bool:
     return bool(torch.allclose(first[0], first[1], rtol=0, atol=CAUSAL_DIFFERENCE))
 
 
+def default_precision(device: torch.device) -> str:
+    """bfloat16 on a GPU that computes in it, whose products it makes many times as fast; else float32."""
+    if device.type == "cuda" and torch.cuda.get_device_capability(device) >= LEAST_CAPABILITY:
+        return "bfloat16"
+    return "float32"
+
+
 class TorchEncoder:
-    """An `Encoder` on torch. precision: float32, or float16 and bfloat16 on CUDA.
+    """An `Encoder` on torch. precision: float32, or on CUDA float16 and bfloat16, which is the default there.
 
     adapters: folder of the adapters that may be asked for.
     """
@@ -244,7 +248,7 @@ class TorchEncoder:
                 device, cuda=torch.cuda.is_available(), remedy="torch finds no CUDA device; use cpu"
             )
         )
-        precision = precision or "float32"
+        precision = precision or default_precision(self._device)
         if precision not in PRECISIONS or (precision != "float32" and self._device.type == "cpu"):
             raise UnsupportedError(
                 f"precision {precision!r} on {self._device.type} with the torch engine; choose float32, "
@@ -254,12 +258,11 @@ class TorchEncoder:
         settings = read_settings(folder)
         self.tokenizer = Tokenizer.load(folder, settings)
         self._model = load_model(folder, settings, precision).to(self._device)
-        on_cuda = self._device.type == "cuda"
-        suited = batch_tokens or (CUDA_BATCH_TOKENS if on_cuda else CPU_BATCH_TOKENS)
-        self._batch_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
         heads = self._model.heads.weights()
         heads = replace(heads, queries=read_query_weights(folder, self.tokenizer))
         self._queries = QueryTable.of(heads.queries, self.tokenizer)
+        suited = batch_tokens or self._suited_tokens(heads.colbert_dimension)
+        self.pass_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
         digests = body_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest
         graph = packed_graph(folder)
         quantized = None if graph is None else graph.files[graph.file]
@@ -278,9 +281,26 @@ class TorchEncoder:
             lexical=settings.lexical,
             checkpoint=origin,
         )
+        self._packed = None
+        if settings.splade is None:
+            self._packed = packed_passes(self._model, self.tokenizer, self.pass_tokens)
+        if self._packed is not None:  # what the first pass makes should not keep a caller waiting
+            self._packed.encode(self.tokenizer.tokenize([""]), self._model.heads.sides)
         with_adapters = adapters if settings.splade is None else None
         library = AdapterLibrary(with_adapters, folder, base_fingerprint, heads.sizes)
         self._adapters = ServedAdapters(library, self._model.body, self._model.heads)
+
+    def _suited_tokens(self, colbert_dimension: int) -> int:
+        """Tokens of a pass that suit the device, and what is free of its memory."""
+        if self._device.type == "cpu":
+            return CPU_BATCH_TOKENS
+        free, _ = torch.cuda.mem_get_info(self._device)
+        like = next(self._model.body.parameters())
+        config: Any = self._model.body.config
+        width = config.hidden_size
+        widest = getattr(config, "intermediate_size", 4 * width)
+        per_token = bytes_per_token(width, widest, colbert_dimension, like.element_size())
+        return budget_tokens(free, per_token, CUDA_BATCH_TOKENS)
 
     def adapter(self, name: str) -> ResolvedAdapter:
         """An adapter with all its tensors. Raises as `adapter_info`."""
@@ -310,7 +330,12 @@ class TorchEncoder:
         outputs: Sequence[Output] = OUTPUTS,
         adapters: Adapters | None = None,
     ) -> Representations:
-        """Representations of each text of the batch, in the batch's order; one pass may mix adapters."""
+        """Representations of each text of the batch, in the batch's order; one pass may mix adapters.
+
+        Without adapters the texts go through packed passes, where the body takes them.
+        """
+        if self._packed is not None and len(batch) and not any(adapters or ()):
+            return self._packed.encode(batch, self.info.given(outputs))
         for adapter in set(adapters or ()):
             for name in adapter.adapters if isinstance(adapter, Route) else (adapter,):
                 if name is not None:
@@ -320,12 +345,13 @@ class TorchEncoder:
             return encode_in_batches(
                 texts,
                 asked,
-                self._batch_tokens,
+                self.pass_tokens,
                 self.tokenizer,
                 self.info,
                 self._forward,
                 adapters=adapters if self._queries is None else None,  # with a table there are none
                 mixes_adapters=True,
+                release=partial(release_memory, self._device),
             )
 
         return encode_with_table(self._queries, batch, self.info.given(outputs), encode)
@@ -334,14 +360,8 @@ class TorchEncoder:
         self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Adapters
     ) -> PaddedOutputs:
         """Raises EncoderMemoryError where memory does not suffice."""
-        try:
+        with memory_errors():
             return self._pass(ids, mask, outputs, adapters)
-        except RuntimeError as error:
-            if isinstance(error, torch.OutOfMemoryError) or any(
-                words in str(error) for words in OUT_OF_MEMORY
-            ):
-                raise EncoderMemoryError(str(error)) from None
-            raise
 
     @torch.inference_mode()
     def _pass(self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Adapters) -> PaddedOutputs:

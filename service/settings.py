@@ -125,7 +125,10 @@ class Settings(BaseSettings):
     dense_device: Literal["cpu", "gpu"] = Field(
         "cpu", description="Where flat and IVF-PQ dense search runs: cpu or gpu, which takes FAISS for GPUs."
     )
-    precision: str | None = Field(None, description="Encoder precision; by default what the engine prefers.")
+    precision: str | None = Field(
+        None,
+        description="Encoder precision; by default what the engine prefers, bfloat16 for torch on a GPU.",
+    )
     threads: int | None = Field(
         None, ge=1, description="Encoder threads; by default the CPUs that the process may use."
     )
@@ -218,10 +221,10 @@ class Settings(BaseSettings):
         65_536, ge=1, description="Written documents of a collection that wait to be published; more get 429."
     )
     unpublished_bytes: int = Field(1 << 30, ge=1, description="Their bytes in memory, likewise.")
-    batch_tokens: int = Field(
-        2048,
+    batch_tokens: int | None = Field(
+        None,
         ge=1,
-        description="Tokens gathered into one batch; about 16384 suits a GPU, less keeps waits short.",
+        description="Tokens gathered into one batch; by default 2048, on a GPU what one pass there takes.",
     )
     query_cache_bytes: int = Field(
         64 << 20, ge=0, description="Memory for encoded queries, which are not encoded again; 0: none."

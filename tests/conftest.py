@@ -122,6 +122,10 @@ class TinyEncoder:
     def tokenizer(self) -> Tokenizer:
         return self._tokenizer
 
+    @property
+    def pass_tokens(self) -> int:
+        return 64
+
     def adapter_info(self, name: str) -> EncoderInfo:
         if name not in self._tables:
             raise unknown_adapter(name, tuple(filter(None, self._tables)))

@@ -81,6 +81,8 @@ HOMES = {
         "models/adapters/changes.py",
         "models/adapters/mixing.py",
         "models/adapters/serving.py",
+        "models/packed",
+        "models/torch_memory.py",
         "training",
     },
     "transformers": {
@@ -90,6 +92,7 @@ HOMES = {
         "models/export_onnx.py",
         "models/export_attention.py",
         "models/adapters/body.py",
+        "models/packed/attention.py",
         "training",
     },
     "peft": {"models/adapters/attach.py"},

@@ -77,7 +77,7 @@ def _limits(settings: Settings) -> Iterator[Finding]:
         ("max_top_k", "max_candidates", "a search for so many hits has fewer candidates"),
     ):
         low, high = getattr(settings, less), getattr(settings, more)
-        if low > high:
+        if low is not None and low > high:
             yield Finding(
                 "warning",
                 TOPIC,

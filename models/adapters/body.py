@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
 
 from models.adapters.changes import Bottleneck, Change, Lora, ScaledInput, ScaledOutput, through
 from models.adapters.record import Adapter, ResolvedAdapter
@@ -33,6 +32,7 @@ from models.adapters.settings import (
     StackSettings,
 )
 from models.errors import UnsupportedError
+from models.packed.attention import attention, mask_of_padding
 
 ATTENTION = "tercet_adapters"
 # Where the layer of each role is within a block of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
@@ -164,7 +164,7 @@ def adapted_attention(
     value: Tensor,
     attention_mask: Tensor | None,
     **options: Any,
-) -> tuple[Tensor, None]:
+) -> tuple[Tensor, Tensor | None]:
     """Attention over query, key and value float[B, heads, L, d/heads], and over the prefixes of each row.
 
     attention_mask: bool[B, 1, L or 1, L], true where a token is seen, or None.
@@ -173,7 +173,7 @@ def adapted_attention(
     shares = _active(module).shares
     found = [share.prefixes(_layer_of(module)) for share in shares]
     if all(prefix is None for prefixes in found for _, prefix in prefixes):
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+        return attention(module, query, key, value, attention_mask, **options)
     attended = query.new_zeros(query.transpose(1, 2).shape)
     for share, prefixes in zip(shares, found, strict=True):
         rows = slice(None) if share.rows is None else share.rows
@@ -259,7 +259,7 @@ def install(body: nn.Module, active: ActiveAdapters) -> None:
             body.set_submodule(path_of(body, (layer, role)), AdaptedLinear(base, (layer, role), active))
         setattr(body.get_submodule(f"encoder.layer.{layer}.{SELF_ATTENTION}"), ACTIVE, active)
     AttentionInterface.register(ATTENTION, adapted_attention)
-    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+    AttentionMaskInterface.register(ATTENTION, mask_of_padding)
     model: Any = body
     model.set_attn_implementation(ATTENTION)
 

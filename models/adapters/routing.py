@@ -82,6 +82,10 @@ class RoutedEncoder:
     def tokenizer(self) -> Tokenizer:
         return self._engine.tokenizer
 
+    @property
+    def pass_tokens(self) -> int:
+        return self._engine.pass_tokens
+
     def adapter_info(self, name: str) -> EncoderInfo:
         """What identifies the engine with an adapter, or with a router and all adapters that it names."""
         if name not in self._names:

@@ -68,9 +68,9 @@ class ServedAdapters:
         """Within the context, each row of this thread's pass goes through its adapter, or several by
         weight, all of them loaded.
         """
-        groups = self._groups(adapters)
-        if all(group.names == (None,) for group in groups):
+        if not any(adapters):
             return self._active.use(())
+        groups = self._groups(adapters)
         shares: list[ActingShare] = []
         for group in groups:
             rows = None if len(groups) == 1 else group.rows
@@ -82,6 +82,8 @@ class ServedAdapters:
     def heads(self, adapters: Adapters) -> list[tuple[Tensor, Heads | MixedHeads]]:
         """Rows int64[R] whose adapters have heads of their own, with these heads."""
         found: list[tuple[Tensor, Heads | MixedHeads]] = []
+        if not any(adapters):
+            return found
         for group in self._groups(adapters):
             own = [None if name is None else self._loaded[name].heads for name in group.names]
             if any(own):

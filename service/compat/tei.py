@@ -38,6 +38,7 @@ from service.compat.tei_shapes import (
     TeiTokenizeRequest,
     TeiTruncation,
 )
+from service.encoding.service import BATCH_TOKENS
 from service.exceptions import InvalidRequestError
 from service.load.deadlines import Deadline
 from service.load.pools import Pool
@@ -172,7 +173,7 @@ async def tei_info(services: Services) -> Response:
             "model_type": {"embedding": {"pooling": info.pooling}},
             "max_concurrent_requests": settings.max_concurrent_requests,
             "max_input_length": info.max_length,
-            "max_batch_tokens": settings.batch_tokens,
+            "max_batch_tokens": settings.batch_tokens or BATCH_TOKENS,
             "max_batch_requests": None,
             "max_client_batch_size": services.limits.texts,
             "auto_truncate": True,

@@ -23,6 +23,7 @@ from service.tracing.request import recorded
 
 # Tokenized in half a millisecond; a busy server takes longer to begin work in a thread.
 SHORT_CHARACTERS = 2000
+BATCH_TOKENS = 2048  # by default of a batch; a query waits for the one in work
 SLICE_BATCHES = 4  # enough texts at a time that those of a batch are of like length
 PROBE_TEXT = "probe"
 PROBE_SECONDS = 1.0
@@ -128,17 +129,20 @@ class LocalEncoding:
         self,
         encoder: Encoder,
         *,
-        batch_tokens: int,
+        batch_tokens: int | None = None,
         queue_tokens: int,
         admission: Admission = ANY_WAIT,
         observe: Observe | None = None,
         stall_seconds: float = math.inf,
     ) -> None:
-        """stall_seconds: how long a batch may be in work before `check` says so."""
+        """batch_tokens: by default BATCH_TOKENS, or what a pass of the encoder takes where that is more;
+        stall_seconds: how long a batch may be in work before `check` says so.
+        """
         self._encoder = encoder
         self._health = EncoderHealth(stall_seconds)
         self._probe: asyncio.Task[Representations] | None = None
         self._pool = text_pool()
+        batch_tokens = batch_tokens or max(BATCH_TOKENS, encoder.pass_tokens)
         self.slice_tokens = min(SLICE_BATCHES * batch_tokens, queue_tokens)
         self._batcher = Batcher(
             partial(encode_tokens, encoder),

@@ -83,6 +83,10 @@ class OneHotEncoder:
     def tokenizer(self) -> Tokenizer:
         return self._tokenizer
 
+    @property
+    def pass_tokens(self) -> int:
+        return 64
+
     def adapter_info(self, name: str) -> EncoderInfo:
         raise AdapterNotFoundError(name)
 

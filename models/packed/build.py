@@ -1,0 +1,74 @@
+"""Makes a model's packed passes: on a GPU with the body compiled, and recorded, on a CPU as they are."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from models.packed.attention import install
+from models.packed.bodies import has_kernel, positions_of
+from models.packed.model import PackedBody, PackedModel, States
+from models.packed.passes import MOST_RECORDINGS, PackedPasses
+from models.packed.recorded import CudaRecorder, Recordings
+from models.packed.transfers import Transfers
+from models.tokenizer import Tokenizer
+
+log = logging.getLogger("tercet")
+
+
+def packed_passes(model: Any, tokenizer: Tokenizer, budget_tokens: int) -> PackedPasses | None:
+    """Packed passes of a model with `body` and `heads` on its device; None where it has to be padded.
+
+    The body then takes its attention from `models.packed.attention`, in padded passes too.
+    """
+    body, heads = model.body, model.heads
+    weights = next(body.parameters())
+    device, on_gpu = weights.device, weights.device.type == "cuda"
+    positions = positions_of(body)
+    if positions is None:
+        log.info("a body of %s takes padded passes alone", body.config.model_type)
+        return None
+    if on_gpu and not has_kernel(body, weights.dtype, torch.cuda.get_device_capability(device)):
+        log.info("%s on this GPU takes padded passes alone; bfloat16 has packed ones", weights.dtype)
+        return None
+    install(body)
+    special = torch.zeros(body.get_input_embeddings().num_embeddings, dtype=torch.bool, device=device)
+    special[[each for each in tokenizer.special_ids if each < len(special)]] = True
+    if not on_gpu:
+        packed = PackedModel(PackedBody(body), heads, positions, special, torch.float32).eval()
+        return PackedPasses(packed, tokenizer, Transfers(device), budget_tokens)
+    torch.set_float32_matmul_precision("high")  # of the heads, whose inputs have fewer digits than TF32
+    packed = PackedModel(compiled(PackedBody(body)), heads, positions, special, torch.float16).eval()
+    return PackedPasses(
+        packed,
+        tokenizer,
+        Transfers(device),
+        budget_tokens,
+        recordings=Recordings(CudaRecorder(device), MOST_RECORDINGS),
+        shared_shapes=True,
+    )
+
+
+def compiled(body: PackedBody, backend: str | Callable[..., Any] = "inductor") -> States:
+    """The body, compiled at its first use for all shapes; as it is where that fails, and the log says so."""
+    fast = torch.compile(body, dynamic=True, fullgraph=True, backend=backend)
+    failed = False
+
+    def states(token_ids: Tensor, positions: Tensor, offsets: Tensor, longest: int) -> Tensor:
+        nonlocal failed
+        if not failed:
+            try:
+                result: Tensor = fast(token_ids, positions, offsets, longest)
+                return result
+            except torch._dynamo.exc.TorchDynamoException as error:
+                failed = True
+                reason = str(error).strip().partition("\n")[0]
+                log.warning("passes are not compiled, which makes them slower: %s", reason)
+        found: Tensor = body(token_ids, positions, offsets, longest)
+        return found
+
+    return states
