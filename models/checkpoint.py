@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from models.errors import CheckpointError
+from models.late_interaction import KEY as LATE_INTERACTION
+from models.late_interaction import LateInteraction
+from models.multi_vector import settings_of_multi_vector
 from models.representations import LexicalKind
 from models.sentence_transformers import settings_of_modules
+from models.stanford_colbert import METADATA_FILE, settings_of_stanford
 
 Pooling = Literal["cls", "mean", "last", "none"]
 JsonObject = dict[str, Any]
@@ -40,6 +44,8 @@ HUB_FILES = (
     "sparse_linear.pt",
     "colbert_linear.pt",
     "sentencepiece.bpe.model",
+    "*_Dense*/pytorch_model.bin",
+    METADATA_FILE,
 )
 # Only beside our own record of an export: other graphs are large and of no use here.
 HUB_EXPORT = "onnx/export.json"
@@ -54,7 +60,8 @@ class EncodingSettings:
     special tokens included; colbert_dimension: must equal the head's, if given; query_instruction,
     document_instruction: put before every text of that type; mcls_every: a CLS at every position divisible by
     it (MCLS); lexical: what suits the sparse head, which new collections take unless told otherwise;
-    lower_capitals: whether texts written in capitals are read in small letters.
+    lower_capitals: whether texts written in capitals are read in small letters; late_interaction: what
+    checkpoints of the ColBERT family do, None for one that does as BGE-M3.
     """
 
     pooling: Pooling = "cls"
@@ -65,6 +72,7 @@ class EncodingSettings:
     mcls_every: int | None = None
     lexical: LexicalKind = "plain"
     lower_capitals: bool = False
+    late_interaction: LateInteraction | None = None
 
     def __post_init__(self) -> None:
         if self.pooling not in get_args(Pooling):
@@ -82,10 +90,24 @@ class EncodingSettings:
                 raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be a string")
         if not isinstance(self.lower_capitals, bool):
             raise CheckpointError(f"lower_capitals is {self.lower_capitals!r}; it must be true or false")
+        late = self.late_interaction
+        if late is not None and max(late.query_length or 0, late.expansion_length or 0) > self.max_length:
+            raise CheckpointError(
+                f"queries of {late.query_length or late.expansion_length} tokens are longer than max_length, "
+                f"{self.max_length}, that of documents; give {SETTINGS_FILE} a max_length that holds both"
+            )
+        if late is not None and self.mcls_every is not None:
+            raise CheckpointError(f"mcls_every does not go with {LATE_INTERACTION}; leave one out")
 
     def to_json(self) -> JsonObject:
-        """All settings as a JSON object."""
-        return asdict(self)
+        """All settings as a JSON object; what came later is left out where it is not used, so that older
+        releases read the rest.
+        """
+        values = asdict(self)
+        del values[LATE_INTERACTION]
+        if self.late_interaction is not None:
+            values[LATE_INTERACTION] = self.late_interaction.to_json()
+        return values
 
     @property
     def of_representations(self) -> JsonObject:
@@ -106,7 +128,10 @@ class EncodingSettings:
         unknown = sorted(set(values) - set(known))
         if unknown:
             raise CheckpointError(f"{SETTINGS_FILE} has unknown keys {unknown}; it may have {known}")
-        return EncodingSettings(**values)
+        late = values.get(LATE_INTERACTION)
+        return EncodingSettings(
+            **{**values, LATE_INTERACTION: None if late is None else LateInteraction.from_json(late)}
+        )
 
 
 def read_json(path: Path) -> JsonObject:
@@ -146,20 +171,28 @@ def hidden_size(folder: Path) -> int:
 
 def read_settings(folder: Path) -> EncodingSettings:
     """Encoding settings of a checkpoint: `tercet.json`, and what it leaves out from the model's own files and
-    from those of sentence-transformers.
+    from those of sentence-transformers, PyLate and ColBERT.
 
     Raises CheckpointError for unknown keys, or a `max_length` past the model's positions.
     """
-    limit = position_limit(read_json(folder / CONFIG_FILE))
+    config = read_json(folder / CONFIG_FILE)
+    limit = position_limit(config)
     path = folder / SETTINGS_FILE
-    of_modules = settings_of_modules(folder)
+    told = (
+        settings_of_multi_vector(folder)
+        or settings_of_modules(folder)
+        or settings_of_stanford(folder, config)
+    )
     own = read_json(path) if path.exists() else {}
-    values = {**of_modules, **own}
-    settings = EncodingSettings.from_json(values)
+    values = {**told, **own}
+    late, own_late = told.get(LATE_INTERACTION), own.get(LATE_INTERACTION)
+    if late is not None and isinstance(own_late, dict):
+        values[LATE_INTERACTION] = {**late, **own_late}
     if "max_length" not in values:
-        return replace(settings, max_length=_default_max_length(folder, limit))
-    if "max_length" not in own and limit is not None:
-        return replace(settings, max_length=min(settings.max_length, limit))
+        values["max_length"] = _default_max_length(folder, limit)
+    elif "max_length" not in own and limit is not None and isinstance(values["max_length"], int):
+        values["max_length"] = min(values["max_length"], limit)
+    settings = EncodingSettings.from_json(values)
     if limit is not None and settings.max_length > limit:
         raise CheckpointError(
             f"{path}: max_length is {settings.max_length}, but the model has positions for {limit} tokens"

@@ -10,11 +10,13 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from models.errors import CheckpointError
+from models.dense_layers import Layers, layer_arrays, layers_from_arrays
+from models.errors import CheckpointError, UnsupportedError
 from models.representations import Float32
 
 HEADS_FILE = "heads.safetensors"
 SPARSE, COLBERT = ("sparse.weight", "sparse.bias"), ("colbert.weight", "colbert.bias")
+DENSE, TOKENS = "dense", "tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +31,36 @@ class LinearHead:
 class HeadWeights:
     """The linear heads of a checkpoint, None for a side that it lacks: of lexical weights, which has one row,
     and of token vectors, which has as many as these have values.
+
+    dense: layers from the pooled state to the dense vector, none where it is that; tokens: those to a token
+    vector in place of `colbert`, where they are more than one linear map.
     """
 
     sparse: LinearHead | None = None
     colbert: LinearHead | None = None
+    dense: Layers = ()
+    tokens: Layers = ()
 
     @property
     def colbert_dimension(self) -> int:
         """C, the width of a token vector; 0 without these."""
+        if self.tokens:
+            return len(self.tokens[-1].weight)
         return 0 if self.colbert is None else len(self.colbert.bias)
+
+    def dense_dimension(self, width: int, pooling: str) -> int:
+        """D, the width of a dense vector of states of that width; 0 where nothing is pooled."""
+        if pooling == "none":
+            return 0
+        return len(self.dense[-1].weight) if self.dense else width
+
+    def require_plain(self, what: str) -> None:
+        """Raises UnsupportedError where there are other heads than BGE-M3's. what: what takes these alone."""
+        if self.dense or self.tokens:
+            raise UnsupportedError(
+                f"{what} takes heads as BGE-M3's, and this checkpoint has layers of Dense modules; take "
+                "another checkpoint"
+            )
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -65,18 +88,22 @@ class HeadWeights:
     def arrays(self) -> dict[str, Float32]:
         """The arrays under the names of heads.safetensors."""
         named = ((SPARSE, self.sparse), (COLBERT, self.colbert))
-        return {
+        linear = {
             name: array
             for names, head in named
             if head is not None
             for name, array in zip(names, (head.weight, head.bias), strict=True)
         }
+        return {**linear, **layer_arrays(DENSE, self.dense), **layer_arrays(TOKENS, self.tokens)}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, Float32], source: str, width: int) -> HeadWeights:
         """Checks names and shapes. Raises CheckpointError naming `source` where one is missing or wrong."""
         return HeadWeights(
-            _linear_head(arrays, SPARSE, source, width, rows=1), _linear_head(arrays, COLBERT, source, width)
+            _linear_head(arrays, SPARSE, source, width, rows=1),
+            _linear_head(arrays, COLBERT, source, width),
+            layers_from_arrays(DENSE, arrays, source, width),
+            layers_from_arrays(TOKENS, arrays, source, width),
         )
 
 
@@ -101,13 +128,16 @@ def read_heads(folder: Path, width: int) -> HeadWeights:
     it is damaged.
     """
     path = folder / HEADS_FILE
-    if not path.is_file():
-        return HeadWeights()
+    return HeadWeights.from_arrays(load_arrays(folder), str(path), width) if path.is_file() else HeadWeights()
+
+
+def load_arrays(folder: Path) -> dict[str, Float32]:
+    """The arrays of heads.safetensors. Raises CheckpointError naming the file where it is damaged."""
+    path = folder / HEADS_FILE
     try:
-        arrays = load_file(path)
+        return load_file(path)
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
-    return HeadWeights.from_arrays(arrays, str(path), width)
 
 
 def write_heads(folder: Path, heads: HeadWeights) -> Path:

@@ -133,12 +133,15 @@ def without_loading_report() -> Iterator[None]:
             library_logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # untyped library
 
 
-def load_model(folder: Path, settings: EncodingSettings, precision: str = "float32") -> EncoderModel:
+def load_model(
+    folder: Path, settings: EncodingSettings, precision: str = "float32", heads_of: Path | None = None
+) -> EncoderModel:
     """Body and heads of a checkpoint, in evaluation mode; the heads always in float32.
 
+    heads_of: folder of another checkpoint, whose heads take the place of its own.
     Raises CheckpointError as `load_heads` and `load_body`, and for a causal body with pooling cls.
     """
-    heads = load_heads(folder, hidden_size(folder), settings)
+    heads = load_heads(folder, hidden_size(folder), settings, heads_of)
     model = EncoderModel(load_body(folder, precision), heads).eval()
     if settings.pooling == "cls" and _looks_back_only(model):
         raise CheckpointError(
@@ -160,7 +163,8 @@ def _looks_back_only(model: EncoderModel) -> bool:
 class TorchEncoder:
     """An `Encoder` on torch. precision: float32, or float16 and bfloat16 on CUDA.
 
-    adapters: folder of the adapters that may be asked for.
+    heads: folder of another checkpoint, whose heads take the place of its own; adapters: folder of the
+    adapters that may be asked for.
     """
 
     mixes_adapters = True
@@ -171,6 +175,7 @@ class TorchEncoder:
         name: str,
         *,
         origin: str | None = None,
+        heads: Path | None = None,
         device: str = "auto",
         threads: int | None = None,
         batch_tokens: int | None = None,
@@ -192,12 +197,12 @@ class TorchEncoder:
         torch.set_num_threads(threads or min(torch.get_num_threads(), usable_cores()))
         settings = read_settings(folder)
         self.tokenizer = Tokenizer.load(folder, settings)
-        self._model = load_model(folder, settings, precision).to(self._device)
+        self._model = load_model(folder, settings, precision, heads).to(self._device)
         on_cuda = self._device.type == "cuda"
         suited = batch_tokens or (CUDA_BATCH_TOKENS if on_cuda else CPU_BATCH_TOKENS)
         self._batch_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
-        heads = self._model.heads.weights()
-        digests = body_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest
+        weights = self._model.heads.weights()
+        digests = body_digest(folder), heads_digest(weights.arrays()), self.tokenizer.digest
         graph = packed_graph(folder)
         quantized = None if graph is None else graph.files[graph.file]
         self._fingerprint_with = partial(fingerprint, *digests, settings, quantized)
@@ -207,15 +212,15 @@ class TorchEncoder:
             fingerprint=self._fingerprint_with(),
             engine="torch",
             precision=precision,
-            dense_dimension=0 if settings.pooling == "none" else hidden_size(folder),
-            colbert_dimension=heads.colbert_dimension,
-            vocabulary_size=0 if heads.sparse is None else self.tokenizer.vocabulary_size,
+            dense_dimension=weights.dense_dimension(hidden_size(folder), settings.pooling),
+            colbert_dimension=weights.colbert_dimension,
+            vocabulary_size=0 if weights.sparse is None else self.tokenizer.vocabulary_size,
             max_length=settings.max_length,
             pooling=settings.pooling,
             lexical=settings.lexical,
             checkpoint=origin,
         )
-        library = AdapterLibrary(adapters, folder, base_fingerprint, heads.sizes)
+        library = AdapterLibrary(adapters, folder, base_fingerprint, weights.sizes)
         self._adapters = ServedAdapters(library, self._model.body, self._model.heads)
 
     def adapter(self, name: str) -> ResolvedAdapter:
