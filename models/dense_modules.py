@@ -51,13 +51,17 @@ class Projection(nn.Module):
 
 
 def _linear(weight: Float32, bias: Float32 | None = None) -> nn.Linear:
-    """With a bias of zeros where there is none: an exported graph tells products of heads, which stay in
-    float32, by the names of their biases.
-    """
     linear = nn.Linear(weight.shape[1], weight.shape[0])
     linear.weight.data = torch.from_numpy(weight.copy())
-    linear.bias.data = torch.zeros(len(weight)) if bias is None else torch.from_numpy(bias.copy())
+    linear.bias.data = torch.from_numpy(_no_bias(weight) if bias is None else bias.copy())
     return linear
+
+
+def _no_bias(weight: Float32) -> Float32:
+    """A bias that changes nothing: an exported graph tells the products of heads, which stay in float32, by
+    the names of their biases, and would give one of plain zeros the name of an equal one of the body.
+    """
+    return np.full(len(weight), -0.0, np.float32)
 
 
 def read_layers(modules: DenseModules, width: int) -> Layers:
@@ -72,8 +76,7 @@ def read_layers(modules: DenseModules, width: int) -> Layers:
 
 def linear_of(layer: DenseLayer) -> LinearHead:
     """A layer that is linear, as the heads of BGE-M3 are held."""
-    bias = np.zeros(len(layer.weight), np.float32) if layer.bias is None else layer.bias
-    return LinearHead(layer.weight, bias)
+    return LinearHead(layer.weight, _no_bias(layer.weight) if layer.bias is None else layer.bias)
 
 
 def stanford_projection(folder: Path, width: int) -> LinearHead:

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from models.dense_layers import Layers, layer_arrays, layers_from_arrays
-from models.errors import CheckpointError, UnsupportedError
+from models.errors import CheckpointError
 from models.representations import Float32
 
 HEADS_FILE = "heads.safetensors"
@@ -54,21 +54,20 @@ class HeadWeights:
             return 0
         return len(self.dense[-1].weight) if self.dense else width
 
-    def require_plain(self, what: str) -> None:
-        """Raises UnsupportedError where there are other heads than BGE-M3's. what: what takes these alone."""
-        if self.dense or self.tokens:
-            raise UnsupportedError(
-                f"{what} takes heads as BGE-M3's, and this checkpoint has layers of Dense modules; take "
-                "another checkpoint"
-            )
-
     @property
     def sizes(self) -> tuple[int, int]:
         """Rows of each head, 0 for one that is not there: heads of equal ones can take each other's place."""
         return int(self.sparse is not None), self.colbert_dimension
 
     def both(self) -> tuple[LinearHead, LinearHead]:
-        """The head of lexical weights and that of token vectors. Raises CheckpointError where one lacks."""
+        """The head of lexical weights and that of token vectors. Raises CheckpointError where one lacks, or
+        where layers of Dense modules are there, too.
+        """
+        if self.dense or self.tokens:
+            raise CheckpointError(
+                "the checkpoint has layers of Dense modules, which are not trained here; take one that has "
+                "heads as BGE-M3's alone"
+            )
         if self.sparse is None or self.colbert is None:
             lacking = "sparse" if self.sparse is None else "colbert"
             raise CheckpointError(

@@ -37,6 +37,7 @@ SHORT_NAME = 6  # letters of a setting such as "port"
 ENCODER_SETTINGS = (
     "checkpoint",
     "revision",
+    "heads",
     "engine",
     "device",
     "precision",

@@ -85,7 +85,7 @@ def write_body(folder: Path, added: Sequence[str] = MARKERS, kind: str = "bert")
             ModernBertConfig(
                 **shared,
                 global_attn_every_n_layers=2,
-                local_attention=8,
+                local_attention=32,
                 pad_token_id=0,
                 bos_token_id=2,
                 eos_token_id=3,

@@ -17,6 +17,7 @@ from models.checkpoint import (
 )
 from models.errors import CheckpointError
 from models.heads import Heads
+from models.sentence_transformers import dense_after_pooling
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body, load_model
 from training.distributed import Ranks
@@ -59,6 +60,11 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
     tokenizer = Tokenizer.load(folder, encoding)
     if encoding.pooling == "none":
         raise ConfigError("base: its pooling is none, but training needs dense vectors; set encoder.pooling")
+    if encoding.late_interaction is not None or dense_after_pooling(folder).folders:
+        raise ConfigError(
+            "base: encoders of ColBERT's kind and Dense modules after the pooling are not trained here; take "
+            "a body without"
+        )
     heads_asked = settings.heads if isinstance(settings, FinetuneRun) else HeadSettings()
     has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not heads_asked.fresh
     if has_heads:
