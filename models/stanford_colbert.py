@@ -21,7 +21,8 @@ DEFAULTS = {"query_token_id": "[unused0]", "doc_token_id": "[unused1]", "query_m
 
 def is_stanford(config: Mapping[str, Any]) -> bool:
     """Whether a model's configuration is that of such a checkpoint."""
-    return config.get("architectures") == [ARCHITECTURE]
+    named = config.get("architectures")
+    return isinstance(named, list) and ARCHITECTURE in named
 
 
 def settings_of_stanford(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
