@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
     """The encoder of a collection, without its adapter; the collection says where it is.
 
-    Where the flag --checkpoint is given, that one is opened. Whether it is the collection's is still to be
-    checked. Raises CheckpointError that says what to give, and other ModelError.
+    Where a flag --checkpoint or --heads is given, that one is opened. Whether it is the collection's is still
+    to be checked. Raises CheckpointError that says what to give, and other ModelError.
     """
     from ingest.encoder_match import checkpoint_of
     from models.errors import CheckpointError
     from service.encoding.service import local_encoder
 
     named = checkpoint_of(collection)
-    if "checkpoint" in settings.flags or named is None:
+    if settings.flags & {"checkpoint", "heads"} or named is None:
         return local_encoder(settings)
     try:
         return local_encoder(settings, named)
@@ -40,9 +40,11 @@ def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
 
 def tokenizer_of(checkpoint: str) -> Tokenizer | None:
     """The tokenizer of a checkpoint that lies on this machine; None of any other, which is not fetched."""
+    from models.borrowed_heads import split_heads
     from models.checkpoint import SHIPPED, resolve_checkpoint
     from models.loader import load_tokenizer
 
+    checkpoint, _ = split_heads(checkpoint)
     if checkpoint not in SHIPPED and not Path(checkpoint).expanduser().is_dir():
         return None
     return load_tokenizer(resolve_checkpoint(checkpoint))

@@ -28,6 +28,7 @@ def export(
     int8: Annotated[
         bool, typer.Option("--int8", help="Quantize: a quarter of the size, faster on CPUs.")
     ] = False,
+    heads: options.Heads = None,
     revision: options.Revision = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -41,7 +42,10 @@ def export(
 
     if (output is None) == (adapter is None):
         raise typer.BadParameter("give one of both", param_hint="--output, --adapter")
+    if heads is not None and adapter is not None:
+        raise typer.BadParameter("goes with --output, whose folder then has the heads", param_hint="--heads")
     folder = resolve_checkpoint(checkpoint, revision)
+    lender = None if heads is None else resolve_checkpoint(heads)
     try:
         from models.export_onnx import export as export_checkpoint
         from models.export_onnx import export_adapter
@@ -55,7 +59,7 @@ def export(
     if adapter is not None:
         report = export_adapter(folder, adapter.resolve(), int8=int8, calibration=texts)
     elif output is not None:
-        report = export_checkpoint(folder, output, int8=int8, calibration=texts)
+        report = export_checkpoint(folder, output, int8=int8, calibration=texts, heads_of=lender)
     for side in poor_sides(report.kept) if int8 else ():
         print_warning(
             f"int8 differs much from float32: the {FIGURES[side]} is {report.kept[side]:.3f}, and "

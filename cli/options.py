@@ -51,6 +51,14 @@ Checkpoint = Annotated[
         show_default=False,
     ),
 ]
+Heads = Annotated[
+    str | None,
+    typer.Option(
+        help="A checkpoint whose sparse and ColBERT heads take the place of the encoder's own: a folder or a "
+        "hub id, of the same width. [TERCET_HEADS]",
+        show_default=False,
+    ),
+]
 Engine = Annotated[
     str | None,
     typer.Option(
@@ -141,6 +149,7 @@ class EncoderFlags:
     checkpoint: Checkpoint = None
     engine: Engine = None
     revision: Revision = None
+    heads: Heads = None
     device: Device = None
     threads: Threads = None
 

@@ -147,8 +147,7 @@ def rows_by_adapter(adapters: Sequence[Key]) -> dict[Key, Int64]:
 def pack(batch: TokenBatch, padded: PaddedOutputs, tokenizer: Tokenizer) -> Representations:
     """Representations of one batch, without padding; special tokens and instructions have no weights."""
     lengths = batch.lengths
-    position = np.arange(int(lengths.max(initial=0)))
-    present: Bool = position < lengths[:, None]
+    present: Bool = np.arange(int(lengths.max(initial=0))) < lengths[:, None]
     sparse = colbert = None
     if isinstance(padded.sparse, SparseRows):
         sparse = padded.sparse
@@ -156,10 +155,8 @@ def pack(batch: TokenBatch, padded: PaddedOutputs, tokenizer: Tokenizer) -> Repr
         weights = np.where(tokenizer.is_instruction(batch), 0, padded.sparse[present])
         sparse = reduce_sparse(batch.token_ids, weights, batch.offsets, tokenizer.special_ids)
     if padded.colbert is not None:
-        kept = present & (position > 0)
-        every = tokenizer.settings.mcls_every
-        if every is not None:
-            kept &= (position % every != 0) | (position == lengths[:, None] - 1)
+        kept = present.copy()
+        kept[present] = tokenizer.has_vector(batch)
         colbert = TokenVectors(padded.colbert[kept], offsets_of(kept.sum(1)))
     return Representations(lengths, batch.truncated, padded.dense, sparse, colbert)
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from models.errors import CheckpointError
+from models.late_interaction import KEY as LATE_INTERACTION
+from models.late_interaction import LateInteraction
+from models.multi_vector import settings_of_multi_vector
 from models.representations import LexicalKind
 from models.sentence_transformers import settings_of_modules
 from models.sparse_modules import settings_of_sparse_modules, transformer_folder
 from models.splade import SpladeSettings
+from models.stanford_colbert import METADATA_FILE, settings_of_stanford
 
 Pooling = Literal["cls", "mean", "last", "none"]
 JsonObject = dict[str, Any]
@@ -39,7 +43,12 @@ SHIPPED = (ENGLISH, MULTILINGUAL)
 DEFAULT_CHECKPOINT = MULTILINGUAL
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
 # Settings that are written only where they are otherwise.
-LEFT_OUT = (("splade", None), ("special_tokens", True), ("matryoshka_dimensions", None))
+LEFT_OUT = (
+    ("splade", None),
+    ("special_tokens", True),
+    ("matryoshka_dimensions", None),
+    ("late_interaction", None),
+)
 REVISION_MARK = "@"  # between a hub id and its revision; no hub id has one
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.
 HUB_FILES = (
@@ -49,6 +58,8 @@ HUB_FILES = (
     "sparse_linear.pt",
     "colbert_linear.pt",
     "sentencepiece.bpe.model",
+    "*_Dense*/pytorch_model.bin",
+    METADATA_FILE,
 )
 # Only beside our own record of an export: other graphs are large and of no use here.
 HUB_EXPORT = "onnx/export.json"
@@ -67,7 +78,8 @@ class EncodingSettings:
     come from the head of a masked language model, None where they come from a linear head; special_tokens:
     whether a text stands between special tokens, as all do but those of static embeddings;
     matryoshka_dimensions: to how many values dense vectors may be cut (Kusupati et al. 2022), None where that
-    is not said.
+    is not said; late_interaction: what checkpoints of the ColBERT family do, None for one that does as
+    BGE-M3.
     """
 
     pooling: Pooling = "cls"
@@ -81,6 +93,7 @@ class EncodingSettings:
     splade: SpladeSettings | None = None
     special_tokens: bool = True
     matryoshka_dimensions: Sequence[int] | None = None
+    late_interaction: LateInteraction | None = None
 
     def __post_init__(self) -> None:
         if self.pooling not in get_args(Pooling):
@@ -112,10 +125,20 @@ class EncodingSettings:
                     f"matryoshka_dimensions is {declared!r:.80}; it must be a list of whole numbers above 0"
                 )
             object.__setattr__(self, "matryoshka_dimensions", tuple(declared))
+        late = self.late_interaction
+        if late is not None and max(late.query_length or 0, late.expansion_length or 0) > self.max_length:
+            raise CheckpointError(
+                f"queries of {late.query_length or late.expansion_length} tokens are longer than max_length, "
+                f"{self.max_length}, that of documents; give {SETTINGS_FILE} a max_length that holds both"
+            )
+        if late is not None and self.mcls_every is not None:
+            raise CheckpointError(f"mcls_every does not go with {LATE_INTERACTION}; leave one out")
 
     def to_json(self) -> JsonObject:
         """All settings as a JSON object; without the newest where they change nothing, as before them."""
         values = asdict(self)
+        if self.late_interaction is not None:
+            values[LATE_INTERACTION] = self.late_interaction.to_json()
         return {name: value for name, value in values.items() if (name, value) not in LEFT_OUT}
 
     @property
@@ -140,10 +163,12 @@ class EncodingSettings:
         unknown = sorted(set(values) - set(known))
         if unknown:
             raise CheckpointError(f"{SETTINGS_FILE} has unknown keys {unknown}; it may have {known}")
-        if values.get("splade") is None:
-            return EncodingSettings(**values)
-        splade = SpladeSettings.from_json(values["splade"])
-        return EncodingSettings(**{"pooling": "none", **values, "splade": splade})
+        late, splade = values.get(LATE_INTERACTION), values.get("splade")
+        read: dict[str, Any] = {} if late is None else {LATE_INTERACTION: LateInteraction.from_json(late)}
+        if splade is None:
+            return EncodingSettings(**{**values, **read})
+        read["splade"] = SpladeSettings.from_json(splade)
+        return EncodingSettings(**{"pooling": "none", **values, **read})
 
 
 def read_json(path: Path) -> JsonObject:
@@ -193,7 +218,7 @@ def logits_size(folder: Path) -> int:
 
 def read_settings(folder: Path) -> EncodingSettings:
     """Encoding settings of a checkpoint: `tercet.json`, and what it leaves out from the model's own files and
-    from those of sentence-transformers.
+    from those of sentence-transformers, PyLate and ColBERT.
 
     Raises CheckpointError for unknown keys, or a `max_length` past the model's positions.
     """
@@ -201,15 +226,23 @@ def read_settings(folder: Path) -> EncodingSettings:
     config = read_json(transformer / CONFIG_FILE)
     limit = position_limit(config)
     path = folder / SETTINGS_FILE
-    of_modules = settings_of_sparse_modules(folder) or settings_of_modules(folder)
+    told = (
+        settings_of_sparse_modules(folder)
+        or settings_of_multi_vector(folder)
+        or settings_of_modules(folder)
+        or settings_of_stanford(folder, config)
+    )
     own = read_json(path) if path.exists() else {}
     declared = {name: config[name] for name in ("matryoshka_dimensions",) if config.get(name) is not None}
-    values = {**declared, **of_modules, **own}
-    settings = EncodingSettings.from_json(values)
+    values = {**declared, **told, **own}
+    late, own_late = told.get(LATE_INTERACTION), own.get(LATE_INTERACTION)
+    if late is not None and isinstance(own_late, dict):
+        values[LATE_INTERACTION] = {**late, **own_late}
     if "max_length" not in values:
-        return replace(settings, max_length=_default_max_length(transformer, limit))
-    if "max_length" not in own and limit is not None:
-        return replace(settings, max_length=min(settings.max_length, limit))
+        values["max_length"] = _default_max_length(transformer, limit)
+    elif "max_length" not in own and limit is not None and isinstance(values["max_length"], int):
+        values["max_length"] = min(values["max_length"], limit)
+    settings = EncodingSettings.from_json(values)
     if limit is not None and settings.max_length > limit:
         raise CheckpointError(
             f"{path}: max_length is {settings.max_length}, but the model has positions for {limit} tokens"

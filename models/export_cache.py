@@ -27,6 +27,7 @@ from pathlib import Path
 from models.checkpoint import REVISION_MARK
 from models.errors import EncoderMemoryError, UnsupportedError
 from models.fingerprint import file_digest, json_digest, weight_files
+from models.head_weights import HEAD_FILES
 
 log = logging.getLogger("tercet")
 
@@ -40,11 +41,14 @@ REFUSED = ".refused.json"
 UNFINISHED = ".unfinished-"
 
 
-def cached_export(folder: Path, name: str, origin: str | None, cache: Path) -> Path | None:
+def cached_export(
+    folder: Path, name: str, origin: str | None, cache: Path, heads_of: Path | None = None
+) -> Path | None:
     """The exported folder of a checkpoint without graphs, made now where it was not before; None where it has
     to run on torch, as the log says.
 
-    name, origin: as of `checkpoint_name` and `checkpoint_origin`. Waits for another process that makes it.
+    name, origin: as of `checkpoint_name` and `checkpoint_origin`; heads_of: as of `export`. Waits for another
+    process that makes it.
     Raises CheckpointError where the checkpoint is incomplete, UnsupportedError where torch is not installed.
     """
     files = weight_files(folder)
@@ -58,12 +62,12 @@ def cached_export(folder: Path, name: str, origin: str | None, cache: Path) -> P
             )
         _tell_torch(name, f"to export it needs {', '.join(lacking)}: {INSTALL}")
         return None
-    entry = cache / f"{re.sub('[^A-Za-z0-9_.-]+', '-', name)}-{_key(folder, files, origin)[:16]}"
+    entry = cache / f"{re.sub('[^A-Za-z0-9_.-]+', '-', name)}-{_key(folder, files, origin, heads_of)[:16]}"
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with _lock(entry.with_name(f"{entry.name}.lock"), name):
             if not entry.is_dir():
-                refusal = _refusal(entry) or _make(folder, name, entry)
+                refusal = _refusal(entry) or _make(folder, name, entry, heads_of)
                 if refusal is not None:
                     _tell_torch(name, refusal)
                     return None
@@ -85,20 +89,27 @@ def _tell_torch(name: str, why: str) -> None:
     log.warning("checkpoint %s runs on torch, more slowly than exported: %s", name, why)
 
 
-def _key(folder: Path, weights: list[Path], origin: str | None) -> str:
-    """Digest of a hub's revision, or of all files of a folder that representations may follow from."""
-    if origin is not None and REVISION_MARK in origin and origin.endswith(REVISION_MARK + folder.name):
+def _key(folder: Path, weights: list[Path], origin: str | None, heads_of: Path | None) -> str:
+    """Digest of a hub's revision, or of all files of a folder that representations may follow from, and of
+    those of other heads.
+    """
+    lent = [] if heads_of is None else [heads_of / name for name in HEAD_FILES]
+    if (
+        not lent
+        and origin is not None
+        and REVISION_MARK in origin
+        and origin.endswith(REVISION_MARK + folder.name)
+    ):
         return hashlib.sha256(f"{VERSION} {origin}".encode()).hexdigest()
-    files = [
-        *folder.glob("*.*"),
-        *folder.glob("[0-9]_*/*.*"),
-    ]  # those of the modules of sentence-transformers
+    # Those of sentence-transformers' modules lie in folders of their own.
+    files = [*folder.glob("*.*"), *folder.glob("[0-9]_*/*.*")]
     kept = {path for path in files if path.suffix in (".json", ".safetensors", ".pt", ".model")} | {*weights}
     digests = {str(path.relative_to(folder)): file_digest(path) for path in sorted(kept) if path.is_file()}
+    digests |= {f"heads/{path.name}": file_digest(path) for path in lent if path.is_file()}
     return json_digest({"version": VERSION, "files": digests})
 
 
-def _make(folder: Path, name: str, entry: Path) -> str | None:
+def _make(folder: Path, name: str, entry: Path, heads_of: Path | None) -> str | None:
     """Makes an entry; returns why that cannot be, if so."""
     for stale in entry.parent.glob(f"{UNFINISHED}{entry.name}*"):  # nobody makes it now: the lock is ours
         shutil.rmtree(stale)
@@ -108,7 +119,7 @@ def _make(folder: Path, name: str, entry: Path) -> str | None:
     try:
         # In a process of its own, so that torch and the weights leave memory with it.
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-            running = process.submit(_export, folder, unfinished)
+            running = process.submit(_export, folder, unfinished, heads_of)
             while True:
                 try:
                     size = running.result(TOLD_SECONDS)
@@ -129,11 +140,11 @@ def _make(folder: Path, name: str, entry: Path) -> str | None:
     return None
 
 
-def _export(folder: Path, output: Path) -> int:
+def _export(folder: Path, output: Path, heads_of: Path | None) -> int:
     """Bytes of the graph."""
     from models.export_onnx import export  # needs torch, which the process that asks does without
 
-    return export(folder, output, int8=False).graph_bytes
+    return export(folder, output, int8=False, heads_of=heads_of).graph_bytes
 
 
 def _versions() -> dict[str, str]:

@@ -91,17 +91,25 @@ class ExportReport:
     kept: dict[Output, float]
 
 
-def export(checkpoint: Path, output: Path, *, int8: bool, calibration: Sequence[str] = ()) -> ExportReport:
+def export(
+    checkpoint: Path,
+    output: Path,
+    *,
+    int8: bool,
+    calibration: Sequence[str] = (),
+    heads_of: Path | None = None,
+) -> ExportReport:
     """Writes an exported graph into `output`, itself a checkpoint for the onnx engine, and verifies it.
 
-    int8: as `models.quantize_onnx`; otherwise float32. calibration: texts by which int8 weights are rounded.
-    Another precision exported there before from the same source stays. Raises CheckpointError where the
-    checkpoint is incomplete, and UnsupportedError where the float32 graph does not give what torch gives, or
-    the int8 graph gives no finite numbers; the graph is removed then.
+    int8: as `models.quantize_onnx`; otherwise float32. calibration: texts by which int8 weights are rounded;
+    heads_of: folder of another checkpoint, whose heads take the place of its own. Another precision exported
+    there before from the same source stays. Raises CheckpointError where the checkpoint is incomplete, and
+    UnsupportedError where the float32 graph does not give what torch gives, or the int8 graph gives no finite
+    numbers; the graph is removed then.
     """
     settings = read_settings(checkpoint)
     require_float_weights(checkpoint, int8=int8)
-    model = load_model(checkpoint, settings)
+    model = load_model(checkpoint, settings, heads_of=heads_of)
     tokenizer = Tokenizer.load(checkpoint, settings)
     heads = replace(model.heads.weights(), queries=read_query_weights(checkpoint, tokenizer))
     (output / FOLDER).mkdir(parents=True, exist_ok=True)
@@ -111,7 +119,7 @@ def export(checkpoint: Path, output: Path, *, int8: bool, calibration: Sequence[
     source = _source_of(checkpoint, settings, heads)
     rounding = _rounding(checkpoint, tokenizer, calibration) if int8 else None
     precision, graph = _write(model, output, rounding)
-    reference = TorchEncoder(checkpoint, checkpoint.name, device="cpu")
+    reference = TorchEncoder(checkpoint, checkpoint.name, heads=heads_of, device="cpu")
     return _verify(reference, output, source, precision, graph)
 
 

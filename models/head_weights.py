@@ -10,12 +10,16 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from models.dense_layers import Layers, layer_arrays, layers_from_arrays
 from models.errors import CheckpointError
 from models.representations import Float32
 
 HEADS_FILE = "heads.safetensors"
+# Any of which a folder with heads has.
+HEAD_FILES = (HEADS_FILE, "sparse_linear.pt", "colbert_linear.pt")
 SPARSE, COLBERT = ("sparse.weight", "sparse.bias"), ("colbert.weight", "colbert.bias")
 QUERIES = "queries.weight"
+DENSE, TOKENS = "dense", "tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +36,28 @@ class HeadWeights:
     and of token vectors, which has as many as these have values.
 
     queries: float32[V], lexical weights of the tokens of queries that need no model, None where they do.
+    dense: layers from the pooled state to the dense vector, none where it is that; tokens: those to a token
+    vector in place of `colbert`, where they are more than one linear map.
     """
 
     sparse: LinearHead | None = None
     colbert: LinearHead | None = None
     queries: Float32 | None = None
+    dense: Layers = ()
+    tokens: Layers = ()
 
     @property
     def colbert_dimension(self) -> int:
         """C, the width of a token vector; 0 without these."""
+        if self.tokens:
+            return len(self.tokens[-1].weight)
         return 0 if self.colbert is None else len(self.colbert.bias)
+
+    def dense_dimension(self, width: int, pooling: str) -> int:
+        """D, the width of a dense vector of states of that width; 0 where nothing is pooled."""
+        if pooling == "none":
+            return 0
+        return len(self.dense[-1].weight) if self.dense else width
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -49,7 +65,14 @@ class HeadWeights:
         return int(self.sparse is not None), self.colbert_dimension
 
     def both(self) -> tuple[LinearHead, LinearHead]:
-        """The head of lexical weights and that of token vectors. Raises CheckpointError where one lacks."""
+        """The head of lexical weights and that of token vectors. Raises CheckpointError where one lacks, or
+        where layers of Dense modules are there, too.
+        """
+        if self.dense or self.tokens:
+            raise CheckpointError(
+                "the checkpoint has layers of Dense modules, which are not trained here; take one that has "
+                "heads as BGE-M3's alone"
+            )
         if self.sparse is None or self.colbert is None:
             lacking = "sparse" if self.sparse is None else "colbert"
             raise CheckpointError(
@@ -83,7 +106,9 @@ class HeadWeights:
             if head is not None
             for name, array in zip(names, (head.weight, head.bias), strict=True)
         }
-        return heads if self.queries is None else {**heads, QUERIES: self.queries}
+        if self.queries is not None:
+            heads[QUERIES] = self.queries
+        return {**heads, **layer_arrays(DENSE, self.dense), **layer_arrays(TOKENS, self.tokens)}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, Float32], source: str, width: int) -> HeadWeights:
@@ -93,6 +118,8 @@ class HeadWeights:
             _linear_head(arrays, SPARSE, source, width, rows=1),
             _linear_head(arrays, COLBERT, source, width),
             None if queries is None else np.ascontiguousarray(queries, np.float32),
+            layers_from_arrays(DENSE, arrays, source, width),
+            layers_from_arrays(TOKENS, arrays, source, width),
         )
 
 
@@ -117,13 +144,16 @@ def read_heads(folder: Path, width: int) -> HeadWeights:
     it is damaged.
     """
     path = folder / HEADS_FILE
-    if not path.is_file():
-        return HeadWeights()
+    return HeadWeights.from_arrays(load_arrays(folder), str(path), width) if path.is_file() else HeadWeights()
+
+
+def load_arrays(folder: Path) -> dict[str, Float32]:
+    """The arrays of heads.safetensors. Raises CheckpointError naming the file where it is damaged."""
+    path = folder / HEADS_FILE
     try:
-        arrays = load_file(path)
+        return load_file(path)
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
-    return HeadWeights.from_arrays(arrays, str(path), width)
 
 
 def write_heads(folder: Path, heads: HeadWeights) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.checkpoint import SETTINGS_FILE, EncodingSettings
+from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_json
+from models.dense_layers import Layers
+from models.dense_modules import Projection, linear_of, read_layers, read_weights, stanford_projection
 from models.errors import CheckpointError
 from models.gte_head import token_weight_head
-from models.head_weights import HEADS_FILE, HeadWeights, read_heads
+from models.head_weights import COLBERT, HEADS_FILE, SPARSE, HeadWeights, load_arrays, read_heads
+from models.multi_vector import dense_of_tokens
 from models.representations import Float32, Output, sides_of
+from models.sentence_transformers import MODULES_FILE, dense_after_pooling
+from models.stanford_colbert import is_stanford
 
 
 class Heads(nn.Module):
@@ -24,36 +28,58 @@ class Heads(nn.Module):
     colbert: nn.Linear | None
 
     def __init__(
-        self, width: int, colbert_dimension: int, settings: EncodingSettings, *, sparse: bool = True
+        self,
+        width: int,
+        colbert_dimension: int,
+        settings: EncodingSettings,
+        *,
+        sparse: bool = True,
+        dense_layers: Layers = (),
+        token_layers: Layers = (),
     ) -> None:
-        """colbert_dimension: 0 without token vectors; sparse: whether there are lexical weights."""
+        """colbert_dimension: 0 without a linear head of token vectors; sparse: whether there are lexical
+        weights; dense_layers, token_layers: as `HeadWeights` has them.
+        """
         super().__init__()
         self.settings = settings
         self.sparse = nn.Linear(width, 1) if sparse else None
         self.colbert = nn.Linear(width, colbert_dimension) if colbert_dimension else None
+        self.dense_layers = Projection(dense_layers)
+        self.token_layers = Projection(token_layers)
 
     @staticmethod
     def from_weights(weights: HeadWeights, settings: EncodingSettings) -> Heads:
         """Heads with trained weights."""
         width = max((head.weight.shape[1] for head in (weights.sparse, weights.colbert) if head), default=0)
-        heads = Heads(width, weights.colbert_dimension, settings, sparse=weights.sparse is not None)
-        linear = replace(weights, queries=None).arrays()
-        heads.load_state_dict({name: torch.from_numpy(array) for name, array in linear.items()})
+        heads = Heads(
+            width,
+            0 if weights.colbert is None else weights.colbert_dimension,
+            settings,
+            sparse=weights.sparse is not None,
+            dense_layers=weights.dense,
+            token_layers=weights.tokens,
+        )
+        for name, parameter in heads.named_parameters():
+            if name in (*SPARSE, *COLBERT):
+                parameter.data = torch.from_numpy(weights.arrays()[name]).clone()
         return heads
 
     def weights(self) -> HeadWeights:
         """A copy of the weights as arrays, to be written; further training does not change it."""
         arrays: dict[str, Float32] = {
-            k: v.detach().float().cpu().numpy().copy() for k, v in self.state_dict().items()
+            k: v.detach().float().cpu().numpy().copy()
+            for k, v in self.state_dict().items()
+            if k in (*SPARSE, *COLBERT)
         }
         width = max((head.in_features for head in (self.sparse, self.colbert) if head is not None), default=0)
-        return HeadWeights.from_arrays(arrays, "heads", width)
+        linear = HeadWeights.from_arrays(arrays, "heads", width)
+        return replace(linear, dense=self.dense_layers.layers, tokens=self.token_layers.layers)
 
     @property
     def sides(self) -> tuple[Output, ...]:
         """What there is."""
         dense = int(self.settings.pooling != "none")
-        colbert = 0 if self.colbert is None else self.colbert.out_features
+        colbert = int(self.colbert is not None or bool(self.token_layers.layers))
         return sides_of(dense, int(self.sparse is not None), colbert)
 
     def forward(self, hidden: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
@@ -72,7 +98,7 @@ class Heads(nn.Module):
 
     def dense(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors float[B, d] from hidden states float[B, L, d]."""
-        return functional.normalize(pool(hidden, mask, self.settings), dim=-1)
+        return functional.normalize(self.dense_layers(pool(hidden, mask, self.settings)), dim=-1)
 
     def token_weights(self, hidden: Tensor) -> Tensor:
         """Lexical weight of each token, float[B, L]: relu(w·H[i] + b); of heads that have this side."""
@@ -89,7 +115,10 @@ class Heads(nn.Module):
         return logits
 
     def projected(self, hidden: Tensor) -> Tensor:
-        """W·H[i] + c of each token, float[B, L, C]."""
+        """W·H[i] + c of each token, or what its layers give, float[B, L, C]."""
+        if self.token_layers.layers:
+            found: Tensor = self.token_layers(hidden)
+            return found
         assert self.colbert is not None  # noqa: S101 - as above
         vectors: Tensor = self.colbert(hidden)
         return vectors
@@ -121,17 +150,15 @@ def cls_positions(mask: Tensor, every: int) -> Tensor:
     return followed * (position % every == 0).to(mask.dtype)
 
 
-def load_heads(folder: Path, width: int, settings: EncodingSettings) -> Heads:
-    """Heads of a checkpoint, from heads.safetensors or from sparse_linear.pt and colbert_linear.pt, that of
-    lexical weights also as GTE has it; without a file it has no such side.
+def load_heads(folder: Path, width: int, settings: EncodingSettings, borrowed: Path | None = None) -> Heads:
+    """Heads of a checkpoint, from heads.safetensors, or from sparse_linear.pt and colbert_linear.pt, or from
+    the modules that it lists, that of lexical weights also as GTE has it; without a file it has no such side.
 
+    borrowed: folder of another checkpoint, whose sparse and ColBERT heads take the place of its own.
     Raises CheckpointError naming the file that is damaged or of the wrong shape, or where no side is left.
     """
-    if (folder / HEADS_FILE).is_file():
-        weights = read_heads(folder, width)
-    else:
-        arrays = {**token_weight_head(folder), **_linear(folder, "sparse"), **_linear(folder, "colbert")}
-        weights = HeadWeights.from_arrays(arrays, f"sparse_linear.pt or colbert_linear.pt in {folder}", width)
+    own = checkpoint_heads(folder, width)
+    weights = own if borrowed is None else with_heads_of(own, settings, folder, width, borrowed)
     weights.require_dimension(settings.colbert_dimension, folder)
     if settings.splade is not None:
         weights.require_no_sparse(folder)
@@ -144,12 +171,68 @@ def load_heads(folder: Path, width: int, settings: EncodingSettings) -> Heads:
     return heads
 
 
+def checkpoint_heads(folder: Path, width: int) -> HeadWeights:
+    """Heads of a checkpoint as arrays. Raises as `load_heads`."""
+    if (folder / HEADS_FILE).is_file():
+        found = read_heads(folder, width)
+    else:
+        found = HeadWeights.from_arrays(_linear_heads(folder), _linear_files(folder), width)
+    if not found.dense:
+        found = replace(found, dense=read_layers(dense_after_pooling(folder), width))
+    if found.colbert_dimension:
+        return found
+    if is_stanford(read_json(folder / CONFIG_FILE)) and not (folder / MODULES_FILE).is_file():
+        return replace(found, colbert=stanford_projection(folder, width))
+    layers = read_layers(dense_of_tokens(folder), width)
+    if len(layers) == 1 and layers[0].is_linear:
+        return replace(found, colbert=linear_of(layers[0]))
+    return replace(found, tokens=layers)
+
+
+def with_heads_of(
+    own: HeadWeights, settings: EncodingSettings, folder: Path, width: int, lender: Path
+) -> HeadWeights:
+    """The heads of a checkpoint with the sparse and ColBERT heads of another in the place of its own.
+
+    folder, width: of the checkpoint that borrows. Raises CheckpointError where there are none, or none of its
+    width.
+    """
+    if settings.late_interaction is not None:
+        raise CheckpointError(
+            f"{folder} has token vectors of ColBERT's kind, with markers or expansion, with which no other "
+            "head goes; leave heads out"
+        )
+    if (lender / HEADS_FILE).is_file():
+        source, arrays = str(lender / HEADS_FILE), load_arrays(lender)
+    else:
+        source, arrays = _linear_files(lender), _linear_heads(lender)
+    arrays = {name: array for name, array in arrays.items() if name in (*SPARSE, *COLBERT)}
+    if not arrays:
+        raise CheckpointError(
+            f"{lender} has no heads to borrow: neither {HEADS_FILE} nor sparse_linear.pt nor "
+            "colbert_linear.pt is there; name a checkpoint that has them, such as BAAI/bge-m3"
+        )
+    for name in (SPARSE[0], COLBERT[0]):
+        lent = arrays[name].shape[-1] if name in arrays else width
+        if lent != width:
+            raise CheckpointError(
+                f"the heads of {lender} are for states of width {lent}, and {folder} has width {width}; "
+                "borrow from a checkpoint of that width"
+            )
+    found = HeadWeights.from_arrays(arrays, source, width)
+    return replace(own, sparse=found.sparse or own.sparse, colbert=found.colbert or own.colbert)
+
+
+def _linear_files(folder: Path) -> str:
+    return f"sparse_linear.pt or colbert_linear.pt in {folder}"
+
+
+def _linear_heads(folder: Path) -> dict[str, Float32]:
+    return {**token_weight_head(folder), **_linear(folder, "sparse"), **_linear(folder, "colbert")}
+
+
 def _linear(folder: Path, head: str) -> dict[str, Float32]:
     path = folder / f"{head}_linear.pt"
     if not path.is_file():
         return {}
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:
-        raise CheckpointError(f"{path} cannot be read as plain weights: {error}") from error
-    return {f"{head}.{name}": value.float().numpy() for name, value in state.items()}
+    return {f"{head}.{name}": array for name, array in read_weights(path).items()}

@@ -67,6 +67,11 @@ class JsonVocabulary:
         found: str | None = self._library.id_to_token(token_id)
         return found
 
+    def id_of(self, piece: str) -> int | None:
+        """The id of a piece as it is written, None where there is none of that name."""
+        found: int | None = self._library.token_to_id(piece)
+        return found
+
     def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
         """The text of tokens, without special ones unless asked."""
         text: str

@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING
 
 from models.adapters.routing import with_routers
 from models.adapters.settings import ADAPTER_SESSIONS
-from models.checkpoint import checkpoint_name, checkpoint_origin, read_settings, resolve_checkpoint
+from models.borrowed_heads import named_with_heads, split_heads
+from models.checkpoint import (
+    checkpoint_name,
+    checkpoint_origin,
+    hidden_size,
+    read_settings,
+    resolve_checkpoint,
+)
 from models.encoder import Encoder, Engine
-from models.errors import UnsupportedError
+from models.errors import CheckpointError, UnsupportedError
 from models.export_cache import cached_export
-from models.graphs import has_export
+from models.fingerprint import heads_digest
+from models.graphs import has_export, read_export
+from models.head_weights import read_heads
 from models.representations import OUTPUTS
 from models.static_encoder import StaticEncoder
 from models.static_files import is_static, read_static
@@ -30,6 +39,7 @@ def load_encoder(
     engine: Engine = "onnx",
     *,
     revision: str | None = None,
+    heads: str | None = None,
     device: str = "auto",
     threads: int | None = None,
     batch_tokens: int | None = None,
@@ -39,8 +49,10 @@ def load_encoder(
     adapter_sessions: int = ADAPTER_SESSIONS,
     export_cache: Path | None = None,
 ) -> Encoder:
-    """An encoder of a checkpoint: `minilm-m3` or `multi-m3`, which come with Tercet, a folder, or a hub id.
+    """An encoder of a checkpoint: `minilm-m3` or `multi-m3`, which come with Tercet, a folder, or a hub id;
+    or of what `EncoderInfo.checkpoint` says of one.
 
+    heads: such a checkpoint, whose sparse and ColBERT heads take the place of its own;
     device: auto, cpu or cuda; threads: CPU threads of one pass, by default `usable_cores`;
     batch_tokens: padded tokens of one pass, by default what suits engine and device; limit_tokens: no more
     than these, where the default is more; precision: float32, int8 (onnx), float16 or bfloat16
@@ -51,22 +63,34 @@ def load_encoder(
     (onnx). A folder of static embeddings needs no engine, and takes none.
     Raises CheckpointError, or UnsupportedError where the engine is not installed.
     """
+    checkpoint, recorded = split_heads(checkpoint)
+    heads = heads or recorded
     folder = resolve_checkpoint(checkpoint, revision)
     name, origin = checkpoint_name(checkpoint), checkpoint_origin(checkpoint, folder)
     if is_static(folder):
+        if heads is not None:
+            raise UnsupportedError(f"{name} has static embeddings, with which no heads go; leave heads out")
         return _told(StaticEncoder(folder, name, origin=origin, precision=precision))
+    lender = None if heads is None else resolve_checkpoint(heads)
+    if heads is not None and lender is not None:
+        origin = named_with_heads(origin or name, checkpoint_origin(heads, lender) or checkpoint_name(heads))
     if (
         engine == "onnx"
         and export_cache is not None
         and precision in (None, "float32")
         and not has_export(folder)
     ):
-        exported = cached_export(folder, name, origin, export_cache)
-        folder, engine = (folder, "torch") if exported is None else (exported, engine)
+        exported = cached_export(folder, name, origin, export_cache, lender)
+        if exported is None:
+            engine = "torch"
+        else:
+            folder, lender = exported, None  # whose heads its graph has
     # Each engine is imported only when chosen: serving on a CPU has no torch.
     if engine == "onnx":
         from models.onnx_encoder import OnnxEncoder
 
+        if lender is not None:
+            _require_exported_with(folder, lender)
         return _told(
             OnnxEncoder(
                 folder,
@@ -94,6 +118,7 @@ def load_encoder(
                 folder,
                 name,
                 origin=origin,
+                heads=lender,
                 device=device,
                 threads=threads,
                 batch_tokens=batch_tokens,
@@ -110,6 +135,26 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     if is_static(folder):
         return read_static(folder).tokenizer
     return Tokenizer.load(folder, read_settings(folder))
+
+
+def _require_exported_with(folder: Path, lender: Path) -> None:
+    """Raises CheckpointError unless the graph of a folder has the heads of another, which no flag can give it
+    any more.
+    """
+    try:
+        from models.heads import with_heads_of  # those of a .pt file take torch
+    except ImportError as error:
+        raise UnsupportedError(
+            f"to read the heads of {lender} takes torch ({error}): give --heads to `tercet export` alone, "
+            "whose folder then has them"
+        ) from error
+    width = hidden_size(folder)
+    wanted = with_heads_of(read_heads(folder, width), read_settings(folder), folder, width, lender)
+    if not has_export(folder) or read_export(folder).heads != heads_digest(wanted.arrays()):
+        raise CheckpointError(
+            f"{folder} has no graph exported with the heads of {lender}: make one with `tercet export "
+            "CHECKPOINT --heads HEADS --output FOLDER` and serve that folder, or use the torch engine"
+        )
 
 
 def _told(encoder: OnnxEncoder | TorchEncoder | StaticEncoder) -> Encoder:

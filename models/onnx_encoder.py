@@ -87,7 +87,7 @@ class OnnxEncoder:
             fingerprint=fingerprint_of(graph.files[graph.file] if precision == "int8" else None),
             engine="onnx",
             precision=precision,
-            dense_dimension=0 if settings.pooling == "none" else hidden_size(folder),
+            dense_dimension=heads.dense_dimension(hidden_size(folder), settings.pooling),
             colbert_dimension=heads.colbert_dimension,
             vocabulary_size=size,
             max_length=settings.max_length,

@@ -44,7 +44,7 @@ class QueryTable:
         splade = tokenizer.settings.splade
         if weights is None or splade is None:
             return None
-        before, after = tokenizer.frame
+        before, after = tokenizer.frame("query")
         return QueryTable(weights, len(before), len(after), splade.max_terms)
 
     def rows(self, batch: TokenBatch) -> SparseRows:

@@ -58,13 +58,16 @@ class TokenBatch:
     """Token ids of B texts, packed, special tokens included.
 
     token_ids: int32[ΣL]; offsets: int64[B+1]; truncated: bool[B], true where the text was longer; queries:
-    bool[B], true for queries, which some encoders treat otherwise than documents; None where there are none.
+    bool[B], true for queries, which some encoders treat otherwise than documents; None where there are none;
+    unattended: int64[B], how many of a text's last tokens the others do not see, though they see all others:
+    attention is not the same for all of these; None where there are none.
     """
 
     token_ids: Int32
     offsets: Int64
     truncated: Bool
     queries: Bool | None = None
+    unattended: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.truncated)
@@ -83,6 +86,7 @@ class TokenBatch:
             offsets_of(self.lengths[rows]),
             self.truncated[rows],
             None if self.queries is None else self.queries[rows],
+            None if self.unattended is None else self.unattended[rows],
         )
 
     @property
@@ -91,11 +95,17 @@ class TokenBatch:
         return np.zeros(len(self), np.bool_) if self.queries is None else self.queries
 
     def padded(self, pad_id: int) -> tuple[Int64, Int64]:
-        """Token ids and mask, int64[B, L] each, padded on the right to the longest text."""
+        """Token ids and the mask of attention, int64[B, L] each, padded on the right to the longest text.
+
+        The mask is 0 on padding, and on tokens that the others do not see.
+        """
         lengths = self.lengths
-        mask = np.arange(int(lengths.max(initial=0))) < lengths[:, None]
+        position = np.arange(int(lengths.max(initial=0)))
+        mask = position < lengths[:, None]
         ids = np.full(mask.shape, pad_id, np.int64)
         ids[mask] = self.token_ids
+        if self.unattended is not None:
+            mask = position < (lengths - self.unattended)[:, None]
         return ids, mask.astype(np.int64)
 
     @staticmethod
@@ -108,6 +118,11 @@ class TokenBatch:
             offsets_of(np.concatenate([b.lengths for b in batches])),
             np.concatenate([b.truncated for b in batches]),
             np.concatenate([b.is_query for b in batches]),
+            None
+            if all(b.unattended is None for b in batches)
+            else np.concatenate(
+                [np.zeros(len(b), np.int64) if b.unattended is None else b.unattended for b in batches]
+            ),
         )
 
 

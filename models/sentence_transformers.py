@@ -1,13 +1,14 @@
 """What a folder of sentence-transformers says of itself, as settings of ours: pooling, length, prompts.
 
-`modules.json` lists the parts that a text goes through: a transformer, pooling, and perhaps normalization,
-which all dense vectors here have. https://sbert.net/docs/sentence_transformer/usage/custom_models.html
+`modules.json` lists the parts that a text goes through: a transformer, pooling, perhaps dense layers, and
+perhaps normalization, which all dense vectors here have. https://sbert.net/docs/sentence_transformer/usage/custom_models.html
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ MODULES_FILE = "modules.json"
 PROMPTS_FILE = "config_sentence_transformers.json"
 LENGTH_FILE = "sentence_bert_config.json"
 # A mean times the root of the length is a mean again once it is normalized.
-POOLINGS = {"cls": "cls", "mean": "mean", "mean_sqrt_len_tokens": "mean", "lasttoken": "last"}
+ROOT_MEAN = "mean_sqrt_len_tokens"
+POOLINGS = {"cls": "cls", "mean": "mean", ROOT_MEAN: "mean", "lasttoken": "last"}
+ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
 OLD_PREFIX = "pooling_mode_"
 OLD_NAMES = {
     "cls_token": "cls",
@@ -29,6 +32,19 @@ OLD_NAMES = {
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
+@dataclass(frozen=True, slots=True)
+class DenseModules:
+    """The modules `Dense` that a vector goes through.
+
+    folders: of each, in order; feature: what their configurations call that vector; usual_activation: of one
+    whose configuration names none.
+    """
+
+    folders: tuple[Path, ...]
+    feature: str
+    usual_activation: str
+
+
 def settings_of_modules(folder: Path) -> dict[str, Any]:
     """Keys of `tercet.json` that follow from the files; none where there is no `modules.json`.
 
@@ -37,28 +53,49 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
     path = folder / MODULES_FILE
     if not path.is_file():
         return {}
-    modules = [(str(module["type"]), folder / str(module["path"])) for module in list_in(path)]
+    modules = modules_in(folder)
     kinds = [kind.rpartition(".")[2] for kind, _ in modules]
     wrong = next((kind for kind, _ in modules if not _is_read(kind)), None)
-    if wrong is not None or kinds[:2] != ["Transformer", "Pooling"]:
+    in_order = kinds == sorted(kinds, key=ORDER.index) if wrong is None else False
+    if not in_order or kinds[:2] != ["Transformer", "Pooling"]:
         raise CheckpointError(
             f"{path}: {wrong or ' and '.join(kinds)} is not read here, but a Transformer, a Pooling and "
-            "perhaps a Normalize of sentence-transformers; take another checkpoint, or where the model does "
-            "without, remove modules.json and write a tercet.json"
+            "perhaps Dense and a Normalize of sentence-transformers; take another checkpoint, or where the "
+            "model does without, remove modules.json and write a tercet.json"
         )
     (_, transformer), (_, pooling), *_ = modules
-    if transformer.resolve() != folder.resolve():
-        raise CheckpointError(
-            f"{path}: the transformer lies in {transformer.name}; move its files to {folder}"
-        )
+    require_beside(folder, transformer)
     prompts = prompts_in(folder)
     declared = object_in(folder / PROMPTS_FILE).get("matryoshka_dims")
     return {
         **prompts,
-        "pooling": _pooling(pooling / "config.json", with_prompts=bool(prompts)),
+        "pooling": _pooling(
+            pooling / "config.json", with_prompts=bool(prompts), with_layers="Dense" in kinds
+        ),
         **({} if declared is None else {"matryoshka_dimensions": declared}),
         **length_in(transformer),
     }
+
+
+def dense_after_pooling(folder: Path) -> DenseModules:
+    """The modules `Dense` between the pooled state and the dense vector."""
+    modules = modules_in(folder) if (folder / MODULES_FILE).is_file() else []
+    pooled = [kind.rpartition(".")[2] for kind, _ in modules][1:2] == ["Pooling"]
+    folders = tuple(path for kind, path in modules if kind.endswith(".Dense")) if pooled else ()
+    return DenseModules(folders, "sentence_embedding", "torch.nn.Tanh")
+
+
+def modules_in(folder: Path) -> list[tuple[str, Path]]:
+    """The full names and the folders of the modules that a checkpoint lists. Raises CheckpointError."""
+    return [(str(one["type"]), folder / str(one["path"])) for one in list_in(folder / MODULES_FILE)]
+
+
+def require_beside(folder: Path, transformer: Path) -> None:
+    """Raises CheckpointError where the transformer of a checkpoint lies in a folder of its own."""
+    if transformer.resolve() != folder.resolve():
+        raise CheckpointError(
+            f"{folder / MODULES_FILE}: the transformer lies in {transformer.name}; move its files to {folder}"
+        )
 
 
 def length_in(folder: Path) -> dict[str, Any]:
@@ -74,10 +111,10 @@ def length_in(folder: Path) -> dict[str, Any]:
 
 def _is_read(kind: str) -> bool:
     package, _, name = kind.rpartition(".")
-    return package.startswith("sentence_transformers.") and name in ("Transformer", "Pooling", "Normalize")
+    return package.startswith("sentence_transformers.") and name in ORDER
 
 
-def _pooling(path: Path, *, with_prompts: bool) -> str:
+def _pooling(path: Path, *, with_prompts: bool, with_layers: bool) -> str:
     config = object_in(path)
     modes = config.get("pooling_mode")
     if modes is None:  # as releases before 5.4 wrote it, one boolean for each
@@ -91,6 +128,11 @@ def _pooling(path: Path, *, with_prompts: bool) -> str:
     if with_prompts and not config.get("include_prompt", True):
         raise CheckpointError(
             f"{path}: include_prompt is false, but here prompts are pooled with their texts; take another "
+            "checkpoint"
+        )
+    if with_layers and names[0] == ROOT_MEAN:
+        raise CheckpointError(
+            f"{path}: pooling {ROOT_MEAN} before a Dense is not read here, but the mean is; take another "
             "checkpoint"
         )
     return POOLINGS[names[0]]

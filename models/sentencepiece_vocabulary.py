@@ -81,6 +81,15 @@ class SentencePieceVocabulary:
         piece: str = self._library.id_to_piece(token_id - SHIFT)
         return piece
 
+    def id_of(self, piece: str) -> int | None:
+        """The id of a piece as it is written, None where there is none of that name."""
+        if piece in SPECIAL_PIECES:
+            return SPECIAL_PIECES.index(piece)
+        if piece == MASK_PIECE:
+            return self._mask
+        found = int(self._library.piece_to_id(piece))
+        return found + SHIFT if self._library.id_to_piece(found) == piece else None
+
     def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
         """The text of tokens, without special ones unless asked."""
         if special:

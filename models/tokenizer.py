@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,8 @@ from models.capitals import in_small_letters
 from models.checkpoint import TOKENIZER_CONFIG, EncodingSettings, read_json
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
 from models.json_vocabulary import TOKENIZER_JSON, JsonVocabulary
-from models.representations import Bool, InputType, Int32, TokenBatch, offsets_of
+from models.late_interaction import KEY as LATE_INTERACTION
+from models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
 from models.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
 from models.sparse_modules import transformer_folder
 from models.vocabulary import TokenSpans, Vocabulary
@@ -21,6 +23,8 @@ from models.vocabulary import TokenSpans, Vocabulary
 # Of a folder the first that is there.
 TOKENIZER_FILES = (TOKENIZER_JSON, SENTENCEPIECE_MODEL)
 REMEDY = "make it with transformers, F being the folder: AutoTokenizer.from_pretrained(F).save_pretrained(F)"
+# Where a checkpoint that fills up queries does not say with what.
+MASK_NAMES = ("[MASK]", "<mask>")
 # A text is first read up to this many characters for each token allowed, and further only if that gives too
 # few tokens; so the cost of a very long text depends on the length limit, not on the text.
 CHARACTERS_PER_TOKEN = 16
@@ -41,9 +45,12 @@ class Tokenizer:
         self.settings = settings
         self._content = content
         self._vocabulary = vocabulary
-        self._prefix, self._suffix = vocabulary.prefix, vocabulary.suffix
-        if settings.mcls_every is not None and not len(self._prefix):
+        self._suffix = vocabulary.suffix
+        self._prefixes = {kind: self._prefix(kind) for kind in get_args(InputType)}
+        if settings.mcls_every is not None and not len(vocabulary.prefix):
             raise CheckpointError("mcls_every needs a tokenizer that puts a special token before texts")
+        self._expansion_id = self._id_of_expansion()
+        self._skipped = self._skiplist()
         self.vocabulary_size = vocabulary.size
         self.special_ids = vocabulary.special_ids
         self.pad_id = vocabulary.pad_id
@@ -75,10 +82,9 @@ class Tokenizer:
         """What that file is called: one of TOKENIZER_FILES."""
         return TOKENIZER_JSON if isinstance(self._vocabulary, JsonVocabulary) else SENTENCEPIECE_MODEL
 
-    @property
-    def frame(self) -> tuple[Int32, Int32]:
-        """Ids of the special tokens before and after a text."""
-        return self._prefix, self._suffix
+    def frame(self, input_type: InputType) -> tuple[Int32, Int32]:
+        """Ids of the special tokens before and after a text of this type."""
+        return self._prefixes[input_type], self._suffix
 
     def instruction(self, input_type: InputType) -> str:
         """What stands before a text of this type."""
@@ -92,11 +98,33 @@ class Tokenizer:
         type is taken for one with it.
         """
         found: Bool = np.zeros(len(batch.token_ids), np.bool_)
-        starts = batch.offsets[:-1] + len(self._prefix)
-        room = batch.lengths - len(self._prefix) - len(self._suffix)
+        before = np.where(batch.is_query, len(self._prefixes["query"]), len(self._prefixes["document"]))
+        starts = batch.offsets[:-1] + before
+        room = batch.lengths - before - len(self._suffix)
         for instruction in self._instructions:
             places = starts[room >= len(instruction), None] + np.arange(len(instruction))
             found[places[(batch.token_ids[places] == instruction).all(axis=1)]] = True
+        return found
+
+    def has_vector(self, batch: TokenBatch) -> Bool:
+        """Which tokens of texts bool[ΣL] have a ColBERT vector.
+
+        As in BGE-M3 all but the first one, and with MCLS but each CLS; as in ColBERT all, but for those of
+        the skiplist.
+        """
+        late = self.settings.late_interaction
+        if late is not None:
+            skipped = np.isin(batch.token_ids, self._skipped)
+            documents, queries = ("document" in late.skiplist_types, "query" in late.skiplist_types)
+            skips = np.repeat(np.where(batch.is_query, queries, documents), batch.lengths)
+            kept: Bool = ~(skipped & skips)
+            return kept
+        position = np.arange(len(batch.token_ids)) - np.repeat(batch.offsets[:-1], batch.lengths)
+        every = self.settings.mcls_every
+        found: Bool = position > 0
+        if every is not None:
+            last = np.repeat(batch.lengths - 1, batch.lengths)
+            found &= (position % every != 0) | (position == last)
         return found
 
     @property
@@ -119,22 +147,26 @@ class Tokenizer:
         """Token ids of texts, each within its special tokens and after the instruction of its type.
 
         A text of more than `max_length` tokens (special tokens included; by default the checkpoint's
-        limit) keeps its first ones and its last special token, and is marked truncated.
+        limit) keeps its first ones and its last special token, and is marked truncated. Queries of some
+        checkpoints are filled up (`models.late_interaction`).
         Raises TextTooLongError instead where `truncate` is false, and UnsupportedError for a
         `max_length` outside what the checkpoint allows.
         """
-        limit = self.length_limit(max_length)
-        room = self._room(limit)
+        limit = self.length_limit(max_length, input_type)
+        room = self._room(limit, input_type)
         instruction = self.instruction(input_type)
         contents = self._contents([valid_text(instruction + self._as_read(text)) for text in texts], room)
         truncated: Bool = np.fromiter((len(c) > room for c in contents), np.bool_, len(contents))
         if not truncate and truncated.any():
             raise too_long(int(truncated.argmax()), limit)
-        rows = [self._framed(content[:room]) for content in contents]
+        rows = [self._framed(content[:room], input_type) for content in contents]
+        unattended = None
+        if self._expansion_id is not None and input_type == "query":
+            rows, unattended = self._expanded(rows, limit)
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         token_ids = np.concatenate(rows) if rows else np.zeros(0, np.int32)
         queries = np.full(len(rows), input_type == "query")
-        return TokenBatch(token_ids, offsets_of(lengths), truncated, queries)
+        return TokenBatch(token_ids, offsets_of(lengths), truncated, queries, unattended)
 
     def tokenize_whole(self, texts: Sequence[str]) -> TokenBatch:
         """Token ids of texts as they are, however long: no instruction, no special tokens, nothing cut."""
@@ -157,7 +189,7 @@ class Tokenizer:
 
     def tail(self, text: str, input_type: InputType = "document") -> str:
         """The last whole words of a text that fit into the length limit; the text where it does."""
-        room = self._room(self.settings.max_length) - self._length(self.instruction(input_type))
+        room = self._room(self._most(input_type), input_type) - self._length(self.instruction(input_type))
         spans = self.spans(text)
         if len(spans) <= room:
             return text
@@ -167,18 +199,73 @@ class Tokenizer:
 
     def document_room(self, limit: int) -> int:
         """Tokens of a document's text that fit into `limit` beside special tokens and instruction."""
-        return self._room(limit) - self._length(self.settings.document_instruction)
+        return self._room(limit, "document") - self._length(self.settings.document_instruction)
 
-    def length_limit(self, max_length: int | None) -> int:
-        """Tokens of a text at most. Raises UnsupportedError for a `max_length` that the checkpoint does not
-        allow.
+    def length_limit(self, max_length: int | None, input_type: InputType = "document") -> int:
+        """Tokens of a text at most; some checkpoints take shorter queries than documents. Raises
+        UnsupportedError for a `max_length` that the checkpoint does not allow.
         """
         most = self.settings.max_length
-        least = len(self._prefix) + len(self._suffix) + 1
+        least = len(self._prefixes[input_type]) + len(self._suffix) + 1
         limit = most if max_length is None else max_length
         if not least <= limit <= most:
             raise UnsupportedError(f"max_length is {limit}; this encoder takes {least} to {most} tokens")
-        return limit
+        return min(limit, self._most(input_type))
+
+    def _most(self, input_type: InputType) -> int:
+        late, most = self.settings.late_interaction, self.settings.max_length
+        if late is None or late.query_length is None or input_type == "document":
+            return most
+        return min(most, late.query_length)
+
+    def _prefix(self, input_type: InputType) -> Int32:
+        """The special tokens before a text, with the marker of its type after the first."""
+        prefix, late = self._vocabulary.prefix, self.settings.late_interaction
+        marker = "" if late is None else late.marker(input_type)
+        if not marker:
+            return prefix
+        found = [self._vocabulary.id_of(piece) for piece in (marker, marker.strip())]
+        id = next((one for one in found if one is not None), None)
+        if id is None:
+            raise CheckpointError(
+                f"the marker {marker!r} of a {input_type} is not one token of {self.file_name}; add it "
+                f"there, or name another as {LATE_INTERACTION}.{input_type}_marker"
+            )
+        if not len(prefix):
+            raise CheckpointError(
+                f"{self.file_name} puts no token before a text, after which a marker stands"
+            )
+        return np.concatenate([prefix[:1], np.array([id], np.int32), prefix[1:]])
+
+    def _id_of_expansion(self) -> int | None:
+        """The token that queries are filled up with, None where they are not."""
+        late = self.settings.late_interaction
+        if late is None or late.expansion_length is None:
+            return None
+        names = MASK_NAMES if late.expansion_token is None else (late.expansion_token,)
+        found = next((one for one in map(self._vocabulary.id_of, names) if one is not None), None)
+        if found is None:
+            raise CheckpointError(
+                f"{self.file_name} has none of the tokens {list(names)}, with which queries are filled up; "
+                f"name one as {LATE_INTERACTION}.expansion_token"
+            )
+        return found
+
+    def _skiplist(self) -> Int32:
+        """Ids of the tokens that have no vector, those that the vocabulary has."""
+        late = self.settings.late_interaction
+        found = map(self._vocabulary.id_of, () if late is None else late.skiplist)
+        return np.array([id for id in found if id is not None], np.int32)
+
+    def _expanded(self, rows: list[Int32], limit: int) -> tuple[list[Int32], Int64 | None]:
+        """Queries filled up, and how many of each one's last tokens the others do not see, int64[B]."""
+        late = self.settings.late_interaction
+        assert late is not None  # noqa: S101 - or queries are not filled up
+        least = min(late.expansion_length or 0, limit)
+        added = np.array([max(0, least - len(row)) for row in rows], np.int64)
+        filling = np.full(least, self._expansion_id, np.int32)
+        filled = [np.append(row, filling[:count]) for row, count in zip(rows, added.tolist(), strict=True)]
+        return filled, None if late.attend_to_expansion or not added.any() else added
 
     def _as_read(self, text: str) -> str:
         return in_small_letters(text) if self.settings.lower_capitals else text
@@ -187,9 +274,9 @@ class Tokenizer:
         (token_ids,) = self._vocabulary.token_ids([text])
         return len(token_ids)
 
-    def _room(self, limit: int) -> int:
+    def _room(self, limit: int, input_type: InputType) -> int:
         """Tokens of content that fit into `limit` beside the special tokens."""
-        room = limit - len(self._prefix) - len(self._suffix)
+        room = limit - len(self._prefixes[input_type]) - len(self._suffix)
         every = self.settings.mcls_every
         if every is None:
             return room
@@ -214,13 +301,13 @@ class Tokenizer:
             characters *= 4
         return contents
 
-    def _framed(self, content: Int32) -> Int32:
+    def _framed(self, content: Int32, input_type: InputType) -> Int32:
         """Content between the special tokens, with a CLS at every position divisible by `mcls_every`."""
-        every = self.settings.mcls_every
+        prefix, every = self._prefixes[input_type], self.settings.mcls_every
         if every is not None:
-            starts = np.arange(every - len(self._prefix), len(content), every - 1)
-            content = np.insert(content, starts, self._prefix[0])
-        return np.concatenate([self._prefix, content, self._suffix])
+            starts = np.arange(every - len(prefix), len(content), every - 1)
+            content = np.insert(content, starts, prefix[0])
+        return np.concatenate([prefix, content, self._suffix])
 
 
 def _vocabulary_of(content: bytes, *, framed: bool) -> Vocabulary:

@@ -165,13 +165,16 @@ def without_loading_report() -> Iterator[None]:
             library_logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # untyped library
 
 
-def load_model(folder: Path, settings: EncodingSettings, precision: str = "float32") -> EncoderModel:
+def load_model(
+    folder: Path, settings: EncodingSettings, precision: str = "float32", heads_of: Path | None = None
+) -> EncoderModel:
     """Body and heads of a checkpoint, in evaluation mode; the heads always in float32.
 
+    heads_of: folder of another checkpoint, whose heads take the place of its own.
     Raises CheckpointError as `load_heads` and `load_body`, and for a body that takes no mask, or that is
     causal with pooling cls.
     """
-    heads = load_heads(folder, hidden_size(folder), settings)
+    heads = load_heads(folder, hidden_size(folder), settings, heads_of)
     if settings.splade is None:
         model = EncoderModel(load_body(folder, precision), heads).eval()
     else:
@@ -225,7 +228,8 @@ def default_precision(device: torch.device) -> str:
 class TorchEncoder:
     """An `Encoder` on torch. precision: float32, or on CUDA float16 and bfloat16, which is the default there.
 
-    adapters: folder of the adapters that may be asked for.
+    heads: folder of another checkpoint, whose heads take the place of its own; adapters: folder of the
+    adapters that may be asked for.
     """
 
     mixes_adapters = True
@@ -236,6 +240,7 @@ class TorchEncoder:
         name: str,
         *,
         origin: str | None = None,
+        heads: Path | None = None,
         device: str = "auto",
         threads: int | None = None,
         batch_tokens: int | None = None,
@@ -257,13 +262,13 @@ class TorchEncoder:
         torch.set_num_threads(threads or min(torch.get_num_threads(), usable_cores()))
         settings = read_settings(folder)
         self.tokenizer = Tokenizer.load(folder, settings)
-        self._model = load_model(folder, settings, precision).to(self._device)
-        heads = self._model.heads.weights()
-        heads = replace(heads, queries=read_query_weights(folder, self.tokenizer))
-        self._queries = QueryTable.of(heads.queries, self.tokenizer)
-        suited = batch_tokens or self._suited_tokens(heads.colbert_dimension)
+        self._model = load_model(folder, settings, precision, heads).to(self._device)
+        queries = read_query_weights(folder, self.tokenizer)
+        self._queries = QueryTable.of(queries, self.tokenizer)
+        weights = replace(self._model.heads.weights(), queries=queries)
+        suited = batch_tokens or self._suited_tokens(weights.colbert_dimension)
         self.pass_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
-        digests = body_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest
+        digests = body_digest(folder), heads_digest(weights.arrays()), self.tokenizer.digest
         graph = packed_graph(folder)
         quantized = None if graph is None else graph.files[graph.file]
         self._fingerprint_with = partial(fingerprint, *digests, settings, quantized)
@@ -273,21 +278,22 @@ class TorchEncoder:
             fingerprint=self._fingerprint_with(),
             engine="torch",
             precision=precision,
-            dense_dimension=0 if settings.pooling == "none" else hidden_size(folder),
-            colbert_dimension=heads.colbert_dimension,
-            vocabulary_size=sparse_size(folder, self.tokenizer, heads),
+            dense_dimension=weights.dense_dimension(hidden_size(folder), settings.pooling),
+            colbert_dimension=weights.colbert_dimension,
+            vocabulary_size=sparse_size(folder, self.tokenizer, weights),
             max_length=settings.max_length,
             pooling=settings.pooling,
             lexical=settings.lexical,
             checkpoint=origin,
         )
         self._packed = None
-        if settings.splade is None:
+        usual = settings.splade is None and settings.late_interaction is None
+        if usual and not (weights.dense or weights.tokens):  # packed passes know no other heads
             self._packed = packed_passes(self._model, self.tokenizer, self.pass_tokens)
         if self._packed is not None:  # what the first pass makes should not keep a caller waiting
             self._packed.encode(self.tokenizer.tokenize([""]), self._model.heads.sides)
         with_adapters = adapters if settings.splade is None else None
-        library = AdapterLibrary(with_adapters, folder, base_fingerprint, heads.sizes)
+        library = AdapterLibrary(with_adapters, folder, base_fingerprint, weights.sizes)
         self._adapters = ServedAdapters(library, self._model.body, self._model.heads)
 
     def _suited_tokens(self, colbert_dimension: int) -> int:

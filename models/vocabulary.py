@@ -51,6 +51,10 @@ class Vocabulary(Protocol):
         """The piece of an id, None where it has none."""
         ...
 
+    def id_of(self, piece: str) -> int | None:
+        """The id of a piece as it is written, None where there is none of that name."""
+        ...
+
     def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
         """The text of tokens, without special ones unless asked; each id lies below `size`."""
         ...

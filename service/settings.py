@@ -37,6 +37,7 @@ SHORT_NAME = 6  # letters of a setting such as "port"
 ENCODER_SETTINGS = (
     "checkpoint",
     "revision",
+    "heads",
     "engine",
     "device",
     "precision",
@@ -120,6 +121,11 @@ class Settings(BaseSettings):
         description="Encoders beside this one that stay open, for collections and requests that name them.",
     )
     revision: str | None = Field(None, description="Revision of a checkpoint named by hub id.")
+    heads: str | None = Field(
+        None,
+        description="A checkpoint whose sparse and ColBERT heads take the place of the encoder's own: a "
+        "folder or a hub id, of the same width.",
+    )
     engine: Literal["onnx", "torch"] = Field("onnx", description="What runs the encoder.")
     device: str = Field("auto", description="Where the encoder runs: auto, cpu, cuda, cuda:1.")
     dense_device: Literal["cpu", "gpu"] = Field(

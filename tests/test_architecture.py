@@ -71,6 +71,7 @@ INDEX_ORDER = [
 # Library → the places (file or folder) that may import it.
 HOMES = {
     "torch": {
+        "models/dense_modules.py",
         "models/heads.py",
         "models/splade_head.py",
         "models/torch_encoder.py",

@@ -52,10 +52,9 @@ class MatchingTerms:
 class Alignment:
     """For each token vector of the query the document's nearest; `s_mul` is the mean of the similarities.
 
-    Both count token vectors from 0: since the first token of a text has none, vector 0 belongs to its
-    second token. Empty where either has none. document_vectors: int64[N]; similarities: float64[N].
-    window: the one whose `s_mul` counts, and whose token vectors these are; None in a collection without
-    windows.
+    Both count token vectors from 0, which not every token has: `Tokenizer.has_vector` tells. Empty where
+    either has none. document_vectors: int64[N]; similarities: float64[N]. window: the one whose `s_mul`
+    counts, and whose token vectors these are; None in a collection without windows.
     """
 
     document_vectors: Int64

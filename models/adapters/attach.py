@@ -62,6 +62,10 @@ def adapter_base(checkpoint: Path) -> AdapterBase:
     """
     shape = BodyShape.of_config(read_json(checkpoint / CONFIG_FILE))
     settings = read_settings(checkpoint)
+    if settings.late_interaction is not None:
+        raise CheckpointError(
+            f"{checkpoint} is an encoder of ColBERT's kind, for which adapters are not trained here"
+        )
     heads = load_heads(checkpoint, shape.hidden_size, settings).weights()
     heads.both()
     parts = (

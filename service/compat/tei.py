@@ -333,7 +333,7 @@ def _tokens(tokenizer: Tokenizer, text: str, kind: InputType, *, special: bool) 
     ]
     if not special:
         return tokens
-    first, last = tokenizer.frame
+    first, last = tokenizer.frame(kind)
     return [*_special(tokenizer, first), *tokens, *_special(tokenizer, last)]
 
 

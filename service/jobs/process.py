@@ -21,7 +21,7 @@ from ingest.child import child_environment, module_command
 from service.jobs.store import Job
 
 NICENESS = 10
-NO_REVISION = {"TERCET_REVISION": ""}
+NO_REVISION = {"TERCET_REVISION": "", "TERCET_HEADS": ""}  # what the checkpoint's name says
 STOP_SECONDS = 10.0
 _ERROR_TAIL_BYTES = 4096
 _LINE_BYTES = 2**20

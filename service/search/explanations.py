@@ -138,12 +138,13 @@ def explain_hits(
         for hit, explanation in zip(hits, found, strict=True)
     ]
     batch = tokenizer.tokenize([aligned or "" for aligned in texts], "document")
+    has_vector = tokenizer.has_vector(batch)
     explanations = []
     for explanation, aligned, (start, stop) in zip(
         found, texts, pairwise(batch.offsets.tolist()), strict=True
     ):
-        # The first token of a text has no vector.
-        ids = batch.token_ids[start + 1 : start if aligned is None else stop]
+        own = slice(start, start if aligned is None else stop)
+        ids = batch.token_ids[own][has_vector[own]]
         vectors = explanation.alignment.document_vectors
         # A vector that tokens share is of none of them.
         nearest = _tokens_at(ids, vectors, tokenizer) if unpooled else [None] * len(vectors)
@@ -174,7 +175,8 @@ def _query_tokens(text: str | None, query: Representations, tokenizer: Tokenizer
     """
     if text is None or query.colbert is None:
         return []
-    token_ids = tokenizer.tokenize([text], "query").token_ids[1:]
+    batch = tokenizer.tokenize([text], "query")
+    token_ids = batch.token_ids[tokenizer.has_vector(batch)]
     return [*tokenizer.token_strings(token_ids)] if len(token_ids) == len(query.colbert.vectors) else []
 
 

@@ -190,7 +190,7 @@ class RemoteEncoding:
         info = await self.info_of(adapter)
         deadline = NO_DEADLINE if ticket is None else ticket.deadline
         # Here, since a worker's 422 could not be told from one for what was made of the request.
-        self._tokenizer.length_limit(max_length)
+        self._tokenizer.length_limit(max_length, input_type)
         if not truncate:  # here, because a worker sees pieces and cannot say which text it is
             await self._pool.run(
                 self._tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=False

@@ -126,13 +126,18 @@ def test_a_limit_beyond_the_positions_is_the_positions(bert_copy: Path) -> None:
         ({"pooling_mode": "mean"}, {"config_sentence_transformers": []}, "a JSON object is expected"),
         (
             {"pooling_mode": "mean"},
-            {"modules": [*MODULES[:2], {"path": "2_Dense", "type": TYPE.format("Dense")}]},
-            r"modules\.json: sentence_transformers\.models\.Dense is not read here",
+            {"modules": [*MODULES[:2], {"path": "2_LayerNorm", "type": TYPE.format("LayerNorm")}]},
+            r"modules\.json: sentence_transformers\.models\.LayerNorm is not read here",
         ),
         (
             {"pooling_mode": "mean"},
-            {"modules": [MODULES[0], {"path": "1_Dense", "type": "pylate.models.Dense.Dense"}]},
-            r"pylate\.models\.Dense\.Dense is not read here",
+            {"modules": [*MODULES, {"path": "3_Dense", "type": TYPE.format("Dense")}]},
+            "Transformer and Pooling and Normalize and Dense is not read here",
+        ),
+        (
+            {"pooling_mode": "mean_sqrt_len_tokens"},
+            {"modules": [*MODULES[:2], {"path": "2_Dense", "type": TYPE.format("Dense")}]},
+            "mean_sqrt_len_tokens before a Dense",
         ),
         ({"pooling_mode": "mean"}, {"modules": MODULES[:1]}, "Transformer is not read here"),
         ({"pooling_mode": "mean"}, {"modules": {"0": MODULES[0]}}, "must list modules"),

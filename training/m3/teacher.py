@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from models.checkpoint import read_settings, resolve_checkpoint
+from models.errors import CheckpointError
 from models.tokenizer import Tokenizer
 from models.torch_encoder import load_model
 from training.data.batch_plan import PairBatch
@@ -27,6 +28,8 @@ class Teacher:
         """checkpoint: as `models.checkpoint.resolve_checkpoint` takes it. Raises CheckpointError."""
         folder = resolve_checkpoint(checkpoint)
         settings = read_settings(folder)
+        if settings.late_interaction is not None:
+            raise CheckpointError(f"{folder} is an encoder of ColBERT's kind, which does not teach here")
         self.tokenizer = Tokenizer.load(folder, settings)
         model = load_model(folder, settings).requires_grad_(False).to(device)
         self._encoder = TextEncoder(model, self.tokenizer, sub_batch_tokens, precision, device)

@@ -16,14 +16,15 @@ from models.checkpoint import (
     read_settings,
 )
 from models.errors import CheckpointError
+from models.head_weights import HEAD_FILES
 from models.heads import Heads
+from models.sentence_transformers import dense_after_pooling
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body, load_model
 from training.distributed import Ranks
 from training.errors import ConfigError
 from training.runs.base_checkpoint import locate_base
 from training.runs.fresh_body import write_fresh_base
-from training.runs.identity import HEAD_FILES
 from training.settings.objective import HeadSettings
 from training.settings.run import FinetuneRun, PairRun, RunSettings
 
@@ -59,6 +60,11 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
     tokenizer = Tokenizer.load(folder, encoding)
     if encoding.pooling == "none":
         raise ConfigError("base: its pooling is none, but training needs dense vectors; set encoder.pooling")
+    if encoding.late_interaction is not None or dense_after_pooling(folder).folders:
+        raise ConfigError(
+            "base: encoders of ColBERT's kind and Dense modules after the pooling are not trained here; take "
+            "a body without"
+        )
     heads_asked = settings.heads if isinstance(settings, FinetuneRun) else HeadSettings()
     has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not heads_asked.fresh
     if has_heads:

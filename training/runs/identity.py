@@ -15,7 +15,7 @@ from models.adapters.files import ROUTER_FILE
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE
 from models.fingerprint import file_digest
 from models.graphs import body_digest
-from models.head_weights import HEADS_FILE
+from models.head_weights import HEAD_FILES
 from models.tokenizer import Tokenizer
 from training.data.pair_table import PairTable
 from training.data.token_store import TokenStore
@@ -27,7 +27,6 @@ from training.settings.run import RunSettings
 IDENTITY_FILE = "identity.json"
 # They change nothing that is computed, or, as the base, are compared by their content.
 FREE_SETTINGS = frozenset({"name", "base", "save_steps"})
-HEAD_FILES = (HEADS_FILE, "sparse_linear.pt", "colbert_linear.pt")
 # Any of these makes a folder a checkpoint, an adapter or a router.
 MODEL_FILES = (CONFIG_FILE, SETTINGS_FILE, ADAPTER_FILE, ROUTER_FILE)
 Identity = dict[str, object]
