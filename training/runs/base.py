@@ -59,6 +59,8 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
     tokenizer = Tokenizer.load(folder, encoding)
     if encoding.pooling == "none":
         raise ConfigError("base: its pooling is none, but training needs dense vectors; set encoder.pooling")
+    if encoding.splade is not None:
+        raise ConfigError("base: its lexical weights are by SPLADE, which is not trained here; take another")
     heads_asked = settings.heads if isinstance(settings, FinetuneRun) else HeadSettings()
     has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not heads_asked.fresh
     if has_heads:
