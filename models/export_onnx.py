@@ -50,6 +50,7 @@ from models.quantize_onnx import is_identified, quantize
 from models.query_table import read_query_weights
 from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows
 from models.sparse_modules import transformer_folder
+from models.static_files import is_static
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 
@@ -107,6 +108,10 @@ def export(
     UnsupportedError where the float32 graph does not give what torch gives, or the int8 graph gives no finite
     numbers; the graph is removed then.
     """
+    if is_static(checkpoint):
+        raise UnsupportedError(
+            f"{checkpoint} holds static embeddings, which have no graph; serve it as it is"
+        )
     settings = read_settings(checkpoint)
     require_float_weights(checkpoint, int8=int8)
     model = load_model(checkpoint, settings, heads_of=heads_of)
@@ -135,7 +140,7 @@ def export_adapter(
     settings = read_settings(checkpoint)
     if settings.splade is not None:
         raise UnsupportedError(
-            f"{checkpoint} has lexical weights by SPLADE, which takes no adapter; give a base"
+            f"{checkpoint} has lexical weights by SPLADE, and adapters need linear heads; take another base"
         )
     require_float_weights(checkpoint, int8=int8)
     reference = TorchEncoder(checkpoint, checkpoint.name, device="cpu", adapters=adapter.parent)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
@@ -20,12 +21,14 @@ from models.errors import CheckpointError
 from models.head_weights import HEADS_FILE, QUERIES, HeadWeights, read_heads
 from models.representations import Float32, Output, Representations, SparseRows, TokenBatch
 from models.sentence_transformers import object_in
+from models.soundness import LARGEST_WEIGHT
 from models.sparse_modules import sparse_modules
 from models.sparse_reduction import reduce_sparse, strongest
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 
 IDF_FILE = "idf.json"
 WEIGHTS_FILE, WEIGHTS_NAME = "model.safetensors", "weight"
+Floats = npt.NDArray[np.floating]
 Encode = Callable[[TokenBatch, Sequence[Output]], Representations]
 
 
@@ -111,7 +114,7 @@ def read_query_weights(folder: Path, tokenizer: Tokenizer) -> Float32 | None:
     return _fitting(weights, tokenizer.vocabulary_size, logits_size(folder), source)
 
 
-def _of_module(folder: Path, root: Path, tokenizer: Tokenizer) -> tuple[Float32, str]:
+def _of_module(folder: Path, root: Path, tokenizer: Tokenizer) -> tuple[Floats, str]:
     named = object_in(folder / "config.json").get("path")
     path = folder / WEIGHTS_FILE
     if named is None and path.is_file():
@@ -121,13 +124,13 @@ def _of_module(folder: Path, root: Path, tokenizer: Tokenizer) -> tuple[Float32,
             raise CheckpointError(f"{path} cannot be read: {error}") from error
         if WEIGHTS_NAME not in arrays:
             raise CheckpointError(f"{path} lacks {WEIGHTS_NAME!r}, the weight of each token of a query")
-        return arrays[WEIGHTS_NAME].astype(np.float32), f"{path}: {WEIGHTS_NAME}"
+        return arrays[WEIGHTS_NAME], f"{path}: {WEIGHTS_NAME}"
     name = Path(str(named)).name if str(named).endswith(".json") else IDF_FILE
     beside = [place / name for place in (folder, root)]
     return _of_json(next((place for place in beside if place.is_file()), beside[0]), tokenizer)
 
 
-def _of_json(path: Path, tokenizer: Tokenizer) -> tuple[Float32, str]:
+def _of_json(path: Path, tokenizer: Tokenizer) -> tuple[Floats, str]:
     """Of an object of weights by token; tokens that it leaves out have none."""
     if not path.is_file():
         raise CheckpointError(
@@ -143,20 +146,20 @@ def _of_json(path: Path, tokenizer: Tokenizer) -> tuple[Float32, str]:
             f"{path} is of another vocabulary: it has token {strange!r}, which the tokenizer has not; take "
             "the table of this model, or leave the token out"
         )
-    weights = np.zeros(tokenizer.vocabulary_size, np.float32)
-    try:
-        weights[[ids[token] for token in named]] = np.array(list(named.values()), np.float32)
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: every token must have a number ({error})") from None
+    wrong = next((token for token, weight in named.items() if type(weight) not in (int, float)), None)
+    if wrong is not None:
+        raise CheckpointError(f"{path}: the weight of {wrong!r} is {named[wrong]!r}; it must be a number")
+    weights = np.zeros(tokenizer.vocabulary_size)
+    weights[[ids[token] for token in named]] = list(named.values())
     return weights, str(path)
 
 
-def _fitting(weights: Float32, tokens: int, size: int, source: str) -> Float32:
+def _fitting(weights: Floats, tokens: int, size: int, source: str) -> Float32:
     """weights: of the model's vocabulary, or of the tokenizer's, which may be smaller by unused places."""
     if weights.shape not in ((tokens,), (size,)):
         raise CheckpointError(f"{source} has shape {weights.shape}; the model needs {(size,)}")
-    if not np.isfinite(weights).all():
-        raise CheckpointError(f"{source} has a weight that is no finite number")
+    if not (np.abs(weights) <= LARGEST_WEIGHT).all():  # a NaN is not
+        raise CheckpointError(f"{source} has a weight beyond {LARGEST_WEIGHT:g}, or one that is no number")
     fitting = np.zeros(size, np.float32)
     fitting[: len(weights)] = weights[:size]
     return fitting

@@ -99,10 +99,10 @@ class RemoteWorker:
             found = Tokenizer.from_bytes(content, described.settings)
         except ModelError as error:
             raise EncoderUnavailableError(f"its tokenizer cannot be used: {error}") from None
-        if described.info.vocabulary_size not in (found.vocabulary_size, 0):  # 0: it has no sparse side
+        weighed = described.info.vocabulary_size  # 0 without a sparse side; SPLADE may weigh unused places
+        if weighed not in (found.vocabulary_size, 0) and described.settings.splade is None:
             raise EncoderUnavailableError(
-                f"its tokenizer has {found.vocabulary_size} tokens, its encoder "
-                f"{described.info.vocabulary_size}"
+                f"its tokenizer has {found.vocabulary_size} tokens, its encoder {weighed}"
             )
         return found
 

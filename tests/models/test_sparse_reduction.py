@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from models.sparse_reduction import reduce_sparse
+from models.representations import SparseRows
+from models.sparse_reduction import reduce_sparse, strongest
 
 CLS, SEP = 0, 2
 
@@ -52,3 +53,18 @@ def test_equals_a_dictionary_on_random_input() -> None:
                 expected[token] = max(weight, expected.get(token, 0.0))
         found = dict(zip(*(array.tolist() for array in rows.row(row)), strict=True))
         assert found == expected
+
+
+def test_the_largest_weights_of_each_row_are_kept() -> None:
+    """Of equal weights those of the lower ids, and ids still ascend."""
+    rows = SparseRows(
+        np.array([0, 4, 4, 5]),
+        np.array([2, 3, 5, 9, 1], np.int32),
+        np.array([0.5, 2, 0.5, 1, 0.25], np.float32),
+    )
+    kept = strongest(rows, 3)
+    assert kept.indptr.tolist() == [0, 3, 3, 4]
+    assert kept.token_ids.tolist() == [2, 3, 9, 1]
+    assert kept.weights.tolist() == [0.5, 2, 1, 0.25]
+    assert strongest(rows, None) is rows
+    assert strongest(rows, 4) is rows

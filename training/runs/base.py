@@ -65,6 +65,8 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
             "base: encoders of ColBERT's kind and Dense modules after the pooling are not trained here; take "
             "a body without"
         )
+    if encoding.splade is not None:
+        raise ConfigError("base: its lexical weights are by SPLADE, which is not trained here; take another")
     heads_asked = settings.heads if isinstance(settings, FinetuneRun) else HeadSettings()
     has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not heads_asked.fresh
     if has_heads:
