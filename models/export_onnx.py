@@ -26,7 +26,7 @@ from models.attention_graph import choose_mask_at_run_time
 from models.batching import encode_in_batches
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_settings
 from models.cores import usable_cores
-from models.encoder import Encoder, encode, with_adapter
+from models.encoder import Encoder, encode_tokens, with_adapter
 from models.errors import UnsupportedError
 from models.fingerprint import file_digest, fingerprint, heads_digest
 from models.graphs import (
@@ -47,7 +47,7 @@ from models.heads import Heads
 from models.onnx_encoder import CPU_BATCH_TOKENS
 from models.onnx_graph import OnnxGraph, Placement
 from models.quantize_onnx import is_identified, quantize
-from models.representations import OUTPUTS, Float32, Int32, Representations, SparseRows
+from models.representations import OUTPUTS, Float32, Int32, Representations, SparseRows, TokenBatch
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 
@@ -304,7 +304,8 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
     limit = LARGEST_DIFFERENCES[precision]
     try:
         differences = largest_differences(
-            encode(reference, VERIFIED_TEXTS), _encode_with(verify_graph(output, graph), reference)
+            encode_tokens(reference, _verified_tokens(reference.tokenizer)),
+            _encode_with(verify_graph(output, graph), reference),
         )
         if not all(difference <= limit for difference in differences.values()):  # NaN is not within it either
             raise UnsupportedError(
@@ -342,15 +343,22 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
 def _encode_with(path: Path, reference: Encoder) -> Representations:
     """What a graph gives for the texts that every graph is verified on."""
     graph = OnnxGraph(path, Placement("cpu", 0, usable_cores()))
-    tokens = reference.tokenizer.tokenize(VERIFIED_TEXTS)
     return encode_in_batches(
-        tokens,
+        _verified_tokens(reference.tokenizer),
         OUTPUTS,
         CPU_BATCH_TOKENS,
         reference.tokenizer,
         reference.info,
         lambda ids, mask, outputs, _: graph.forward(ids, mask, outputs),
     )
+
+
+def _verified_tokens(tokenizer: Tokenizer) -> TokenBatch:
+    """The texts that every graph is verified on; as queries, too, where these are unlike documents."""
+    documents = tokenizer.tokenize(VERIFIED_TEXTS)
+    if tokenizer.settings.late_interaction is None:
+        return documents
+    return TokenBatch.concatenate([documents, tokenizer.tokenize(VERIFIED_TEXTS, "query")])
 
 
 def _copy_files(checkpoint: Path, output: Path, settings: EncodingSettings) -> None:
