@@ -23,7 +23,7 @@ from models.attention_graph import choose_mask_at_run_time
 from models.batching import encode_in_batches
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_settings
 from models.cores import usable_cores
-from models.encoder import Encoder, encode, with_adapter
+from models.encoder import Encoder, encode_tokens, with_adapter
 from models.errors import UnsupportedError, reason
 from models.export_attention import ATTENTION, register
 from models.fingerprint import file_digest, fingerprint, heads_digest
@@ -48,7 +48,7 @@ from models.onnx_graph import Placement
 from models.onnx_splade import HIDDEN, JOINED, MASK, head_file
 from models.quantize_onnx import is_identified, quantize
 from models.query_table import read_query_weights
-from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows
+from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows, TokenBatch
 from models.sparse_modules import transformer_folder
 from models.static_files import is_static
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
@@ -318,7 +318,7 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
     kept = {name: other for name, other in kept.items() if name != precision}
     limit = LARGEST_DIFFERENCES[precision]
     try:
-        expected = encode(reference, VERIFIED_TEXTS)
+        expected = encode_tokens(reference, _verified_tokens(reference.tokenizer))
         found = _encode_with(verify_graph(output, graph), reference)
         differences = largest_differences(expected, found)
         if not all(difference <= limit for difference in differences.values()):  # NaN is not within it either
@@ -359,15 +359,22 @@ def _encode_with(path: Path, reference: Encoder) -> Representations:
     """What a graph gives for the texts that every graph is verified on."""
     placement = Placement("cpu", 0, usable_cores())
     graph = open_graph(path, placement, reference.info.vocabulary_size, reference.tokenizer.settings)
-    tokens = reference.tokenizer.tokenize(VERIFIED_TEXTS)
     return encode_in_batches(
-        tokens,
+        _verified_tokens(reference.tokenizer),
         OUTPUTS,
         CPU_BATCH_TOKENS,
         reference.tokenizer,
         reference.info,
         lambda ids, mask, outputs, _: graph.forward(ids, mask, outputs),
     )
+
+
+def _verified_tokens(tokenizer: Tokenizer) -> TokenBatch:
+    """The texts that every graph is verified on; as queries, too, where these are unlike documents."""
+    documents = tokenizer.tokenize(VERIFIED_TEXTS)
+    if tokenizer.settings.late_interaction is None:
+        return documents
+    return TokenBatch.concatenate([documents, tokenizer.tokenize(VERIFIED_TEXTS, "query")])
 
 
 def _copy_files(checkpoint: Path, output: Path, settings: EncodingSettings) -> None:

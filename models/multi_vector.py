@@ -28,6 +28,7 @@ from models.sentence_transformers import (
 )
 
 PYLATE_DENSE = "pylate.models.Dense.Dense"
+TOKENIZER_FILE = "tokenizer_config.json"
 FEATURE = "token_embeddings"
 KINDS = ("Transformer", "Dense", "MultiVectorMask", "Normalize")
 MODEL_TYPES = ("ColBERT", "MultiVectorEncoder")
@@ -61,20 +62,19 @@ def settings_of_multi_vector(folder: Path) -> dict[str, Any]:
     else:
         path = folder / LENGTH_FILE
         found = _settings_of_transformer(object_in(path), path)
+    late = {"expansion_token": _expansion_token(folder), **found.pop(KEY)}
+    _require_sound(late, path)
     mask = next((place for kind, place in modules if kind.endswith(".MultiVectorMask")), None)
     if mask is not None:
-        found[KEY] |= _skiplist(mask / "config.json")
+        late |= _skiplist(mask / "config.json")
+        _require_sound(late, mask / "config.json")
     prompts = prompts_in(folder)
     for kind in ("query", "document"):
-        name, marker = f"{kind}_instruction", found[KEY].get(f"{kind}_marker") or ""
+        name = f"{kind}_instruction"
         if name in prompts:  # later releases write the marker into the prompt, too
-            prompts[name] = prompts[name].removeprefix(marker)
-    lengths = length_in(folder)
-    try:
-        LateInteraction.from_json(found[KEY])
-    except CheckpointError as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    return {"pooling": "none", **lengths, **{name: text for name, text in prompts.items() if text}, **found}
+            prompts[name] = prompts[name].removeprefix(late.get(f"{kind}_marker", ""))
+    given = {name: text for name, text in prompts.items() if text}
+    return {"pooling": "none", **length_in(folder), **given, **found, KEY: late}
 
 
 def dense_of_tokens(folder: Path) -> DenseModules:
@@ -84,6 +84,25 @@ def dense_of_tokens(folder: Path) -> DenseModules:
     # sentence-transformers takes for PyLate's layers what PyLate does.
     usual = "torch.nn.Identity" if layers and layers[0][0] == PYLATE_DENSE else "torch.nn.Tanh"
     return DenseModules(tuple(place for _, place in layers), FEATURE, usual)
+
+
+def _require_sound(late: dict[str, Any], path: Path) -> None:
+    """Raises CheckpointError that names the file from which something was read that cannot be so."""
+    try:
+        LateInteraction.from_json(late)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+
+
+def _expansion_token(folder: Path) -> str | None:
+    """The mask token, or else that of the end, as both libraries take it; None where neither is named."""
+    config = object_in(folder / TOKENIZER_FILE)
+    for name in ("mask_token", "eos_token"):
+        named = config.get(name)
+        piece = named.get("content") if isinstance(named, Mapping) else named
+        if isinstance(piece, str):
+            return piece
+    return None
 
 
 def _is_of_pylate(folder: Path) -> bool:
@@ -145,7 +164,7 @@ def _settings_of_transformer(config: Mapping[str, Any], path: Path) -> dict[str,
     late = {
         "query_length": queries,
         "expansion_length": length,
-        "expansion_token": expansion.get("token"),
+        **({} if expansion.get("token") is None else {"expansion_token": expansion["token"]}),
         "attend_to_expansion": expansion.get("attend", False),
     }
     documents = config.get("document_length")

@@ -252,7 +252,7 @@ def test_real_configurations(tmp_path: Path) -> None:
         "document_marker": "[D] ",
         "query_length": 32,
         "expansion_length": 32,
-        "expansion_token": None,
+        "expansion_token": "[MASK]",
         "attend_to_expansion": False,
         "skiplist": [",", ".", "!", "?"],
         "skiplist_types": ["document"],
@@ -263,6 +263,15 @@ def test_real_configurations(tmp_path: Path) -> None:
     assert longer.late_interaction is not None
     assert (longer.late_interaction.skiplist, longer.late_interaction.query_marker) == ((), "[Q] ")
     assert EncodingSettings.from_json(longer.to_json()) == longer
+
+
+def test_an_expansion_without_a_mask_token(tmp_path: Path) -> None:
+    """As of a decoder: with the last token instead."""
+    folder = write_pylate(tmp_path / "late")
+    change(folder, "tokenizer_config.json", mask_token=None, eos_token={"content": "[SEP]"})
+    tokenizer = Tokenizer.load(folder, read_settings(folder))
+    pieces = tokenizer.token_strings(tokenizer.tokenize(["wing"], "query").token_ids)
+    assert pieces[3:] == ["[SEP]"] * 9
 
 
 def test_prompts_stand_after_the_marker_once(tmp_path: Path) -> None:
@@ -366,6 +375,12 @@ def test_other_bad_folders(tmp_path: Path) -> None:
         read_settings(folder)
     folder = write_multi_vector(tmp_path / "other", {"strategy": "most", "length": 8})
     with pytest.raises(CheckpointError, match=r"sentence_bert_config\.json: query_expansion"):
+        read_settings(folder)
+    change(folder, "2_MultiVectorMask/config.json", keep_only_token_ids=None, skiplist_tasks=["other"])
+    change(folder, "sentence_bert_config.json", query_expansion=FIXED, document_length=24)
+    with pytest.raises(
+        CheckpointError, match=r"2_MultiVectorMask/config\.json: .*skiplist_types is \['other'\]"
+    ):
         read_settings(folder)
     folder = write_multi_vector(tmp_path / "token", {**FIXED, "token": "[NONE]"}, document_length=24)
     with pytest.raises(CheckpointError, match=r"none of the tokens \['\[NONE\]'\]"):
