@@ -140,7 +140,7 @@ def pack(batch: TokenBatch, padded: PaddedOutputs, tokenizer: Tokenizer) -> Repr
         weights = np.where(tokenizer.is_instruction(batch), 0, padded.sparse[present])
         sparse = reduce_sparse(batch.token_ids, weights, batch.offsets, tokenizer.special_ids)
     if padded.colbert is not None:
-        kept = present & (position > 0)
+        kept = present & (position >= min(1, len(tokenizer.frame[0])))  # but for a first special token
         every = tokenizer.settings.mcls_every
         if every is not None:
             kept &= (position % every != 0) | (position == lengths[:, None] - 1)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from models.torch_encoder import TorchEncoder
 
 log = logging.getLogger("tercet")
+PEFT_FILES = "*/adapter_config.json"  # as jina-embeddings-v3-hf has for each of its tasks
 
 
 def load_encoder(
@@ -49,12 +50,12 @@ def load_encoder(
     """
     folder = resolve_checkpoint(checkpoint, revision)
     name, origin = checkpoint_name(checkpoint), checkpoint_origin(checkpoint, folder)
-    if (
-        engine == "onnx"
-        and export_cache is not None
-        and precision in (None, "float32")
-        and not has_export(folder)
-    ):
+    if any(folder.glob(PEFT_FILES)):
+        log.warning(
+            "checkpoint %s: its adapters, in folders of PEFT, are not read: it is the base alone", name
+        )
+    suited = engine == "onnx" and precision in (None, "float32")
+    if suited and export_cache is not None and not has_export(folder):
         exported = cached_export(folder, name, origin, export_cache)
         folder, engine = (folder, "torch") if exported is None else (exported, engine)
     # Each engine is imported only when chosen: serving on a CPU has no torch.
