@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from models.torch_encoder import TorchEncoder
 
 log = logging.getLogger("tercet")
+PEFT_FILES = "*/adapter_config.json"  # as jina-embeddings-v3-hf has for each of its tasks
 
 
 def load_encoder(
@@ -71,15 +72,15 @@ def load_encoder(
         if heads is not None:
             raise UnsupportedError(f"{name} has static embeddings, with which no heads go; leave heads out")
         return _told(StaticEncoder(folder, name, origin=origin, precision=precision))
+    if any(folder.glob(PEFT_FILES)):
+        log.warning(
+            "checkpoint %s: its adapters, in folders of PEFT, are not read: it is the base alone", name
+        )
     lender = None if heads is None else resolve_checkpoint(heads)
     if heads is not None and lender is not None:
         origin = named_with_heads(origin or name, checkpoint_origin(heads, lender) or checkpoint_name(heads))
-    if (
-        engine == "onnx"
-        and export_cache is not None
-        and precision in (None, "float32")
-        and not has_export(folder)
-    ):
+    suited = engine == "onnx" and precision in (None, "float32")
+    if suited and export_cache is not None and not has_export(folder):
         exported = cached_export(folder, name, origin, export_cache, lender)
         if exported is None:
             engine = "torch"

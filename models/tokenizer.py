@@ -109,7 +109,7 @@ class Tokenizer:
     def has_vector(self, batch: TokenBatch) -> Bool:
         """Which tokens of texts bool[ΣL] have a ColBERT vector.
 
-        As in BGE-M3 all but the first one, and with MCLS but each CLS; as in ColBERT all, but for those of
+        As in BGE-M3 all but a first special one, and with MCLS but each CLS; as in ColBERT all, but for those of
         the skiplist.
         """
         late = self.settings.late_interaction
@@ -121,7 +121,7 @@ class Tokenizer:
             return kept
         position = np.arange(len(batch.token_ids)) - np.repeat(batch.offsets[:-1], batch.lengths)
         every = self.settings.mcls_every
-        found: Bool = position > 0
+        found: Bool = position >= min(1, len(self._vocabulary.prefix))
         if every is not None:
             last = np.repeat(batch.lengths - 1, batch.lengths)
             found &= (position % every != 0) | (position == last)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from cli.doctor.findings import Finding
+from cli.output import megabytes
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -28,6 +29,7 @@ def _local(settings: Settings) -> Generator[Finding, None, str | None]:
     from models.errors import ModelError
     from service.encoding.service import local_encoder
 
+    yield from _exports(settings)
     began = time.perf_counter()
     try:
         encoder = local_encoder(settings)
@@ -60,6 +62,18 @@ def _local(settings: Settings) -> Generator[Finding, None, str | None]:
                 f"train or copy it again, or remove it from {settings.adapters_folder}",
             )
     return info.fingerprint
+
+
+def _exports(settings: Settings) -> Iterator[Finding]:
+    """The graphs of checkpoints that came without."""
+    from models.export_cache import entries
+
+    found = entries(settings.export_cache_folder)
+    if found:
+        files = (path for entry in found for path in entry.rglob("*") if path.is_file())
+        size = megabytes(sum(path.stat().st_size for path in files))
+        names = ", ".join(entry.name for entry in found)
+        yield Finding("ok", TOPIC, f"exports in {settings.export_cache_folder}, {size}: {names}")
 
 
 def _workers(settings: Settings) -> Generator[Finding, None, str | None]:

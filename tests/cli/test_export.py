@@ -26,7 +26,7 @@ def checkpoint(repository: Path, tmp_path: Path) -> Path:
 
 
 def write_outliers(path: Path) -> None:
-    """Raises a value channel of each block, and lowers what is made of it likewise: floats see no change."""
+    """Raises one value channel of each block and lowers what it leads to likewise: floats see no change."""
     weights = load_file(path)
     for name, values in weights.items():
         if "attention.self.value" in name:

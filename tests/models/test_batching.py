@@ -1,5 +1,6 @@
 """Batches under a token budget, and packing without padding."""
 
+import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -69,6 +70,20 @@ def test_packing_drops_the_inserted_cls(tokenizer_json: bytes) -> None:
     padded = PaddedOutputs(None, None, np.arange(9, dtype=np.float32).reshape(1, 9, 1))
     found = pack(batch, padded, Tokenizer(tokenizer_json, EncodingSettings(mcls_every=4)))
     assert found.colbert.vectors[:, 0].tolist() == [1, 2, 3, 5, 6, 7, 8]
+
+
+def test_packing_drops_no_token_of_a_text(tokenizer_json: bytes) -> None:
+    """Where a tokenizer puts a special token after texts alone."""
+    values = json.loads(tokenizer_json)
+    template = values["post_processor"]
+    template["single"] = [
+        part for part in template["single"] if part.get("SpecialToken", {}).get("id") != "[CLS]"
+    ]
+    tokenizer = Tokenizer(json.dumps(values).encode(), EncodingSettings())
+    batch = tokenizer.tokenize(["wing", "wing air"])
+    assert batch.lengths.tolist() == [2, 3]
+    found = pack(batch, PaddedOutputs(None, None, np.ones((2, 3, 1), np.float32)), tokenizer)
+    assert found.colbert.offsets.tolist() == [0, 2, 5]
 
 
 def test_batches_in_parallel_keep_the_input_order(tokenizer_json: bytes) -> None:

@@ -159,3 +159,24 @@ def plain_body(case: Case) -> PreTrainedModel:
     frequencies = (factor * theta) ** (-torch.arange(0, width, 2) / width) / factor ** (2 / width)
     body.rotary_emb.inv_freq = frequencies
     return body
+
+
+def test_the_table_of_the_documentation_has_these_families(repository: Path) -> None:
+    """And the figures of the last comparison with the peer."""
+    record = json.loads((repository / "benchmarks" / "results" / "families.json").read_text())
+    figures: dict[tuple[str, str], float] = {}
+    for row in record["rows"]:
+        figures[row["family"], row["engine"]] = row["largest_difference"]
+        assert row["largest_difference"] <= LARGEST_DIFFERENCE
+    page = (repository / "docs" / "checkpoints.md").read_text(encoding="utf-8")
+    table = page.partition("| family | such as |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+    assert [(name, sides, torch, onnx) for name, _, sides, torch, onnx in rows] == [
+        (
+            family.name,
+            ", ".join(family.sides),
+            f"{figures[family.name, 'torch']:.0e}",
+            f"{figures[family.name, 'onnx']:.0e}",
+        )
+        for family in FAMILIES
+    ]

@@ -49,6 +49,13 @@ def test_a_checkpoint_that_cannot_be_used_is_a_problem(tercet: Run, tmp_path: Pa
     assert "multi-m3 and minilm-m3 come with Tercet" in problem["remedy"]
 
 
+def test_exports_of_checkpoints_are_listed(tercet: Run, tmp_path: Path) -> None:
+    (tmp_path / "cache" / "bge-m3-0123" / "onnx").mkdir(parents=True)
+    (tmp_path / "cache" / "bge-m3-0123" / "onnx" / "model.onnx").write_bytes(bytes(200_000))
+    _, findings = found(tercet, TERCET_EXPORT_CACHE=str(tmp_path / "cache"))
+    assert f"exports in {tmp_path}/cache, 0.2 MB: bge-m3-0123" in texts(findings, "ok")
+
+
 @pytest.mark.usefixtures("built")
 def test_a_collection_of_another_encoder_is_named(tercet: Run, data: Path) -> None:
     settings = data / "collections" / "small" / "collection.json"

@@ -1,0 +1,70 @@
+"""Dense vectors of texts by sentence-transformers, for benchmarks/families.py.
+
+usage: families_encode.py CHECKPOINT TEXTS.json VECTORS.npz   (with the Python of the peer's environment)
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+from sentence_transformers import SentenceTransformer
+
+NTK = 8.0  # the scaling of the tiny GTE, and its base
+THETA = 20_000.0
+
+
+def of_gte(folder: str) -> SentenceTransformer:
+    """GTE by transformers' own class, as its published code is not run: the rotation set by its formula."""
+    values = json.loads((Path(folder) / "config.json").read_text())
+    known = transformers.GteConfig().to_dict()
+    kept = {name: value for name, value in values.items() if name in known and name != "model_type"}
+    rotation = {"rope_type": "default", "rope_theta": 1.0}
+    config = transformers.GteConfig(**kept, rope_parameters=rotation)
+    body = transformers.GteModel.from_pretrained(folder, config=config)
+    width = config.hidden_size // config.num_attention_heads
+    frequencies = (NTK * THETA) ** (-torch.arange(0, width, 2) / width) / NTK ** (2 / width)
+    body.rotary_emb.inv_freq = frequencies
+    scratch = Path(folder).with_name("gte-as-transformers-has-it")
+    body.save_pretrained(scratch)
+    for name in (
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "modules.json",
+        "config_sentence_transformers.json",
+    ):
+        (scratch / name).write_bytes((Path(folder) / name).read_bytes())
+    (scratch / "1_Pooling").mkdir(exist_ok=True)
+    (scratch / "1_Pooling" / "config.json").write_bytes(
+        (Path(folder) / "1_Pooling" / "config.json").read_bytes()
+    )
+    (scratch / "sentence_bert_config.json").write_text(
+        json.dumps({"max_seq_length": config.max_position_embeddings})
+    )
+    model = SentenceTransformer(str(scratch), device="cpu")
+    model[0].auto_model.rotary_emb.inv_freq = frequencies
+    return model
+
+
+def main() -> None:
+    folder, texts, output = sys.argv[1:]
+    config = json.loads((Path(folder) / "config.json").read_text())
+    model = of_gte(folder) if config["model_type"] == "new" else SentenceTransformer(folder, device="cpu")
+    offset = 2 if config["model_type"] in ("roberta", "xlm-roberta", "mpnet") else 0
+    positions = config["max_position_embeddings"] - offset
+    model.max_seq_length = min(model.max_seq_length or positions, positions)
+    known = json.loads(Path(texts).read_text())
+    vectors = {
+        "query": model.encode(known, prompt_name="query" if "query" in model.prompts else None),
+        "document": model.encode(known, prompt_name="document" if "document" in model.prompts else None),
+    }
+    np.savez(
+        output,
+        **{kind: found / np.linalg.norm(found, axis=1, keepdims=True) for kind, found in vectors.items()},
+    )
+
+
+if __name__ == "__main__":
+    main()
