@@ -47,10 +47,11 @@ async def encode_documents(
     if cutter is not None:
         windows = await pool.run(_windows, chosen, cutter)
     texts = [window.text for window in windows] or [document.encoded_text for document in chosen]
+    order = np.argsort([len(text) for text in texts], kind="stable")  # slices of like length pad little
     slices = encode_slices(
         encoding,
         pool,
-        texts,
+        [texts[row] for row in order.tolist()],
         "document",
         stored_outputs(settings),
         request_tokens=write_tokens,
@@ -60,12 +61,16 @@ async def encode_documents(
     )
     async with aclosing(slices):
         parts = [part async for part in slices]
-    encoded = parts[0] if len(parts) == 1 else await pool.run(Representations.concatenate, parts)
+    encoded = await pool.run(_in_order, parts, order) if len(parts) > 1 else _in_order(parts, order)
     encoded = without_blank(encoding.tokenizer, texts, encoded)
     if cutter is None:
         return EncodedDocuments.whole(places, documents, encoded)
     _, divided = windows_of(windows)
     return EncodedDocuments(places, encoded, divided.offsets, np.asarray(divided.spans))
+
+
+def _in_order(parts: Sequence[Representations], order: Int64) -> Representations:
+    return Representations.concatenate(parts).take(np.argsort(order, kind="stable"))
 
 
 def _windows(documents: Sequence[Document], cutter: WindowCutter) -> list[EncodedText]:

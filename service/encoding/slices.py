@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
+import numpy as np
+
 from models.representations import OUTPUTS, InputType, Int64, Output, Representations, TokenBatch
 from service.encoding.service import EncodingService, estimated_tokens
 from service.exceptions import OverloadedError, RequestTooLargeError
@@ -17,7 +19,7 @@ PATIENCE_SECONDS = 120.0  # for slices after the first, while others fill the qu
 FRAME_TOKENS = 8  # a generous count of the special tokens around a text
 EMBED_REMEDY = "(setting max_request_tokens): split the request, or shorten its texts with max_length"
 
-Encode = Callable[[Sequence[str]], Awaitable[Representations]]
+Encode = Callable[[Sequence[str], TokenBatch], Awaitable[Representations]]
 
 
 async def encode_slices(
@@ -74,15 +76,15 @@ async def encode_slices(
         yield await encode(texts, batch)
         return
     sizes = [int(batch.lengths[span].sum()) for span in spans]
-    del batch
+    parts = [batch.take(np.arange(span.start, span.stop)) for span in spans]
     ticket.later_tokens = sum(sizes[1:])
-    ahead = asyncio.ensure_future(encode(texts[: spans[0].stop]))
+    ahead = asyncio.ensure_future(encode(texts[: spans[0].stop], parts[0]))
     try:
-        for span, size in zip(spans[1:], sizes[1:], strict=True):
+        for span, size, part in zip(spans[1:], sizes[1:], parts[1:], strict=True):
             encoded = await ahead
             ticket.later_tokens -= size
             ticket.deadline = NO_DEADLINE  # an answer that has begun is finished
-            ahead = asyncio.ensure_future(_encode_patiently(encode, texts[span]))
+            ahead = asyncio.ensure_future(_encode_patiently(encode, texts[span], part))
             yield encoded
             del encoded
         yield await ahead
@@ -102,12 +104,12 @@ def plan_slices(lengths: Int64, tokens: int) -> list[slice]:
     return [*spans, slice(start, len(lengths))]
 
 
-async def _encode_patiently(encode: Encode, texts: Sequence[str]) -> Representations:
+async def _encode_patiently(encode: Encode, texts: Sequence[str], tokens: TokenBatch) -> Representations:
     """Waits where workers elsewhere have no room: an answer that has begun cannot be refused any more."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            return await encode(texts)
+            return await encode(texts, tokens)
         except OverloadedError as error:
             if time.monotonic() + error.retry_after_seconds > give_up:
                 raise
