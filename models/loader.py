@@ -35,6 +35,8 @@ def load_encoder(
 ) -> Encoder:
     """An encoder of a checkpoint: `minilm-m3` or `multi-m3`, which come with Tercet, a folder, or a hub id.
 
+    engine: `onnx` for an exported graph, run by kernels of our own where they take it, else by onnxruntime;
+    `native` or `onnxruntime` for one of the two; `torch` for the weights.
     device: auto, cpu or cuda; threads: CPU threads of one pass, by default `usable_cores`;
     batch_tokens: padded tokens of one pass, by default what suits engine and device; limit_tokens: no more
     than these, where the default is more; precision: float32, int8 (onnx), float16 or bfloat16
@@ -46,13 +48,14 @@ def load_encoder(
     folder = resolve_checkpoint(checkpoint, revision)
     name, origin = checkpoint_name(checkpoint), checkpoint_origin(checkpoint, folder)
     # Each engine is imported only when chosen: serving on a CPU has no torch.
-    if engine == "onnx":
+    if engine in ("onnx", "native", "onnxruntime"):
         from models.onnx_encoder import OnnxEncoder
 
         return _told(
             OnnxEncoder(
                 folder,
                 name,
+                engine=engine,
                 origin=origin,
                 device=device,
                 threads=threads,
@@ -84,7 +87,7 @@ def load_encoder(
                 adapters=adapters,
             )
         )
-    raise UnsupportedError(f"engine {engine!r} is not known; choose onnx or torch")
+    raise UnsupportedError(f"engine {engine!r} is not known; choose onnx, native, onnxruntime or torch")
 
 
 def _told(encoder: OnnxEncoder | TorchEncoder) -> Encoder:
