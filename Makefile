@@ -3,7 +3,7 @@ PYTHON ?= python3
 PORT := $(or $(TERCET_PORT),8080)
 BIN := .venv/bin
 # An installation compiles these, so it is made again where one changes.
-KERNELS := setup.py $(wildcard index/native/*.[ch])
+KERNELS := setup.py $(wildcard index/native/*.[ch] models/native/*.[ch])
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 .PHONY: demo serve setup test sanitize outside images lint check format bench docs

@@ -1,4 +1,5 @@
-"""Compiles the kernels of `index/native` for each variant of the processor, and links them to one module.
+"""Compiles the kernels of `index/native` and `models/native` for each variant of the processor, and links
+those of each to one module.
 
 The compiler is the one that CC names, else Zig's from the package index, which brings all that it needs;
 CFLAGS adds flags, such as those of sanitizers.
@@ -20,9 +21,17 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-SOURCES = Path(__file__).resolve().parent / "index" / "native"
+ROOT = Path(__file__).resolve().parent
+SHARED = ROOT / "index" / "native"  # what both modules are made with: the binding, and what the processor has
+SHARED_FILES = ("binding.c", "module.c", "processor.c")
+SHARED_HEADERS = ("arrays.h", "binding.h", "processor.h", "stable_abi.h")
 OLDEST_GLIBC = "2.17"
-COMMON = ("binding.c", "layouts.c", "module.c", "processor.c")
+LAYOUTS = "layouts.c"
+# Package → its errors for instructions that the processor has not, and for damaged numbers.
+ERRORS = {
+    "index": ("SearchIndexError", "DamagedIndexError"),
+    "models": ("UnsupportedError", "CheckpointError"),
+}
 # No step of a sum is fused, so that every variant gives the same numbers; sums of damaged numbers wrap.
 FLAGS = (
     "-std=gnu11",
@@ -52,11 +61,12 @@ class BuildKernels(build_ext):
     """Compiles them where an extension is built, also in place for an editable installation."""
 
     def build_extension(self, ext: Extension) -> None:
-        build(Path(self.get_ext_fullpath(ext.name)), Path(self.build_temp).resolve())
+        package = ext.name.partition(".")[0]
+        build(Path(self.get_ext_fullpath(ext.name)), Path(self.build_temp).resolve(), package)
 
 
-def build(target: Path, folder: Path) -> None:
-    """Compiles the module to a file; objects and the compiler's cache go to a folder.
+def build(target: Path, folder: Path, package: str = "index") -> None:
+    """Compiles the module of a package to a file; objects and the compiler's cache go to a folder.
 
     Raises SystemExit where there is no compiler, subprocess.CalledProcessError where it fails.
     """
@@ -66,20 +76,30 @@ def build(target: Path, folder: Path) -> None:
     caches = {f"ZIG_{kind}_CACHE_DIR": str(folder / "zig") for kind in ("GLOBAL", "LOCAL")}
     environment = {**os.environ, **caches}
     variants = VARIANTS.get(platform.machine(), {"plain": ()})
+    refused, damaged = ERRORS[package]
     flags = (
         *FLAGS,
         *extra,
+        f"-I{SHARED}",
         f"-DVARIANTS(EACH)={''.join(f' EACH({name})' for name in variants)}",
-        f'-DSOURCES="{digest()}"',
+        f'-DSOURCES="{digest(package)}"',
+        f'-DPACKAGE="{package}"',
+        f'-DREFUSED_ERROR="{refused}"',
+        f'-DDAMAGED_ERROR="{damaged}"',
     )
-    steps: list[tuple[str, Path, Sequence[str]]] = [(name, folder / f"{name}.o", ()) for name in COMMON]
-    kernels = sorted({path.name for path in SOURCES.glob("*.c")}.difference(COMMON))
+    sources = ROOT / package / "native"
+    common = [*(SHARED / name for name in SHARED_FILES), sources / LAYOUTS]
+    steps: list[tuple[Path, Path, Sequence[str]]] = [
+        (path, folder / f"{package}-{path.name}.o", ()) for path in common
+    ]
     for name, own in variants.items():
-        steps += [(file, folder / f"{file}-{name}.o", (*own, f"-DVARIANT={name}")) for file in kernels]
+        for path in sorted(set(sources.glob("*.c")).difference(common)):
+            result = folder / f"{package}-{path.name}-{name}.o"
+            steps.append((path, result, (*own, f"-DVARIANT={name}")))
 
-    def compile_one(step: tuple[str, Path, Sequence[str]]) -> str:
+    def compile_one(step: tuple[Path, Path, Sequence[str]]) -> str:
         source, result, own = step
-        arguments = [*command, *flags, *own, "-c", str(SOURCES / source), "-o", str(result)]
+        arguments = [*command, *flags, *own, "-c", str(source), "-o", str(result)]
         subprocess.run(arguments, check=True, env=environment)
         return str(result)
 
@@ -106,17 +126,18 @@ def compiler() -> list[str]:
     return command
 
 
-def digest() -> str:
-    """Of all sources, by which a test tells whether the module is made of them."""
+def digest(package: str) -> str:
+    """Of all sources of a package's module, by which a test tells whether it is made of them."""
     total = hashlib.sha256()
-    for path in sorted(SOURCES.glob("*.[ch]")):
+    own = set((ROOT / package / "native").glob("*.[ch]"))
+    for path in sorted(own | {SHARED / name for name in (*SHARED_FILES, *SHARED_HEADERS)}):
         total.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()
 
 
 if __name__ == "__main__":
     setup(
-        ext_modules=[Extension("index.native.kernels", [], py_limited_api=True)],
+        ext_modules=[Extension(f"{package}.native.kernels", [], py_limited_api=True) for package in ERRORS],
         cmdclass={"build_ext": BuildKernels},
         options={"bdist_wheel": {"py_limited_api": "cp311"}},
     )

@@ -62,7 +62,9 @@ Heads = Annotated[
 Engine = Annotated[
     str | None,
     typer.Option(
-        help="What runs the encoder: onnx or torch. [TERCET_ENGINE, default onnx]", show_default=False
+        help="What runs the encoder: onnx (an exported graph, by our own kernels where they can, else by "
+        "onnxruntime), native, onnxruntime, or torch. [TERCET_ENGINE, default onnx]",
+        show_default=False,
     ),
 ]
 Revision = Annotated[

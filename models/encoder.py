@@ -19,7 +19,10 @@ from models.representations import (
 from models.soundness import LARGEST_SIZE, Expected, first_fault
 from models.tokenizer import Tokenizer
 
-Engine = Literal["onnx", "torch"]
+Engine = Literal["onnx", "native", "onnxruntime", "torch"]
+"""What runs an encoder: an exported graph, by kernels of our own where they take it, or always by these, or
+always by onnxruntime; or the weights, by torch.
+"""
 STATIC = "static"  # what static embeddings call their engine, whichever is asked for
 _SIDE_SIZES = ("dense_dimension", "vocabulary_size", "colbert_dimension")
 _LEAST_SIZES = {**dict.fromkeys(_SIDE_SIZES, 0), "max_length": 1}

@@ -53,6 +53,8 @@ def load_encoder(
     """An encoder of a checkpoint: `minilm-m3` or `multi-m3`, which come with Tercet, a folder, or a hub id;
     or of what `EncoderInfo.checkpoint` says of one.
 
+    engine: `onnx` for an exported graph, run by kernels of our own where they take it, else by onnxruntime;
+    `native` or `onnxruntime` for one of the two; `torch` for the weights.
     heads: such a checkpoint, whose sparse and ColBERT heads take the place of its own;
     device: auto, cpu or cuda; threads: CPU threads of one pass, by default `usable_cores`;
     batch_tokens: padded tokens of one pass, by default what suits engine and device; limit_tokens: no more
@@ -87,7 +89,7 @@ def load_encoder(
         else:
             folder, lender = exported, None  # whose heads its graph has
     # Each engine is imported only when chosen: serving on a CPU has no torch.
-    if engine == "onnx":
+    if engine in ("onnx", "native", "onnxruntime"):
         from models.onnx_encoder import OnnxEncoder
 
         if lender is not None:
@@ -96,6 +98,7 @@ def load_encoder(
             OnnxEncoder(
                 folder,
                 name,
+                engine=engine,
                 origin=origin,
                 device=device,
                 threads=threads,
@@ -128,7 +131,7 @@ def load_encoder(
                 adapters=adapters,
             )
         )
-    raise UnsupportedError(f"engine {engine!r} is not known; choose onnx or torch")
+    raise UnsupportedError(f"engine {engine!r} is not known; choose onnx, native, onnxruntime or torch")
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -1,4 +1,4 @@
-"""The engine through onnxruntime: all outputs in one session run, on CPU or CUDA."""
+"""The engines of exported graphs, by kernels of our own or by onnxruntime, on CPU or CUDA."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from models.batching import Adapters, PaddedOutputs, encode_in_batches
 from models.checkpoint import EncodingSettings, hidden_size, read_settings
 from models.cores import usable_cores
 from models.device import choose_device
-from models.encoder import AdapterDescription, EncoderInfo
-from models.errors import AdapterNotServedError
+from models.encoder import AdapterDescription, EncoderInfo, Engine
+from models.errors import AdapterNotServedError, UnsupportedError
 from models.fingerprint import fingerprint, heads_digest
 from models.graphs import check_settings, choose_graph, read_export, verify_graph
-from models.head_weights import read_heads
+from models.head_weights import HeadWeights, read_heads
+from models.native_graph import NativeGraph, is_fast
 from models.onnx_graph import OnnxGraph, Placement, has_cuda
 from models.onnx_splade import OnnxSplade
 from models.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
@@ -30,11 +31,15 @@ from models.tokenizer import Tokenizer
 # Small enough for a batch's activations to stay in the caches.
 CPU_BATCH_TOKENS = 1024
 CUDA_BATCH_TOKENS = 16384
+# Shorter passes would read the weights for too few rows.
+LEAST_PASS_TOKENS = 64
 
 
 class OnnxEncoder:
-    """An `Encoder` on onnxruntime. precision: int8 or float32, by default what suits the device.
+    """An `Encoder` of an exported graph. precision: int8 or float32, by default what suits the device.
 
+    engine: `native` for kernels of our own, which run int8 graphs of BERT's shape on a CPU, `onnxruntime`, or
+    `onnx` for the former where they can and the latter elsewhere.
     adapters: folder of the adapters that may be asked for, each with a graph of its own; adapter_sessions:
     how many of these are open at a time.
     """
@@ -46,6 +51,7 @@ class OnnxEncoder:
         folder: Path,
         name: str,
         *,
+        engine: Engine = "onnx",
         origin: str | None = None,
         device: str = "auto",
         threads: int | None = None,
@@ -76,16 +82,23 @@ class OnnxEncoder:
         self._queries = QueryTable.of(heads.queries, self.tokenizer)
         threads = threads or usable_cores()
         placement = Placement(kind, gpu, threads)
-        self._graph = open_graph(verify_graph(folder, graph), placement, size, settings)
-        # While one batch is in a part that does not split over threads, another uses them.
-        self._pool = ThreadPoolExecutor(2, "batch") if kind == "cpu" and threads > 1 else None
+        path = verify_graph(folder, graph)
+        native = None
+        if engine != "onnxruntime":
+            native = self._native(path, placement, precision, settings, heads, required=engine == "native")
+        self._graph = native or open_graph(path, placement, size, settings)
+        # A pass of ours takes one thread. While one of onnxruntime's is in a part that does not split over
+        # threads, another uses them.
+        passes = threads if native else 2
+        self._pool = ThreadPoolExecutor(passes, "batch") if kind == "cpu" and threads > 1 else None
+        self._passes = passes if native and self._pool else 1
         suited = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
         self.pass_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
         fingerprint_of = partial(fingerprint, export.weights, export.heads, self.tokenizer.digest, settings)
         self.info = EncoderInfo(
             name=name,
             fingerprint=fingerprint_of(graph.files[graph.file] if precision == "int8" else None),
-            engine="onnx",
+            engine="native" if native else "onnx",
             precision=precision,
             dense_dimension=heads.dense_dimension(hidden_size(folder), settings.pooling),
             colbert_dimension=heads.colbert_dimension,
@@ -99,6 +112,41 @@ class OnnxEncoder:
         library = AdapterLibrary(with_adapters, folder, fingerprint_of(), heads.sizes)
         self._adapters = AdapterGraphs(library, export, placement, asked_precision, adapter_sessions)
         self._fingerprint_of = fingerprint_of
+
+    def _native(
+        self,
+        path: Path,
+        placement: Placement,
+        precision: str,
+        settings: EncodingSettings,
+        heads: HeadWeights,
+        *,
+        required: bool,
+    ) -> NativeGraph | None:
+        """The graph as our kernels run it. Where they cannot, or are no faster: UnsupportedError, or None."""
+        if placement.kind != "cpu" or precision != "int8":
+            if not required:
+                return None
+            raise UnsupportedError(
+                f"the native engine runs int8 graphs on a CPU, not {precision} on {placement.kind}; "
+                "export with --int8, or choose the engine onnx"
+            )
+        if not (required or is_fast()):
+            return None
+        special = settings.splade or settings.late_interaction or heads.dense or heads.tokens
+        if special:
+            if not required:
+                return None
+            raise UnsupportedError(
+                "the native engine has the heads of BGE-M3, and this checkpoint has others; choose the engine "
+                "onnx"
+            )
+        try:
+            return NativeGraph(path, settings, heads, self.tokenizer.pad_id, placement.threads)
+        except UnsupportedError:
+            if required:
+                raise
+            return None
 
     def adapter_info(self, name: str) -> EncoderInfo:
         """What identifies this encoder with an adapter, whose graph is checked at its first use."""
@@ -138,7 +186,7 @@ class OnnxEncoder:
             return encode_in_batches(
                 texts,
                 asked,
-                self.pass_tokens,
+                self._budget(texts),
                 self.tokenizer,
                 self.info,
                 self._forward,
@@ -147,6 +195,11 @@ class OnnxEncoder:
             )
 
         return encode_with_table(self._queries, batch, self.info.given(outputs), encode)
+
+    def _budget(self, batch: TokenBatch) -> int:
+        """Tokens of a pass: few enough for every thread to have one, where a pass takes one thread."""
+        share = -(-len(batch.token_ids) // self._passes)
+        return min(self.pass_tokens, max(share, LEAST_PASS_TOKENS))
 
     def _forward(
         self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Adapters

@@ -109,8 +109,8 @@ class Tokenizer:
     def has_vector(self, batch: TokenBatch) -> Bool:
         """Which tokens of texts bool[ΣL] have a ColBERT vector.
 
-        As in BGE-M3 all but a first special one, and with MCLS but each CLS; as in ColBERT all, but for those of
-        the skiplist.
+        As in BGE-M3 all but a first special one, and with MCLS but each CLS; as in ColBERT all, but for those
+        of the skiplist.
         """
         late = self.settings.late_interaction
         if late is not None:

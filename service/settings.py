@@ -126,7 +126,12 @@ class Settings(BaseSettings):
         description="A checkpoint whose sparse and ColBERT heads take the place of the encoder's own: a "
         "folder or a hub id, of the same width.",
     )
-    engine: Literal["onnx", "torch"] = Field("onnx", description="What runs the encoder.")
+    engine: Literal["onnx", "native", "onnxruntime", "torch"] = Field(
+        "onnx",
+        description="What runs the encoder: onnx is an exported graph, by kernels of our own where they can "
+        "(int8 on a CPU, the shape of BERT), else by onnxruntime; native and onnxruntime are one of the two; "
+        "torch takes the weights.",
+    )
     device: str = Field("auto", description="Where the encoder runs: auto, cpu, cuda, cuda:1.")
     dense_device: Literal["cpu", "gpu"] = Field(
         "cpu", description="Where flat and IVF-PQ dense search runs: cpu or gpu, which takes FAISS for GPUs."

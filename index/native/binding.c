@@ -492,7 +492,7 @@ static PyObject *new_record(PyObject *self, PyObject *const *given, Py_ssize_t c
 
 static PyType_Slot record_slots[] = {{Py_tp_dealloc, free_record}, {0, NULL}};
 static PyType_Spec record_spec = {
-    "index.native.Record", sizeof(record), 0, Py_TPFLAGS_DISALLOW_INSTANTIATION, record_slots
+    PACKAGE ".native.Record", sizeof(record), 0, Py_TPFLAGS_DISALLOW_INSTANTIATION, record_slots
 };
 
 static void free_owned(PyObject *self) {
@@ -509,7 +509,7 @@ static int get_owned(PyObject *self, Py_buffer *buffer, int flags) {
 
 static PyType_Slot owned_slots[] = {{Py_tp_dealloc, free_owned}, {Py_bf_getbuffer, get_owned}, {0, NULL}};
 static PyType_Spec owned_spec = {
-    "index.native.Owned", sizeof(owned), 0, Py_TPFLAGS_DISALLOW_INSTANTIATION, owned_slots
+    PACKAGE ".native.Owned", sizeof(owned), 0, Py_TPFLAGS_DISALLOW_INSTANTIATION, owned_slots
 };
 
 // --- The module --------------------------------------------------------------------------------------------
@@ -573,7 +573,7 @@ static PyObject *attribute_of(const char *module, const char *name) {
 int prepare_binding(PyObject *module) {
     record_type = PyType_FromSpec(&record_spec);
     owned_type = PyType_FromSpec(&owned_spec);
-    damaged_error = attribute_of("index.errors", "DamagedIndexError");
+    damaged_error = attribute_of(PACKAGE ".errors", DAMAGED_ERROR);
     new_array = attribute_of("numpy", "ndarray");
     if (!record_type || !owned_type || !damaged_error || !new_array) return -1;
     for (size_t place = 0; place < sizeof TYPES / sizeof *TYPES; place++) {

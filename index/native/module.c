@@ -46,8 +46,8 @@ static PyObject *available_names(void) {
 }
 
 static int refuse_instructions(void) {
-    PyObject *names = available_names(), *errors = PyImport_ImportModule("index.errors");
-    PyObject *kind = errors ? PyObject_GetAttrString(errors, "SearchIndexError") : NULL;
+    PyObject *names = available_names(), *errors = PyImport_ImportModule(PACKAGE ".errors");
+    PyObject *kind = errors ? PyObject_GetAttrString(errors, REFUSED_ERROR) : NULL;
     if (names && kind)
         PyErr_Format(
             kind, "TERCET_INSTRUCTIONS is %s; this processor has %R: name one of them, or unset it",
@@ -106,7 +106,7 @@ static int fill_module(PyObject *module) {
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill_module}, {0, NULL}};
 static PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "kernels", "Compiled loops; see `index/native/__init__.py`.", 0, functions, slots, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "kernels", "Compiled loops; see `" PACKAGE "/native/__init__.py`.", 0, functions, slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_kernels(void) { return PyModuleDef_Init(&definition); }

@@ -1,4 +1,5 @@
-"""What every engine promises, on BERT and XLM-RoBERTa alike: torch, ONNX float32 and ONNX int8."""
+"""What every engine promises, on BERT and XLM-RoBERTa alike: torch, onnxruntime in float32 and int8, and
+kernels of our own."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ TEXTS = [
     "word " * 100,
 ]
 FAMILIES = ("bert", "xlmr", "mcls")
-ENGINES = ("torch", "float32", "int8")
+ENGINES = ("torch", "float32", "int8", "native")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,9 @@ def case(request: pytest.FixtureRequest) -> Case:
     if engine == "torch":
         return Case(reference, reference, "torch")
     exported = request.getfixturevalue(f"{family}_exported")
-    return Case(load_encoder(str(exported), precision=engine, device="cpu"), reference, engine)
+    if engine == "native":
+        return Case(load_encoder(str(exported), "native", device="cpu"), reference, "int8")
+    return Case(load_encoder(str(exported), "onnxruntime", precision=engine, device="cpu"), reference, engine)
 
 
 def assert_close(one: Representations, other: Representations, tolerance: float) -> None:

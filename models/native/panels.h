@@ -1,0 +1,203 @@
+// Products of rows with a matrix in panels of 16 columns.
+//
+// A panel holds four bytes of each of its 16 columns after another: uint8[K/4, 16, 4], or int16[K/2, 16, 2], so
+// that one instruction multiplies four bytes or two numbers of a row with all 16 columns and adds them up, and no
+// sum crosses lanes. Sums are of whole numbers: no step rounds or saturates, and all variants give the same.
+//
+// Bytes of a matrix are from 1 to 127, OFFSET standing for 0, and those of rows from -127 to 127: two products
+// stay within 16 bits, as the instructions of processors without VNNI need it.
+#pragma once
+
+#include "vectors.h"
+
+enum { OFFSET = 64, STEP_BYTES = 4, PANEL_STEP = LANES * STEP_BYTES };
+enum product_kind { OF_BYTES, OF_SHORTS };
+
+// Rows and panels at once: as many sums as stay in the registers.
+#if defined(__AVX512F__)
+enum { MOST_ROWS = 12, MOST_PANELS = 2 };
+#else
+enum { MOST_ROWS = 4, MOST_PANELS = 1 };
+#endif
+
+#if defined(__AVX512VNNI__)
+
+INLINED ints add_products(ints sums, const void *panel, ints row, enum product_kind kind) {
+    __m512i of_panel = _mm512_loadu_si512(panel);
+    return (ints)(kind == OF_BYTES ? _mm512_dpbusd_epi32((__m512i)sums, of_panel, (__m512i)row)
+                                   : _mm512_dpwssd_epi32((__m512i)sums, of_panel, (__m512i)row));
+}
+
+#elif defined(__AVX2__)
+
+INLINED ints add_products(ints sums, const void *panel, ints row, enum product_kind kind) {
+    __m256i halves[2], of_row[2];
+    memcpy(halves, &sums, sizeof halves);
+    memcpy(of_row, &row, sizeof of_row);
+    for (int half = 0; half < 2; half++) {
+        __m256i of_panel = _mm256_loadu_si256((const __m256i *)panel + half);
+        __m256i products =
+            kind == OF_BYTES
+                ? _mm256_madd_epi16(_mm256_maddubs_epi16(of_panel, of_row[half]), _mm256_set1_epi16(1))
+                : _mm256_madd_epi16(of_panel, of_row[half]);
+        halves[half] = _mm256_add_epi32(halves[half], products);
+    }
+    memcpy(&sums, halves, sizeof halves);
+    return sums;
+}
+
+#else
+
+INLINED ints add_products(ints sums, const void *panel, ints row, enum product_kind kind) {
+    int32_t four = row[0];
+    int8_t of_row[STEP_BYTES];
+    int16_t pair[2];
+    memcpy(of_row, &four, sizeof of_row);
+    memcpy(pair, &four, sizeof pair);
+    for (int lane = 0; lane < LANES; lane++) {
+        if (kind == OF_BYTES) {
+            const uint8_t *column = (const uint8_t *)panel + lane * STEP_BYTES;
+            for (int value = 0; value < STEP_BYTES; value++) sums[lane] += column[value] * of_row[value];
+        } else {
+            const int16_t *column = (const int16_t *)panel + lane * 2;
+            sums[lane] += column[0] * pair[0] + column[1] * pair[1];
+        }
+    }
+    return sums;
+}
+
+#endif
+
+// Adds up the products of some rows, `row_stride` bytes from each other, with some panels, `panel_stride` bytes
+// from each other, over so many steps. The counts and the kind are constants, so that sums stay in registers.
+INLINED void multiply(
+    const void *rows, int64_t row_stride, int row_count, const void *panels, int64_t panel_stride, int panel_count,
+    int64_t steps, enum product_kind kind, ints sums[MOST_ROWS][MOST_PANELS]
+) {
+    for (int row = 0; row < row_count; row++)
+        for (int panel = 0; panel < panel_count; panel++) sums[row][panel] = (ints){0};
+    for (int64_t step = 0; step < steps; step++) {
+#pragma GCC unroll 16
+        for (int row = 0; row < row_count; row++) {
+            int32_t four;
+            memcpy(&four, (const char *)rows + row * row_stride + step * STEP_BYTES, sizeof four);
+            ints of_row = four - (ints){0};
+#pragma GCC unroll 2
+            for (int panel = 0; panel < panel_count; panel++) {
+                const char *here = (const char *)panels + panel * panel_stride + step * PANEL_STEP;
+                sums[row][panel] = add_products(sums[row][panel], here, of_row, kind);
+            }
+        }
+    }
+}
+
+// Calls `TILE(rows, panels)` over all rows and panels, with constants.
+#define TILED_ROWS(TILE, panel, panels, row, count)                                                              \
+    for (; (row) + MOST_ROWS <= (count); (row) += MOST_ROWS) TILE(row, MOST_ROWS, panel, panels);                \
+    if (MOST_ROWS > 8 && (row) + 8 <= (count)) {                                                                 \
+        TILE(row, (MOST_ROWS > 8 ? 8 : 1), panel, panels);                                                       \
+        (row) += 8;                                                                                              \
+    }                                                                                                            \
+    if (MOST_ROWS > 4 && (row) + 4 <= (count)) {                                                                 \
+        TILE(row, (MOST_ROWS > 4 ? 4 : 1), panel, panels);                                                       \
+        (row) += 4;                                                                                              \
+    }                                                                                                            \
+    if ((row) + 2 <= (count)) {                                                                                  \
+        TILE(row, 2, panel, panels);                                                                             \
+        (row) += 2;                                                                                              \
+    }                                                                                                            \
+    if ((row) < (count)) TILE(row, 1, panel, panels)
+
+#define TILED(TILE, row_count, panel_count)                                                                      \
+    do {                                                                                                         \
+        int64_t panel_ = 0;                                                                                      \
+        for (; panel_ + MOST_PANELS <= (panel_count); panel_ += MOST_PANELS) {                                   \
+            int64_t row_ = 0;                                                                                    \
+            TILED_ROWS(TILE, panel_, MOST_PANELS, row_, row_count);                                              \
+        }                                                                                                        \
+        if (MOST_PANELS > 1 && panel_ < (panel_count)) {                                                         \
+            int64_t row_ = 0;                                                                                    \
+            TILED_ROWS(TILE, panel_, 1, row_, row_count);                                                        \
+        }                                                                                                        \
+    } while (0)
+
+// A matrix of bytes with the scale and the bias of each column.
+typedef struct {
+    const uint8_t *panels;
+    const float *scales, *biases;
+    int64_t panel_count, steps;
+} matrix;
+
+// Rows as bytes: values are about numbers times the row's scale. stride: bytes of a row, a multiple of 64 that
+// ends in zeros.
+typedef struct {
+    int8_t *numbers;
+    float *scales;
+    int32_t *sums; // of the numbers
+    int64_t stride;
+} byte_rows;
+
+INLINED void multiply_byte_tile(
+    const byte_rows *rows, int64_t row, int row_count, const matrix *by, int64_t panel, int panel_count, float *out
+) {
+    ints sums[MOST_ROWS][MOST_PANELS];
+    int64_t panel_bytes = by->steps * PANEL_STEP, width = by->panel_count * LANES;
+    multiply(
+        rows->numbers + row * rows->stride, rows->stride, row_count, by->panels + panel * panel_bytes, panel_bytes,
+        panel_count, by->steps, OF_BYTES, sums
+    );
+    for (int at = 0; at < row_count; at++)
+        for (int beside = 0; beside < panel_count; beside++) {
+            int64_t column = (panel + beside) * LANES;
+            floats found = to_floats(sums[at][beside] - OFFSET * rows->sums[row + at]);
+            found = found * load_floats(by->scales + column) * rows->scales[row + at];
+            store_floats(out + (row + at) * width + column, found + load_floats(by->biases + column));
+        }
+}
+
+// Writes float32[R, 16 P]: rows times the matrix, plus its biases.
+static inline void multiply_bytes(const byte_rows *rows, int64_t count, const matrix *by, float *out) {
+#define BYTE_TILE(row, row_count, panel, panel_count)                                                            \
+    multiply_byte_tile(rows, row, row_count, by, panel, panel_count, out)
+    TILED(BYTE_TILE, count, by->panel_count);
+#undef BYTE_TILE
+}
+
+// Products of 16-bit numbers are added up as whole numbers over so many steps, and beyond that as float32: sums of
+// 64 products of one within 2^a and another within 2^b, a + b at most 25.
+enum { WHOLE_STEPS = 32 };
+
+INLINED void multiply_short_tile(
+    const int16_t *rows, int64_t row_stride, int row_count, const int16_t *panels, int64_t panel_stride,
+    int panel_count, int64_t steps, float *out, int64_t out_stride
+) {
+    for (int64_t first = 0; first < steps; first += WHOLE_STEPS) {
+        ints sums[MOST_ROWS][MOST_PANELS];
+        int64_t some = steps - first < WHOLE_STEPS ? steps - first : WHOLE_STEPS;
+        multiply(
+            (const char *)rows + first * STEP_BYTES, row_stride * 2, row_count,
+            (const char *)panels + first * PANEL_STEP, panel_stride * 2, panel_count, some, OF_SHORTS, sums
+        );
+        for (int at = 0; at < row_count; at++)
+            for (int beside = 0; beside < panel_count; beside++) {
+                float *to = out + at * out_stride + beside * LANES;
+                floats found = to_floats(sums[at][beside]);
+                store_floats(to, first ? load_floats(to) + found : found);
+            }
+    }
+}
+
+// Writes float32[R, 16 P]: rows int16[R, row_stride] times panels int16[P, steps, 16, 2].
+static inline void multiply_shorts(
+    const int16_t *rows, int64_t row_stride, int64_t count, const int16_t *panels, int64_t panel_count,
+    int64_t steps, float *out, int64_t out_stride
+) {
+    int64_t panel_stride = steps * LANES * 2;
+#define SHORT_TILE(row, row_count, panel, panels_at_once)                                                        \
+    multiply_short_tile(                                                                                         \
+        rows + (row) * row_stride, row_stride, row_count, panels + (panel) * panel_stride, panel_stride,         \
+        panels_at_once, steps, out + (row) * out_stride + (panel) * LANES, out_stride                            \
+    )
+    TILED(SHORT_TILE, count, panel_count);
+#undef SHORT_TILE
+}

@@ -1,0 +1,175 @@
+"""Nodes and weights of an ONNX file, without the library that writes it.
+
+Serving on a CPU has no `onnx`, whose only use there would be this. The file is a protobuf message
+(https://protobuf.dev/programming-guides/encoding/, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto);
+what is not asked for is skipped. Weights are views of the mapped file where they lie as processors need them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from models.errors import CheckpointError
+
+Array = npt.NDArray[Any]
+Attribute = int | float | bytes
+# By the numbers of TensorProto.DataType.
+TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 10: np.float16}
+VARINT, EIGHT_BYTES, LENGTH, FOUR_BYTES = 0, 1, 2, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation. attributes: those that are a number or text."""
+
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: dict[str, Attribute]
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxFile:
+    """A graph: its nodes in order, those of branches after the one that chooses them, and its weights."""
+
+    nodes: list[Node]
+    weights: dict[str, Array]
+
+
+def read_onnx(path: Path) -> OnnxFile:
+    """Reads a file and the data beside it. Raises CheckpointError where it is not such a file."""
+    try:
+        (graph,) = (value for number, value in _fields(_mapped(path)) if number == 7)
+        found = OnnxFile([], {})
+        _read_graph(graph, path, found)
+    except (OSError, ValueError, IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} cannot be read as an ONNX file: {error}") from error
+    return found
+
+
+def _mapped(path: Path) -> memoryview:
+    mapped: npt.NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
+    return mapped.data
+
+
+def _varint(data: memoryview, place: int) -> tuple[int, int]:
+    """A number and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place
+        shift += 7
+
+
+def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
+    """The number and the value of each field: an integer, or the bytes of what has a length or is a float."""
+    place = 0
+    while place < len(data):
+        key, place = _varint(data, place)
+        kind = key & 7
+        if kind == VARINT:
+            value, place = _varint(data, place)
+            yield key >> 3, value
+            continue
+        if kind == LENGTH:
+            size, place = _varint(data, place)
+        elif kind in (EIGHT_BYTES, FOUR_BYTES):
+            size = 8 if kind == EIGHT_BYTES else 4
+        else:
+            raise ValueError(f"a field of kind {kind}")
+        if place + size > len(data):
+            raise ValueError("it ends too early")
+        yield key >> 3, data[place : place + size]
+        place += size
+
+
+def _text(value: memoryview) -> str:
+    return str(value, "utf-8")
+
+
+def _read_graph(data: memoryview, path: Path, found: OnnxFile) -> None:
+    for number, value in _fields(data):
+        if number == 1:
+            _read_node(value, path, found)
+        elif number == 5:
+            name, array = _tensor(value, path)
+            found.weights[name] = array
+
+
+def _read_node(data: memoryview, path: Path, found: OnnxFile) -> None:
+    inputs, outputs, attributes = [], [], {}
+    kind, branches = "", []
+    for number, value in _fields(data):
+        if number == 1:
+            inputs.append(_text(value))
+        elif number == 2:
+            outputs.append(_text(value))
+        elif number == 4:
+            kind = _text(value)
+        elif number == 5:
+            fields = dict(_fields(value))
+            name = _text(fields[1])
+            if 2 in fields:
+                (attributes[name],) = struct.unpack("<f", fields[2])
+            elif 3 in fields:
+                attributes[name] = int(fields[3])
+            elif 4 in fields:
+                attributes[name] = bytes(fields[4])
+            elif 6 in fields:
+                branches.append(fields[6])
+    found.nodes.append(Node(kind, tuple(inputs), tuple(outputs), attributes))
+    for branch in branches:
+        _read_graph(branch, path, found)
+
+
+def _tensor(data: memoryview, path: Path) -> tuple[str, Array]:
+    """Name and values, in whichever of the ways that the format has for them."""
+    shape: list[int] = []
+    external: dict[str, str] = {}
+    kind, name = 0, ""
+    raw: memoryview | None = None
+    for number, value in _fields(data):
+        if number == 1:
+            shape += [value] if isinstance(value, int) else _varints(value)
+        elif number == 2:
+            kind = value
+        elif number == 4 or number == 9:  # packed floats are their bytes, too
+            raw = value
+        elif number == 7:
+            raw = memoryview(
+                np.array([value] if isinstance(value, int) else _varints(value), np.int64).tobytes()
+            )
+        elif number == 8:
+            name = _text(value)
+        elif number == 13:
+            entry = dict(_fields(value))
+            external[_text(entry[1])] = _text(entry[2])
+    if external:
+        beside = external["location"]
+        if Path(beside).name != beside:
+            raise ValueError(f"{name} lies in {beside!r}, which is not beside it")
+        start, size = int(external.get("offset", 0)), int(external["length"])
+        raw = _mapped(path.with_name(beside))[start : start + size]
+    if kind not in TYPES:
+        return name, np.empty(0)
+    array: Array = np.frombuffer(b"" if raw is None else raw, TYPES[kind]).reshape(shape)
+    return name, np.require(array, requirements="A")
+
+
+def _varints(data: memoryview) -> list[int]:
+    """Numbers one after another."""
+    found, place = [], 0
+    while place < len(data):
+        value, place = _varint(data, place)
+        found.append(value)
+    return found
