@@ -138,8 +138,7 @@ class OnnxEncoder:
             if not required:
                 return None
             raise UnsupportedError(
-                "the native engine has the heads of BGE-M3, and this checkpoint has others; choose the engine "
-                "onnx"
+                "the native engine has the heads of BGE-M3, and this checkpoint has others; choose onnx"
             )
         try:
             return NativeGraph(path, settings, heads, self.tokenizer.pad_id, placement.threads)
