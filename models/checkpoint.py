@@ -186,6 +186,8 @@ def read_settings(folder: Path) -> EncodingSettings:
     own = read_json(path) if path.exists() else {}
     values = {**of_modules, **own}
     settings = EncodingSettings.from_json(values)
+    if not settings.special_tokens:
+        raise CheckpointError(f"{path}: special_tokens is false, but only static embeddings do without any")
     if "max_length" not in values:
         return replace(settings, max_length=_default_max_length(transformer, limit))
     if "max_length" not in own and limit is not None:

@@ -233,6 +233,13 @@ def test_settings_of_a_folder(folders: dict[str, Path]) -> None:
     assert EncodingSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
 
 
+def test_a_transformer_has_special_tokens(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(folders["splade"], tmp_path / "bare"))
+    write_json(folder / "tercet.json", {"special_tokens": False})
+    with pytest.raises(CheckpointError, match="only static embeddings do without any"):
+        load_encoder(str(folder), "torch", device="cpu")
+
+
 def test_settings_that_are_not_there_change_no_fingerprint() -> None:
     assert not {"splade", "special_tokens"} & set(EncodingSettings().of_representations)
     assert "splade" in EncodingSettings(splade=SpladeSettings()).of_representations
