@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import save_file
+from transformers import AutoModelForMaskedLM, DistilBertConfig, ModernBertConfig, RobertaConfig
 
 from models import splade_rows as rows_module
 from models.checkpoint import EncodingSettings, read_settings
@@ -22,6 +24,7 @@ from models.loader import load_encoder
 from models.representations import Float32, SparseRows, TokenBatch
 from models.sparse_modules import settings_of_sparse_modules
 from models.splade import SpladeSettings
+from tests.models.conftest import word_piece_json
 from tests.models.sparse_folders import (
     PLACES,
     SPLADE_POOLING,
@@ -177,6 +180,37 @@ def test_a_plain_language_model_says_so_in_its_settings(folders: dict[str, Path]
         for place in (folder, folders["sum"])
     )
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("family", ["distilbert", "roberta", "modernbert"])
+def test_heads_of_other_families(tmp_path: Path, family: str) -> None:
+    """Each has its head in another place, and DistilBERT, of OpenSearch's models, its own names."""
+    torch.manual_seed(2)
+    of_all = {
+        "vocab_size": PLACES,
+        "max_position_embeddings": 48,
+        "initializer_range": 0.15,
+        "pad_token_id": 0,
+    }
+    of_most = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+    }
+    special = {"cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3}
+    config = {
+        "distilbert": lambda: DistilBertConfig(dim=32, n_layers=2, n_heads=4, hidden_dim=64, **of_all),
+        "roberta": lambda: RobertaConfig(**of_all, **of_most),
+        "modernbert": lambda: ModernBertConfig(**of_all, **of_most, **special),
+    }[family]()
+    folder = tmp_path / family
+    AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
+    (folder / "tokenizer.json").write_bytes(word_piece_json())
+    write_json(folder / "tercet.json", {"splade": {}, "max_length": 32})
+    encoder = load_encoder(str(folder), "torch", device="cpu")
+    expected = splade_by_hand(folder, token_rows(encoder.tokenizer.tokenize(TEXTS)))
+    np.testing.assert_allclose(dense_rows(sparse(encoder, TEXTS)), expected, atol=1e-5)
 
 
 def test_a_dense_side_beside_it(tmp_path: Path) -> None:
