@@ -342,6 +342,8 @@ BAD_FOLDERS: list[tuple[Change, str]] = [
     (_router(["q"], ["", "p"]), "transformer_task is None, but SpladePooling needs"),
     (_json("router_config.json", {"types": {}}), "must have the types of a router's modules"),
     (_json("router_config.json", {"types": {}, "structure": {"a": []}}), "must have query and document"),
+    (_json("router_config.json", {"types": {}, "structure": {"query": 1}}), "must have query and document"),
+    (_router([["q"]], ["", "p"]), "None is not read here"),  # type: ignore[list-item]
     (_json("idf.json", {"wing": 1}), ""),  # not needed, and so not read
     (
         lambda folder: save_file(
