@@ -243,6 +243,8 @@ def read_settings(folder: Path) -> EncodingSettings:
     elif "max_length" not in own and limit is not None and isinstance(values["max_length"], int):
         values["max_length"] = min(values["max_length"], limit)
     settings = EncodingSettings.from_json(values)
+    if not settings.special_tokens:
+        raise CheckpointError(f"{path}: special_tokens is false, but only static embeddings do without any")
     if limit is not None and settings.max_length > limit:
         raise CheckpointError(
             f"{path}: max_length is {settings.max_length}, but the model has positions for {limit} tokens"

@@ -45,11 +45,12 @@ from models.heads import Heads
 from models.int8_loss import kept as kept_of
 from models.onnx_encoder import CPU_BATCH_TOKENS, open_graph
 from models.onnx_graph import Placement
-from models.onnx_splade import HIDDEN, JOINED, MASK, head_file
+from models.onnx_splade import JOINED, MASK, head_file
 from models.quantize_onnx import is_identified, quantize
 from models.query_table import read_query_weights
 from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows, TokenBatch
 from models.sparse_modules import transformer_folder
+from models.splade import HIDDEN
 from models.static_files import is_static
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model

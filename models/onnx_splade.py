@@ -13,10 +13,10 @@ import numpy as np
 from models.batching import PaddedOutputs
 from models.onnx_graph import OnnxGraph, Placement
 from models.representations import Float32, Int64, Output
-from models.splade import SpladeSettings
+from models.splade import HIDDEN, SpladeSettings
 from models.splade_rows import splade_rows
 
-HIDDEN, MASK, JOINED = "hidden", "attention_mask", "joined"
+MASK, JOINED = "attention_mask", "joined"
 
 
 def head_file(graph: Path) -> Path:

@@ -105,8 +105,9 @@ def _routed(folder: Path) -> SparseModules:
     if not isinstance(types, dict) or not isinstance(structure, dict):
         raise CheckpointError(f"{path} must have the types of a router's modules and their structure")
     routes = {
-        str(route): [_module(str(types.get(part)), folder / str(part)) for part in parts]
+        route: [_module(str(types.get(str(part))), folder / str(part)) for part in parts]
         for route, parts in structure.items()
+        if isinstance(parts, list)
     }
     if set(routes) != {"query", "document"}:
         raise CheckpointError(f"{path} has routes {sorted(routes)}; it must have query and document")

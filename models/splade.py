@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 from models.errors import CheckpointError
 
+HIDDEN = "hidden"  # the output of a pass that the head takes: last hidden states float32[B, L, d]
 Joining = Literal["max", "sum"]
 Activation = Literal["relu", "log1p_relu"]
 QueryWeights = Literal["model", "table"]

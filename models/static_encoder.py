@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from models.adapters.library import AdapterLibrary, unknown_adapter
+from models.batching import plan_batches
 from models.encoder import STATIC, AdapterDescription, EncoderInfo
 from models.errors import UnsupportedError
 from models.fingerprint import fingerprint, heads_digest
-from models.representations import (
-    OUTPUTS,
-    Float32,
-    Int32,
-    Int64,
-    Output,
-    Representations,
-    Route,
-    TokenBatch,
-    offsets_of,
-)
+from models.representations import OUTPUTS, Float32, Int64, Output, Representations, Route, TokenBatch
 from models.static_files import read_static
 
 # Tokens whose vectors are gathered at a time, so that they stay in the caches.
@@ -90,33 +81,19 @@ class StaticEncoder:
     def _dense(self, batch: TokenBatch) -> Float32:
         """Unit vectors float32[B, D], or zeros. The sum has the direction of the mean."""
         sums = np.zeros((len(batch), self.info.dense_dimension), np.float32)
-        for texts, token_ids, offsets in _slices(batch, self._files.unknown):
-            sums[texts] = np.add.reduceat(self._vectors(token_ids), offsets)
+        for rows in plan_batches(batch.lengths, TOKENS_AT_A_TIME):
+            sums[rows] = self._sums(*batch.take(rows).padded(pad_id=0))
         norms: Float32 = np.sqrt(np.einsum("ij,ij->i", sums, sums))[:, None]
         return np.divide(sums, norms, out=sums, where=norms > 0)
 
-    def _vectors(self, token_ids: Int32) -> Float32:
-        """The vectors of tokens, float32[N, D]."""
+    def _sums(self, ids: Int64, mask: Int64) -> Float32:
+        """The sum of the vectors of each text's tokens, float32[B, D], of ids and mask int64[B, L]."""
         files = self._files
-        rows = token_ids if files.rows is None else files.rows[token_ids]
-        vectors = files.vectors[rows].astype(np.float32, copy=False)
-        return vectors if files.weights is None else vectors * files.weights[token_ids, None]
-
-
-def _slices(batch: TokenBatch, unknown: int | None) -> Iterator[tuple[Int64, Int32, Int64]]:
-    """A few texts at a time that have tokens: their places, the tokens, and where those of each text begin.
-
-    unknown: a token that is left out.
-    """
-    token_ids, lengths = batch.token_ids, batch.lengths
-    if unknown is not None:
-        known = token_ids != unknown
-        counts = np.concatenate([[0], np.cumsum(known)])
-        lengths, token_ids = np.diff(counts[batch.offsets]), token_ids[known]
-    texts = np.flatnonzero(lengths)
-    offsets = offsets_of(lengths[texts])
-    ends = np.flatnonzero(np.diff(offsets[:-1] // TOKENS_AT_A_TIME)) + 1
-    for some in np.split(np.arange(len(texts)), ends):
-        if len(some):
-            start, stop = offsets[some[0]], offsets[some[-1] + 1]
-            yield texts[some], token_ids[start:stop], offsets[some] - start
+        shares = mask.astype(np.float32)
+        if files.unknown is not None:
+            shares[ids == files.unknown] = 0
+        if files.weights is not None:
+            shares *= files.weights[ids]
+        vectors = files.vectors[ids if files.rows is None else files.rows[ids]]  # [B, L, D]
+        sums: Float32 = np.matmul(shares[:, None], vectors.astype(np.float32, copy=False))[:, 0]
+        return sums

@@ -43,6 +43,7 @@ from models.representations import (
     TokenBatch,
 )
 from models.sparse_modules import transformer_folder
+from models.splade import HIDDEN
 from models.splade_head import SpladeHead, split_language_model
 from models.splade_rows import splade_rows
 from models.tokenizer import Tokenizer
@@ -74,7 +75,7 @@ class EncoderModel(nn.Module):
     @property
     def output_names(self) -> list[str]:
         """What a pass gives, in order."""
-        return [*self.heads.sides, *([] if self.splade is None else ["hidden"])]
+        return [*self.heads.sides, *([] if self.splade is None else [HIDDEN])]
 
     def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Last hidden states float[B, L, d] of input_ids and attention_mask, int64[B, L] each."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.numpy import save_file
-from transformers import BertConfig, BertForMaskedLM
+from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM
 
 from models.representations import Float32, SparseRows
 from tests.models.conftest import BERT_POSITIONS, word_piece_json
@@ -90,6 +90,7 @@ def write_inference_free(folder: Path, transformer: str = "") -> Path:
     table, pooling = "query_0_SparseStaticEmbedding", "document_1_SpladePooling"
     kind = TRANSFORMER if transformer else f"{SPARSE}.mlm_transformer.MLMTransformer"
     write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": ROUTER}])
+    write_json(folder / "config_sentence_transformers.json", {"model_type": "SparseEncoder"})
     write_json(
         folder / "router_config.json",
         {
@@ -138,7 +139,7 @@ def splade_by_hand(
     folder: Path, token_ids: Sequence[Sequence[int]], pooling: str = "max", activation: str = "relu"
 ) -> Float32:
     """Weights of texts, one after another, by the formula on all logits of transformers' own model."""
-    model = BertForMaskedLM.from_pretrained(folder).eval()
+    model = AutoModelForMaskedLM.from_pretrained(folder).eval()
     found = []
     for ids in token_ids:
         weights = torch.log1p(torch.relu(model(torch.tensor([list(ids)])).logits[0]))

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import save_file
+from transformers import AutoModelForMaskedLM, DistilBertConfig, ModernBertConfig, RobertaConfig
 
 from models import splade_rows as rows_module
 from models.checkpoint import EncodingSettings, read_settings
@@ -22,6 +24,7 @@ from models.loader import load_encoder
 from models.representations import Float32, SparseRows, TokenBatch
 from models.sparse_modules import settings_of_sparse_modules
 from models.splade import SpladeSettings
+from tests.models.conftest import word_piece_json
 from tests.models.sparse_folders import (
     PLACES,
     SPLADE_POOLING,
@@ -179,6 +182,37 @@ def test_a_plain_language_model_says_so_in_its_settings(folders: dict[str, Path]
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("family", ["distilbert", "roberta", "modernbert"])
+def test_heads_of_other_families(tmp_path: Path, family: str) -> None:
+    """Each has its head in another place, and DistilBERT, of OpenSearch's models, its own names."""
+    torch.manual_seed(2)
+    of_all = {
+        "vocab_size": PLACES,
+        "max_position_embeddings": 48,
+        "initializer_range": 0.15,
+        "pad_token_id": 0,
+    }
+    of_most = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+    }
+    special = {"cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3}
+    config = {
+        "distilbert": lambda: DistilBertConfig(dim=32, n_layers=2, n_heads=4, hidden_dim=64, **of_all),
+        "roberta": lambda: RobertaConfig(**of_all, **of_most),
+        "modernbert": lambda: ModernBertConfig(**of_all, **of_most, **special),
+    }[family]()
+    folder = tmp_path / family
+    AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
+    (folder / "tokenizer.json").write_bytes(word_piece_json())
+    write_json(folder / "tercet.json", {"splade": {}, "max_length": 32})
+    encoder = load_encoder(str(folder), "torch", device="cpu")
+    expected = splade_by_hand(folder, token_rows(encoder.tokenizer.tokenize(TEXTS)))
+    np.testing.assert_allclose(dense_rows(sparse(encoder, TEXTS)), expected, atol=1e-5)
+
+
 def test_a_dense_side_beside_it(tmp_path: Path) -> None:
     folder = write_language_model(tmp_path / "both")
     write_json(folder / "tercet.json", {"splade": {}, "pooling": "mean"})
@@ -231,6 +265,13 @@ def test_settings_of_a_folder(folders: dict[str, Path]) -> None:
     assert read_settings(folders["sum"]).splade == SpladeSettings("sum", "log1p_relu")
     settings = read_settings(folders["sum"])
     assert EncodingSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
+
+
+def test_a_transformer_has_special_tokens(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(folders["splade"], tmp_path / "bare"))
+    write_json(folder / "tercet.json", {"special_tokens": False})
+    with pytest.raises(CheckpointError, match="only static embeddings do without any"):
+        load_encoder(str(folder), "torch", device="cpu")
 
 
 def test_settings_that_are_not_there_change_no_fingerprint() -> None:
@@ -301,6 +342,8 @@ BAD_FOLDERS: list[tuple[Change, str]] = [
     (_router(["q"], ["", "p"]), "transformer_task is None, but SpladePooling needs"),
     (_json("router_config.json", {"types": {}}), "must have the types of a router's modules"),
     (_json("router_config.json", {"types": {}, "structure": {"a": []}}), "must have query and document"),
+    (_json("router_config.json", {"types": {}, "structure": {"query": 1}}), "must have query and document"),
+    (_router([["q"]], ["", "p"]), "None is not read here"),  # type: ignore[list-item]
     (_json("idf.json", {"wing": 1}), ""),  # not needed, and so not read
     (
         lambda folder: save_file(
