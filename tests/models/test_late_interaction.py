@@ -28,6 +28,7 @@ from tests.models.late_folders import (
     TANH,
     Layer,
     write_multi_vector,
+    write_pooled,
     write_pylate,
     write_stanford,
 )
@@ -398,6 +399,16 @@ def test_other_bad_folders(tmp_path: Path) -> None:
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(CheckpointError, match=r"the weight files lack linear\.weight"):
         load_encoder(str(folder), "torch", device="cpu")
+
+
+def test_adapters_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="adapters need peft: install tercet[train]")
+    from models.adapters.attach import adapter_base
+
+    with pytest.raises(CheckpointError, match="an encoder of ColBERT's kind, for which adapters"):
+        adapter_base(write_pylate(tmp_path / "late"))
+    with pytest.raises(CheckpointError, match="has layers of Dense modules, which are not trained here"):
+        adapter_base(write_pooled(tmp_path / "pooled", (Layer(16),)))
 
 
 def test_older_settings_are_written_as_before() -> None:

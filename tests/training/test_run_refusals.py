@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
+from models.errors import CheckpointError
+from tests.models.late_folders import Layer, write_pooled, write_pylate
 from training.errors import ConfigError, RunStateError, TrainingDataError
+from training.m3.teacher import Teacher
 from training.runs.state import Progress
 
 Run = Callable[..., Progress]
@@ -28,6 +31,20 @@ def test_an_output_that_holds_another_model_stays_as_it_is(run: Run, tmp_path: P
     assert before == {
         path.name: path.read_bytes() for path in (tmp_path / "first").iterdir() if path.is_file()
     }
+
+
+@pytest.mark.parametrize("write", [write_pylate, lambda folder: write_pooled(folder, (Layer(16),))])
+def test_encoders_of_other_layers_are_not_trained(
+    run: Run, tmp_path: Path, write: Callable[[Path], Path]
+) -> None:
+    base = {"name": "late", "licence": "MIT", "checkpoint": str(write(tmp_path / "late"))}
+    with pytest.raises(ConfigError, match=r"^base: encoders of ColBERT's kind and Dense modules"):
+        run("out", {"base": base, "optimization.steps": 1})
+
+
+def test_an_encoder_of_colbert_s_kind_is_no_teacher(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="ColBERT's kind, which does not teach here"):
+        Teacher(str(write_pylate(tmp_path / "late")), 64, "float32", "cpu")
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,6 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
         write_fresh_base(settings.architecture, source, folder, settings.seed)
     encoding = encoding_settings(folder, settings)
     tokenizer = Tokenizer.load(folder, encoding)
-    if encoding.pooling == "none":
-        raise ConfigError("base: its pooling is none, but training needs dense vectors; set encoder.pooling")
     if encoding.late_interaction is not None or dense_after_pooling(folder).folders:
         raise ConfigError(
             "base: encoders of ColBERT's kind and Dense modules after the pooling are not trained here; take "
@@ -67,6 +65,8 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
         )
     if encoding.splade is not None:
         raise ConfigError("base: its lexical weights are by SPLADE, which is not trained here; take another")
+    if encoding.pooling == "none":
+        raise ConfigError("base: its pooling is none, but training needs dense vectors; set encoder.pooling")
     heads_asked = settings.heads if isinstance(settings, FinetuneRun) else HeadSettings()
     has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not heads_asked.fresh
     if has_heads:
