@@ -89,10 +89,8 @@ def _key(folder: Path, weights: list[Path], origin: str | None) -> str:
     """Digest of a hub's revision, or of all files of a folder that representations may follow from."""
     if origin is not None and REVISION_MARK in origin and origin.endswith(REVISION_MARK + folder.name):
         return hashlib.sha256(f"{VERSION} {origin}".encode()).hexdigest()
-    files = [
-        *folder.glob("*.*"),
-        *folder.glob("[0-9]_*/*.*"),
-    ]  # those of the modules of sentence-transformers
+    of_modules = folder.glob("[0-9]_*/*.*")  # of sentence-transformers
+    files = [*folder.glob("*.*"), *of_modules]
     kept = {path for path in files if path.suffix in (".json", ".safetensors", ".pt", ".model")} | {*weights}
     digests = {str(path.relative_to(folder)): file_digest(path) for path in sorted(kept) if path.is_file()}
     return json_digest({"version": VERSION, "files": digests})

@@ -24,7 +24,7 @@ from models.batching import encode_in_batches
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_settings
 from models.cores import usable_cores
 from models.encoder import Encoder, encode, with_adapter
-from models.errors import UnsupportedError, reason
+from models.errors import EncoderMemoryError, UnsupportedError, reason
 from models.export_attention import ATTENTION, register
 from models.fingerprint import file_digest, fingerprint, heads_digest
 from models.graphs import (
@@ -48,7 +48,7 @@ from models.onnx_graph import OnnxGraph, Placement
 from models.quantize_onnx import is_identified, quantize
 from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
-from models.torch_encoder import EncoderModel, TorchEncoder, load_model
+from models.torch_encoder import OUT_OF_MEMORY, EncoderModel, TorchEncoder, load_model
 
 # Files that an export has in common with its source, where that has them; the last is the model card.
 COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json", "README.md")
@@ -220,9 +220,13 @@ def write_graph(model: EncoderModel, path: Path) -> None:
             ClearMetadataAndDocStringPass()(program.model)
             choose_mask_at_run_time(program.model.graph)
             program.save(str(path), external_data=size > SINGLE_FILE_BYTES)
-    except MemoryError:
+    except (MemoryError, OSError):  # of this machine, not of the model
         raise
     except Exception as error:  # the exporter's own failures have no common class
+        if any(words in str(error) for words in OUT_OF_MEMORY):
+            raise EncoderMemoryError(
+                f"the export needs more memory than there is: {reason(error)}"
+            ) from error
         raise UnsupportedError(
             f"{type(body).__name__} cannot be exported ({reason(error)}); use the torch engine"
         ) from error
