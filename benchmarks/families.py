@@ -5,8 +5,8 @@ usage: python benchmarks/families.py [PEER_PYTHON]
 The checkpoints are those of benchmarks/tiny/families.py, which the tests compare with plain transformers.
 PEER_PYTHON is the Python of an environment with sentence-transformers 6.2.0 and transformers 5.23.0, where
 benchmarks/peers/families_encode.py encodes the same texts as queries and as documents; without it our two
-engines are compared with each other, and no results are written. What the peer gives is dense; other sides are
-compared in the tests.
+engines are compared with each other, and no results are written. What the peer gives is dense; other sides
+are compared in the tests.
 """
 
 from __future__ import annotations
