@@ -5,7 +5,8 @@ usage: python benchmarks/families.py [PEER_PYTHON]
 The checkpoints are those of benchmarks/tiny/families.py, which the tests compare with plain transformers.
 PEER_PYTHON is the Python of an environment with sentence-transformers 6.2.0 and transformers 5.23.0, where
 benchmarks/peers/families_encode.py encodes the same texts as queries and as documents; without it our two
-engines are compared with each other. What the peer gives is dense; other sides are compared in the tests.
+engines are compared with each other, and no results are written. What the peer gives is dense; other sides
+are compared in the tests.
 """
 
 from __future__ import annotations
@@ -122,13 +123,15 @@ def main() -> None:
             for row in rows_of(family, write(family, Path(scratch) / family.key), peer):
                 print(f"{row.family:20s} {', '.join(row.sides):24s} {row.engine:8s} {row.difference:.1e}")
                 rows.append(row)
+    if peer is None:
+        return
     packages = ("torch", "transformers", "onnxruntime", "onnx", "tokenizers", "numpy")
     record = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": machine(),
         "versions": {name: importlib.metadata.version(name) for name in packages}
         | {"python": sys.version.split()[0]},
-        "peer": None if peer is None else _peer_version(peer),
+        "peer": _peer_version(peer),
         "texts": len(TEXTS) * len(KINDS),
         "rows": [row.to_json() for row in rows],
     }

@@ -28,6 +28,16 @@ GTE_FIXED = {
 }
 # Read by these bodies in one way alone, which releases of transformers before 5 could be told to change.
 ABSOLUTE_POSITIONS = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra", "xlm-roberta-xl"})
+# What values of wrong types and sizes lead to in the library.
+NOT_UNDERSTOOD = (
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    ArithmeticError,
+    StrictDataclassError,
+)
 
 
 def body_config(folder: Path) -> PreTrainedConfig:
@@ -37,15 +47,15 @@ def body_config(folder: Path) -> PreTrainedConfig:
     """
     path = folder / CONFIG_FILE
     values = read_json(path)
-    family = values.get("model_type")
-    if family == GTE_NAME:
-        config: PreTrainedConfig = GteConfig(**_gte_values(values, path))
-    else:
-        _require_known(values, path)
-        try:
+    try:
+        config: PreTrainedConfig
+        if values.get("model_type") == GTE_NAME:
+            config = GteConfig(**_gte_values(values, path))
+        else:
+            _require_known(values, path)
             config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-        except (OSError, ValueError, TypeError, KeyError, StrictDataclassError) as error:
-            raise CheckpointError(f"{path} is not understood: {reason(error)}") from error
+    except NOT_UNDERSTOOD as error:
+        raise CheckpointError(f"{path} is not understood: {reason(error)}") from error
     if hasattr(config, "use_cache"):
         config.use_cache = False  # no text is continued
     return config

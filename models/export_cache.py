@@ -101,8 +101,8 @@ def _key(folder: Path, weights: list[Path], origin: str | None, heads_of: Path |
         and origin.endswith(REVISION_MARK + folder.name)
     ):
         return hashlib.sha256(f"{VERSION} {origin}".encode()).hexdigest()
-    # Those of sentence-transformers' modules lie in folders of their own.
-    files = [*folder.glob("*.*"), *folder.glob("[0-9]_*/*.*")]
+    of_modules = folder.glob("[0-9]_*/*.*")  # of sentence-transformers
+    files = [*folder.glob("*.*"), *of_modules]
     kept = {path for path in files if path.suffix in (".json", ".safetensors", ".pt", ".model")} | {*weights}
     digests = {str(path.relative_to(folder)): file_digest(path) for path in sorted(kept) if path.is_file()}
     digests |= {f"heads/{path.name}": file_digest(path) for path in lent if path.is_file()}

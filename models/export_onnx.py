@@ -24,7 +24,7 @@ from models.batching import encode_in_batches
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_settings
 from models.cores import usable_cores
 from models.encoder import Encoder, encode_tokens, with_adapter
-from models.errors import UnsupportedError, reason
+from models.errors import EncoderMemoryError, UnsupportedError, reason
 from models.export_attention import ATTENTION, register
 from models.fingerprint import file_digest, fingerprint, heads_digest
 from models.graphs import (
@@ -54,6 +54,7 @@ from models.splade import HIDDEN
 from models.static_files import is_static
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
+from models.torch_memory import OUT_OF_MEMORY
 
 # Files that an export has in common with its source, where that has them; the last is the model card.
 COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json", "README.md")
@@ -238,9 +239,13 @@ def write_graph(model: EncoderModel, path: Path) -> None:
             with torch.inference_mode():
                 hidden = model.hidden(ids, mask).clone()
             _trace(model.splade, {HIDDEN: hidden, MASK: mask}, [JOINED], head_file(path), (model.splade,))
-    except MemoryError:
+    except (MemoryError, OSError):  # of this machine, not of the model
         raise
     except Exception as error:  # the exporter's own failures have no common class
+        if any(words in str(error) for words in OUT_OF_MEMORY):
+            raise EncoderMemoryError(
+                f"the export needs more memory than there is: {reason(error)}"
+            ) from error
         raise UnsupportedError(
             f"{type(body).__name__} cannot be exported ({reason(error)}); use the torch engine"
         ) from error

@@ -46,6 +46,9 @@ def config_of(folder: Path, **values: Any) -> Any:
         ({**GTE, "logn_attention_scale": True}, "GTE with logn_attention_scale True is not read here"),
         ({**GTE, "rope_scaling": {"type": "dynamic", "factor": 2}}, "GTE with rope_scaling"),
         ({**GTE, "rope_scaling": {"type": "ntk", "factor": 2, "mixed_b": 1}}, "GTE with rope_scaling"),
+        ({**GTE, "rope_scaling": {"type": "ntk"}}, r"config\.json is not understood: 'factor'"),
+        ({**GTE, "rope_scaling": ["ntk"]}, r"config\.json is not understood"),
+        ({**GTE, "num_attention_heads": 0, "rope_scaling": {"type": "ntk", "factor": 2}}, "not understood"),
         ({"model_type": "bert", "num_hidden_layers": "many"}, r"config\.json is not understood"),
     ],
 )
