@@ -46,7 +46,7 @@ def word_piece_json() -> bytes:
     return tokenizer.to_str().encode()
 
 
-def write_bert(folder: Path, **settings: object) -> Path:
+def write_bert(folder: Path, positions: int = BERT_POSITIONS, **settings: object) -> Path:
     """A random two-layer BERT with heads.safetensors and tercet.json; weights tell texts apart."""
     from transformers import BertConfig, BertModel
 
@@ -60,7 +60,7 @@ def write_bert(folder: Path, **settings: object) -> Path:
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=2 * BERT_WIDTH,
-        max_position_embeddings=BERT_POSITIONS,
+        max_position_embeddings=positions,
         initializer_range=0.15,
     )
     torch.manual_seed(3)
@@ -132,6 +132,17 @@ def xlmr_exported(made_once: MadeOnce, golden: Path) -> Path:
 def mcls_exported(made_once: MadeOnce, bert_mcls: Path) -> Path:
     """The tiny BERT with MCLS exported, float32 and int8."""
     return _exported(made_once, bert_mcls, "bert-mcls")
+
+
+@pytest.fixture(scope="session")
+def long_bert(made_once: MadeOnce) -> Path:
+    """The tiny BERT with 8,192 positions, and its float32 graph."""
+    from models.export_onnx import export
+
+    def write(folder: Path) -> None:
+        export(write_bert(folder, 8192), folder, int8=False)
+
+    return made_once("checkpoints/long-bert", write)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,6 +51,30 @@ print(json.dumps({
 """
 
 
+# Encodes texts in one pass and says how large the process was at most meanwhile.
+PEAK = """
+import sys
+from models.encoder import encode
+from models.loader import load_encoder
+
+folder, engine, texts, tokens = *sys.argv[1:3], *map(int, sys.argv[3:])
+encoder = load_encoder(folder, engine, device="cpu", threads=1, batch_tokens=8192)
+encode(encoder, ["wing"])
+open("/proc/self/clear_refs", "w").write("5")  # the peak from now on
+found = encode(encoder, ["wing " * (tokens - 2)] * texts)
+assert found.tokens.tolist() == [tokens] * texts
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(int(status["VmHWM"].split()[0]))
+"""
+
+
+def peak_kilobytes(folder: Path, engine: str, texts: int, tokens: int) -> int:
+    """The most memory of a process while it encodes so many texts of so many tokens."""
+    pytest.importorskip("torch" if engine == "torch" else "onnxruntime")
+    command = [sys.executable, "-c", PEAK, str(folder), engine, str(texts), str(tokens)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout)
+
+
 def encoded_with(engine: str, texts: int, words: int, spare_megabytes: int) -> dict[str, object]:
     """What a process with so much memory to spare made of texts of so many words and fewer."""
     pytest.importorskip("torch" if engine == "torch" else "onnxruntime")
@@ -76,6 +101,14 @@ def test_a_text_that_does_not_fit_by_itself_is_an_error() -> None:
     assert "a text of 502 tokens does not fit into the encoder's memory" in str(answer["error"])
     assert answer["halved"] == 0
     assert answer["after"] == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells a peak")
+@pytest.mark.parametrize("engine", ["onnx", "torch"])
+def test_a_long_text_takes_the_memory_of_as_many_tokens_of_short_ones(long_bert: Path, engine: str) -> None:
+    """The scores of all its pairs of tokens would take a gigabyte."""
+    long, short = (peak_kilobytes(long_bert, engine, *each) for each in ((1, 8192), (16, 512)))
+    assert long < 1.5 * short
 
 
 def test_halves_keep_the_order_and_one_that_fits_is_not_split(tokenizer_json: bytes) -> None:

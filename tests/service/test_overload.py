@@ -16,6 +16,8 @@ LIMIT_SECONDS = 0.3
 # More than a busy machine takes to bring requests in, so that they wait, and less than they wait then.
 DEADLINE, PATIENCE = 4.0, 60.0
 
+KNOWN = {"inputs": "hot water", "input_type": "query"}  # what a server was asked before
+
 MakeServer = Callable[..., Any]
 
 
@@ -23,7 +25,7 @@ MakeServer = Callable[..., Any]
 async def stuck(url: str, encoder: Any) -> AsyncIterator[tuple[httpx.AsyncClient, Any]]:
     """A client of a server whose encoder has been busy with one batch beyond the limit, and a ready query."""
     async with httpx.AsyncClient(base_url=url, timeout=30) as client:
-        ready = (await client.post("/embed", json={"inputs": "hot tea", "input_type": "query"})).json()
+        ready = (await client.post("/embed", json=KNOWN)).json()
         encoder.gate.clear()
         try:
             busy = asyncio.create_task(client.post("/embed", json={"inputs": "water"}))
@@ -67,6 +69,17 @@ async def test_all_that_would_wait_too_long_is_refused_before_any_work(
         async with httpx.AsyncClient(base_url=url) as client:
             assert (await client.post("/search", json=QUERY)).status_code == 200
         assert sum(held.texts) == before + 2  # what was in work, and the last search
+
+
+async def test_a_query_that_is_known_waits_for_no_encoder(make_server: MakeServer, held: Any) -> None:
+    with make_server(encoder=held, max_wait_seconds=PATIENCE) as url:
+        async with stuck(url, held) as (client, ready):
+            before = sum(held.texts)
+            answers = [await client.post("/embed", json=KNOWN)]
+            answers.append(await client.post("/search", json={**QUERY, "query": KNOWN["inputs"]}))
+            assert [answer.status_code for answer in answers] == [200, 200]
+            assert answers[0].json()["embeddings"] == [ready]
+            assert sum(held.texts) == before
 
 
 async def test_an_encoder_worker_refuses_alike(make_server: MakeServer, held: Any) -> None:

@@ -3,7 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ApiError, Client, ConflictError, ConnectionFailedError, NotFoundError, OverloadedError } from "../tercet.js";
+import {
+  ApiError,
+  Client,
+  ConflictError,
+  ConnectionFailedError,
+  decodeVector,
+  NotFoundError,
+  OverloadedError,
+} from "../tercet.js";
 
 const url = process.env.TERCET_URL;
 const key = process.env.TERCET_KEY;
@@ -51,6 +59,38 @@ test("embeddings are typed arrays", server, async () => {
   const [only] = (await client.embed(TEXTS[0], { outputs: ["dense"], dimensions: 64 })).embeddings;
   assert.equal(only.dense.length, 64);
   assert.equal(only.colbert, undefined);
+});
+
+test("smaller numbers are decoded", server, async () => {
+  const plain = (await client.embed(TEXTS, { outputs: ["dense", "colbert"] })).embeddings;
+  const shapes = { float16: Uint16Array, int8: Int8Array, binary: Int8Array, ubinary: Uint8Array };
+  for (const [asked, Kind] of Object.entries(shapes)) {
+    const { dtype, embeddings } = await client.embed(TEXTS, { outputs: ["dense", "colbert"], dtype: asked });
+    assert.equal(dtype, asked);
+    embeddings.forEach(({ dense, denseScale, colbert, colbertScales }, row) => {
+      assert.ok(dense instanceof Kind);
+      const pairs = colbert.map((vector, token) => [vector, colbertScales?.[token], plain[row].colbert[token]]);
+      for (const [values, scale, expected] of [[dense, denseScale, plain[row].dense], ...pairs]) {
+        const decoded = decodeVector(values, dtype, scale);
+        assert.equal(decoded.length, expected.length);
+        const bits = asked.endsWith("binary");
+        decoded.forEach((value, place) => {
+          if (bits) assert.equal(value > 0, expected[place] > 0);
+          else assert.ok(Math.abs(value - expected[place]) < 4e-3);
+        });
+        if (bits) assert.ok(Math.abs(Math.hypot(...decoded) - 1) < 1e-4);
+      }
+    });
+  }
+  const [pooled] = (await client.embed(TEXTS[0], { outputs: ["colbert"], colbertPool: 2 })).embeddings;
+  assert.equal(pooled.colbert.length, Math.ceil(plain[0].colbert.length / 2));
+});
+
+test("a float16 is read bit by bit", () => {
+  const bits = { 0x0000: 0, 0x3c00: 1, 0xc000: -2, 0x3555: 0.333251953125, 0x0001: 2 ** -24, 0x7bff: 65504 };
+  for (const [each, expected] of Object.entries(bits)) {
+    assert.equal(decodeVector(new Uint16Array([Number(each)]), "float16")[0], expected);
+  }
 });
 
 test("documents are written, searched, read and deleted", server, () =>

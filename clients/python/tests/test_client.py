@@ -22,6 +22,7 @@ from tercet_client import (
     upsert,
     upsert_async,
 )
+from tercet_client.embeddings import Dtype
 from tercet_client.types import DocumentRequest
 
 KEY = "a-key-of-these-tests"
@@ -30,6 +31,27 @@ TEXTS = ["Green tea is brewed with hot water.", "A steam train crosses the bridg
 
 def documents(count: int) -> list[DocumentRequest]:
     return [{"id": f"d{n:03d}", "text": f"{TEXTS[n % 2]} {n}", "metadata": {"year": n}} for n in range(count)]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "binary", "ubinary"])
+def test_smaller_numbers_are_decoded(client: Client, dtype: Dtype) -> None:
+    plain, small = client.embed(TEXTS), client.embed(TEXTS, dtype=dtype)
+    decoded = small.decoded()
+    assert (small.dtype, decoded.dtype) == (dtype, "float32")
+    for name in ("dense", "colbert"):
+        expected, found = getattr(plain, name), getattr(decoded, name)
+        assert getattr(small, name).nbytes <= expected.nbytes / 2
+        assert found.dtype == np.float32
+        assert found.shape == expected.shape
+        if dtype.endswith("binary"):
+            assert np.array_equal(found > 0, expected > 0)
+            assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+        else:
+            assert np.allclose(found, expected, atol=4e-3)
+    with pytest.raises(ValueError, match="documents take float32"):
+        client.put_documents("any", documents(2), embeddings=small)
+    pooled = client.embed(TEXTS, outputs=["colbert"], colbert_pool=2)
+    assert len(pooled.token_vectors(0)) == -(-len(plain.token_vectors(0)) // 2)
 
 
 def test_embeddings_are_arrays(client: Client) -> None:

@@ -324,7 +324,9 @@ async def test_a_search_server_over_workers(
             assert f'tercet_encoder_worker_up{{url="{dead_url}"}} 0.0' in metrics
         while (await remote.get("/ready")).status_code == 200:
             await pause()
-        for response in (await remote.post("/search", json=query), await remote.get("/ready")):
+        assert (await remote.post("/search", json=query)).json()["hits"] == local  # its query is known
+        new = {**query, "query": "hot water"}
+        for response in (await remote.post("/search", json=new), await remote.get("/ready")):
             assert response.status_code == 503
             assert response.json()["error"]["code"] == "encoder_unavailable"
             assert url not in response.text
