@@ -5,7 +5,7 @@
 #include "rows.h"
 
 // Rows that go through the matrices of a layer together: what they make of them stays in the second cache.
-enum { ROWS_AT_ONCE = 48, STRIDE_UNIT = 64 };
+enum { ROWS_AT_ONCE = 48, STRIDE_UNIT = 64, GROUP_TOKENS = 192 };
 
 typedef struct {
     matrix into, out, rise, fall;
@@ -41,7 +41,7 @@ static byte_rows new_byte_rows(call *call, int64_t count, int64_t width) {
     };
 }
 
-static bool is_there(const byte_rows *rows) { return rows->numbers && rows->scales && rows->sums; }
+static bool is_there(const byte_rows *rows) { return rows->numbers && rows->scales && rows->starts; }
 
 // What rows need on their way through a layer.
 typedef struct {
@@ -176,6 +176,13 @@ static void finish_all(
     }
 }
 
+// The texts from `first` on that go through a layer together: the weights are read once for so many rows.
+static int64_t end_of_group(const int64_t *offsets, int64_t texts, int64_t first) {
+    int64_t last = first + 1;
+    while (last < texts && offsets[last + 1] - offsets[first] <= GROUP_TOKENS) last++;
+    return last;
+}
+
 static int run_layers(call *call) {
     const int64_t *offsets = ARRAY(int64_t, 1), texts = LENGTH(1) - 1, tokens = LENGTH(4);
     float *states = ARRAY(float, 4);
@@ -184,21 +191,26 @@ static int run_layers(call *call) {
     if (failure) return failure;
     int64_t longest = longest_text(offsets, texts, tokens);
     if (longest < 0) return damaged(call, "where the tokens of a text lie", longest, tokens);
+    int64_t room = longest > GROUP_TOKENS ? longest : GROUP_TOKENS;
     layer_space own;
     attention_space attention;
-    float *projected = unset_space(call, 3 * tokens * shape.width, sizeof *projected);
-    float *attended = unset_space(call, tokens * shape.width, sizeof *attended);
-    if (!projected || !attended) return NO_MEMORY;
-    if (!make_space(call, &shape, &own)) return NO_MEMORY;
+    float *projected = unset_space(call, 3 * room * shape.width, sizeof *projected);
+    float *attended = unset_space(call, room * shape.width, sizeof *attended);
+    if (!projected || !attended || !make_space(call, &shape, &own)) return NO_MEMORY;
     if (!make_attention_space(call, longest, shape.width / shape.heads, &attention)) return NO_MEMORY;
     for (int64_t place = 0; place < RECORD_COUNT(0); place++) {
         layer each = layer_of(RECORDS(0)[place]);
-        project_all(&each, &shape, states, tokens, projected, &own);
-        for (int64_t text = 0; text < texts; text++) {
-            int64_t from = offsets[text] * shape.width, count = offsets[text + 1] - offsets[text];
-            attend(&shape, projected + 3 * from, count, 0, shape.heads, &attention, attended + from);
+        for (int64_t first = 0, last; first < texts; first = last) {
+            last = end_of_group(offsets, texts, first);
+            int64_t from = offsets[first], count = offsets[last] - from;
+            float *here = states + from * shape.width;
+            project_all(&each, &shape, here, count, projected, &own);
+            for (int64_t text = first; text < last; text++) {
+                int64_t at = (offsets[text] - from) * shape.width, length = offsets[text + 1] - offsets[text];
+                attend(&shape, projected + 3 * at, length, 0, shape.heads, &attention, attended + at);
+            }
+            finish_all(&each, &shape, attended, count, here, &own);
         }
-        finish_all(&each, &shape, attended, tokens, states, &own);
     }
     return DONE;
 }

@@ -24,8 +24,12 @@ enum { MOST_ROWS = 4, MOST_PANELS = 1 };
 
 INLINED ints add_products(ints sums, const void *panel, ints row, enum product_kind kind) {
     __m512i of_panel = _mm512_loadu_si512(panel);
-    return (ints)(kind == OF_BYTES ? _mm512_dpbusd_epi32((__m512i)sums, of_panel, (__m512i)row)
-                                   : _mm512_dpwssd_epi32((__m512i)sums, of_panel, (__m512i)row));
+    // LLVM makes two instructions of the latter where sums wait for each other, as if others did not fill the time.
+    if (kind == OF_BYTES)
+        sums = (ints)_mm512_dpbusd_epi32((__m512i)sums, of_panel, (__m512i)row);
+    else
+        __asm__("vpdpwssd %2, %1, %0" : "+v"(sums) : "v"(of_panel), "v"(row));
+    return sums;
 }
 
 #elif defined(__AVX2__)
@@ -70,13 +74,21 @@ INLINED ints add_products(ints sums, const void *panel, ints row, enum product_k
 
 // Adds up the products of some rows, `row_stride` bytes from each other, with some panels, `panel_stride` bytes
 // from each other, over so many steps. The counts and the kind are constants, so that sums stay in registers.
+// starts: what the sums of each row begin with, or NULL. The panels behind are called into the second cache.
 INLINED void multiply(
     const void *rows, int64_t row_stride, int row_count, const void *panels, int64_t panel_stride, int panel_count,
-    int64_t steps, enum product_kind kind, ints sums[MOST_ROWS][MOST_PANELS]
+    int64_t steps, enum product_kind kind, const int32_t *starts, ints sums[MOST_ROWS][MOST_PANELS]
 ) {
+#pragma GCC unroll 16
     for (int row = 0; row < row_count; row++)
-        for (int panel = 0; panel < panel_count; panel++) sums[row][panel] = (ints){0};
+#pragma GCC unroll 2
+        for (int panel = 0; panel < panel_count; panel++)
+            sums[row][panel] = (starts ? starts[row] : 0) - (ints){0};
     for (int64_t step = 0; step < steps; step++) {
+        for (int panel = 0; kind == OF_BYTES && panel < panel_count; panel++)
+            __builtin_prefetch(
+                (const char *)panels + (panel + panel_count) * panel_stride + step * PANEL_STEP, 0, 2
+            );
 #pragma GCC unroll 16
         for (int row = 0; row < row_count; row++) {
             int32_t four;
@@ -133,7 +145,7 @@ typedef struct {
 typedef struct {
     int8_t *numbers;
     float *scales;
-    int32_t *sums; // of the numbers
+    int32_t *starts; // what takes OFFSET out of their products: minus OFFSET times the sum of the numbers
     int64_t stride;
 } byte_rows;
 
@@ -144,12 +156,14 @@ INLINED void multiply_byte_tile(
     int64_t panel_bytes = by->steps * PANEL_STEP, width = by->panel_count * LANES;
     multiply(
         rows->numbers + row * rows->stride, rows->stride, row_count, by->panels + panel * panel_bytes, panel_bytes,
-        panel_count, by->steps, OF_BYTES, sums
+        panel_count, by->steps, OF_BYTES, rows->starts + row, sums
     );
+#pragma GCC unroll 16
     for (int at = 0; at < row_count; at++)
+#pragma GCC unroll 2
         for (int beside = 0; beside < panel_count; beside++) {
             int64_t column = (panel + beside) * LANES;
-            floats found = to_floats(sums[at][beside] - OFFSET * rows->sums[row + at]);
+            floats found = to_floats(sums[at][beside]);
             found = found * load_floats(by->scales + column) * rows->scales[row + at];
             store_floats(out + (row + at) * width + column, found + load_floats(by->biases + column));
         }
@@ -176,9 +190,11 @@ INLINED void multiply_short_tile(
         int64_t some = steps - first < WHOLE_STEPS ? steps - first : WHOLE_STEPS;
         multiply(
             (const char *)rows + first * STEP_BYTES, row_stride * 2, row_count,
-            (const char *)panels + first * PANEL_STEP, panel_stride * 2, panel_count, some, OF_SHORTS, sums
+            (const char *)panels + first * PANEL_STEP, panel_stride * 2, panel_count, some, OF_SHORTS, NULL, sums
         );
+#pragma GCC unroll 16
         for (int at = 0; at < row_count; at++)
+#pragma GCC unroll 2
             for (int beside = 0; beside < panel_count; beside++) {
                 float *to = out + at * out_stride + beside * LANES;
                 floats found = to_floats(sums[at][beside]);
