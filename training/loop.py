@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from training.distributed import Ranks, mean_over_all, share_weights, sum_gradients
 from training.errors import DivergedError
 from training.m3.development import judged_side, mean_of
+from training.memory import TRIM_STEPS, give_back_freed_memory
 from training.optimizer import first_step_of_body, in_body, make_optimizer, rate_factor, set_rates
 from training.runs.log import RunLog
 from training.runs.state import (
@@ -78,14 +79,16 @@ def train(
         found = stage.accumulate(step, scaler.scale)
         sum_gradients(trained.values(), ranks)
         scaler.unscale_(optimizer)
-        norm = clip(trained, optimization.clip)
+        clipped_from = clip(trained, optimization.clip)
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad()
         progress.step += 1
         tokens = torch.tensor(float(found.tokens), device=device)
         means = mean_over_all({**found.losses, "tokens": tokens}, ranks)
-        losses = {name: float(mean) for name, mean in means.items()}
+        # The one place of a step that waits for the device.
+        *values, norm = torch.stack([*means.values(), clipped_from]).tolist()
+        losses = dict(zip(means, values, strict=True))
         tokens_of_all = round(losses.pop("tokens") * ranks.size)
         require_finite(losses, norm, progress.step, optimization)
         note(
@@ -99,6 +102,8 @@ def train(
                 "seconds": time.monotonic() - began,
             }
         )
+        if progress.step % TRIM_STEPS == 0:
+            give_back_freed_memory()
         done = progress.step == steps
         if done or progress.step % settings.evaluate_steps == 0:
             evaluate()
@@ -133,7 +138,7 @@ def require_finite(
             )
 
 
-def clip(trained: dict[str, nn.Parameter], largest: float) -> float:
+def clip(trained: dict[str, nn.Parameter], largest: float) -> Tensor:
     """Scales the gradient down to the norm `largest`, 0 for no limit, and returns its norm before."""
     limit = largest or float("inf")
-    return float(nn.utils.clip_grad_norm_(trained.values(), limit, error_if_nonfinite=False))
+    return nn.utils.clip_grad_norm_(trained.values(), limit, error_if_nonfinite=False)

@@ -37,7 +37,7 @@ def attention(
     scale = options.get("scaling") or query.shape[-1] ** -0.5
     queries, keys, values = (states[0].transpose(0, 1) for states in (query, key, value))
     before, after = _window(module, options.get("sliding_window"))
-    longest = int(options["max_length_q"])
+    longest: int = options["max_length_q"]
     attended = within_texts(queries, keys, values, offsets, longest, scale, before, after)
     return attended.unsqueeze(0), None
 

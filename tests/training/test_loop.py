@@ -21,7 +21,7 @@ def test_clipping_by_hand() -> None:
     trained = {"a": nn.Parameter(torch.zeros(1)), "b": nn.Parameter(torch.zeros(2))}
     for largest, expected in ((1.0, [0.6, 0.8]), (10.0, [3.0, 4.0]), (0.0, [3.0, 4.0])):
         trained["a"].grad, trained["b"].grad = torch.tensor([3.0]), torch.tensor([0.0, 4.0])
-        assert clip(trained, largest) == pytest.approx(5.0)
+        assert clip(trained, largest).item() == pytest.approx(5.0)
         found = [trained["a"].grad.item(), trained["b"].grad[1].item()]
         assert found == pytest.approx(expected, rel=1e-5)
 

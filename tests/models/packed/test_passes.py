@@ -180,23 +180,31 @@ def with_states(model: Any, states: Any) -> PackedModel:
 
 
 @pytest.mark.parametrize("family", ["bert", "xlm-roberta", "modernbert"])
-def test_a_pass_compiles_as_one_graph_for_all_shapes(
+def test_a_body_compiles_as_a_whole_and_not_for_each_shape(
     model_of: ModelOf, tokenizer: Any, family: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = model_of(family, pooling="mean")
     exact, _ = exact_and_shared(model, tokenizer(), 1000)
+    graphs = 0
+
+    def counted(graph: Any, inputs: Any) -> Any:
+        nonlocal graphs
+        graphs += 1
+        return torch._dynamo.lookup_backend("aot_eager")(graph, inputs)
+
     fast = PackedPasses(
-        with_states(exact._model, compiled(exact._model.states, backend="aot_eager")),
+        with_states(exact._model, compiled(exact._model.states, backend=counted)),
         tokenizer(),
         Transfers(CPU),
         1000,
         shared_shapes=True,
     )
     torch._dynamo.reset()
-    for lengths in (LENGTHS, [12, 20], [5] * 30):
+    for lengths in (LENGTHS, [12, 20], [5] * 30, [60] * 3, [7, 33] * 4, [64]):
         batch = texts_of(lengths)
         assert_equal(fast.encode(batch, OUTPUTS), padded(model, tokenizer(), batch))
     assert "not compiled" not in caplog.text
+    assert graphs <= 2  # not one for each shape
 
 
 def test_what_does_not_compile_runs_as_it_is(
