@@ -26,6 +26,7 @@ from models.representations import (
 )
 from models.sparse_reduction import reduce_sparse
 from models.tokenizer import Tokenizer
+from models.workers import Workers
 
 log = logging.getLogger("tercet")
 
@@ -72,7 +73,7 @@ def encode_in_batches(
     tokenizer: Tokenizer,
     info: EncoderInfo,
     forward: Forward,
-    pool: ThreadPoolExecutor | None = None,
+    pool: Workers | ThreadPoolExecutor | None = None,
     adapters: Adapters | None = None,
     *,
     mixes_adapters: bool = False,

@@ -7,7 +7,6 @@ in the cache, and attention is of whole numbers, too. What a text gets does not 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from models.native.kernels import (
 )
 from models.panels import by_lanes, byte_panels, short_panels
 from models.representations import Bool, Float32, Int32, Int64, Output, offsets_of
+from models.workers import Workers
 
 # Tokens of a text alone from which on threads gain from sharing it.
 SHARED_TOKENS = 128
@@ -61,7 +61,7 @@ class NativeGraph:
         self._panels = None if heads.colbert is None else short_panels(heads.colbert.weight)
         self._threads = threads
         # A pool of its own: a thread of the encoder's waits for these, which wait for none.
-        self._pool = ThreadPoolExecutor(threads, "part") if threads > 1 else None
+        self._pool = Workers(threads, "part") if threads > 1 else None
 
     def forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
         """Token ids and mask, int64[B, L] each, to the outputs asked for.
@@ -100,7 +100,7 @@ class NativeGraph:
             run_layers(self._layers, offsets, graph.heads, graph.epsilon, states)
         return states
 
-    def _run_shared(self, pool: ThreadPoolExecutor, states: Float32) -> None:
+    def _run_shared(self, pool: Workers, states: Float32) -> None:
         """The states float32[L, D] of one text after all layers, by threads that take some rows or heads."""
         graph, (tokens, width) = self._graph, states.shape
         rows = list(pairwise(np.linspace(0, tokens, self._threads + 1).astype(int).tolist()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from models.onnx_splade import OnnxSplade
 from models.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
 from models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
 from models.tokenizer import Tokenizer
+from models.workers import Workers
 
 # Small enough for a batch's activations to stay in the caches.
 CPU_BATCH_TOKENS = 1024
@@ -90,7 +90,7 @@ class OnnxEncoder:
         # A pass of ours takes one thread. While one of onnxruntime's is in a part that does not split over
         # threads, another uses them.
         passes = threads if native else 2
-        self._pool = ThreadPoolExecutor(passes, "batch") if kind == "cpu" and threads > 1 else None
+        self._pool = Workers(passes, "batch") if kind == "cpu" and threads > 1 else None
         self._passes = passes if native and self._pool else 1
         suited = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
         self.pass_tokens = suited if limit_tokens is None else min(suited, limit_tokens)

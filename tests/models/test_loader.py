@@ -10,8 +10,8 @@ import pytest
 from models.encoder import encode
 from models.errors import UnsupportedError
 from models.loader import load_encoder
+from models.native_graph import NativeGraph
 from models.onnx_encoder import CPU_BATCH_TOKENS
-from models.onnx_graph import OnnxGraph
 
 
 def test_the_name_is_the_folder(bert: Path) -> None:
@@ -55,14 +55,14 @@ def test_threads_and_budget_do_not_change_the_result(bert_exported: Path) -> Non
 def test_a_limit_makes_passes_smaller_and_never_larger(
     bert_exported: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, largest: int
 ) -> None:
-    passes, forward = [], OnnxGraph.forward
+    passes, forward = [], NativeGraph.forward
 
-    def seen(self: OnnxGraph, ids: Any, *given: Any) -> Any:
+    def seen(self: NativeGraph, ids: Any, *given: Any) -> Any:
         passes.append(ids.size)
         return forward(self, ids, *given)
 
-    monkeypatch.setattr(OnnxGraph, "forward", seen)
-    encode(load_encoder(str(bert_exported), limit_tokens=limit), ["wing " * 20] * 200)
+    monkeypatch.setattr(NativeGraph, "forward", seen)
+    encode(load_encoder(str(bert_exported), "native", limit_tokens=limit), ["wing " * 20] * 200)
     assert len(passes) > 1
     assert largest // 2 < max(passes) <= largest
 

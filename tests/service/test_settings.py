@@ -54,7 +54,7 @@ def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"port": "eighty"}, "setting port (TERCET_PORT) is 'eighty'; use an integer"),
         ({"port": 70000}, "setting port (TERCET_PORT) is 70000; use at most 65535"),
-        ({"engine": "tensorflow"}, "is 'tensorflow'; use 'onnx' or 'torch'"),
+        ({"engine": "tensorflow"}, "is 'tensorflow'; use 'onnx', 'native', 'onnxruntime' or 'torch'"),
         ({"prot": 1}, "unknown setting 'prot'; did you mean 'port'?"),
         ({"encoder_urls": "gpu-a:8080"}, "'gpu-a:8080' is not a URL"),
         ({"api_keys": "sec ret"}, "printable ASCII"),
