@@ -89,7 +89,7 @@ def _tell_torch(name: str, why: str) -> None:
     log.warning("checkpoint %s runs on torch, more slowly than exported: %s", name, why)
 
 
-def _key(folder: Path, weights: list[Path], origin: str | None, heads_of: Path | None) -> str:
+def _key(folder: Path, weights: list[Path], origin: str | None, heads_of: Path | None = None) -> str:
     """Digest of a hub's revision, or of all files of a folder that representations may follow from, and of
     those of other heads.
     """

@@ -15,6 +15,7 @@ from models.errors import CheckpointError
 from models.fingerprint import has_weights, weight_files
 from models.head_weights import SPARSE
 from models.representations import Float32
+from models.sparse_modules import transformer_folder
 
 MODEL_TYPES = ("new", "gte")
 CLASSIFIER = ("classifier.weight", "classifier.bias")
@@ -25,7 +26,8 @@ def token_weight_head(folder: Path) -> dict[str, Float32]:
 
     Raises CheckpointError where the weights cannot be read.
     """
-    config = read_json(folder / CONFIG_FILE)
+    path = transformer_folder(folder) / CONFIG_FILE
+    config = read_json(path) if path.is_file() else {}  # heads alone may be lent, without a body
     named = config.get("architectures")
     classifies = isinstance(named, list) and any(str(one).endswith("ForTokenClassification") for one in named)
     if config.get("model_type") not in MODEL_TYPES or not classifies or not has_weights(folder):

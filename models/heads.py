@@ -181,7 +181,7 @@ def checkpoint_heads(folder: Path, width: int) -> HeadWeights:
         found = replace(found, dense=read_layers(dense_after_pooling(folder), width))
     if found.colbert_dimension:
         return found
-    if is_stanford(read_json(folder / CONFIG_FILE)) and not (folder / MODULES_FILE).is_file():
+    if not (folder / MODULES_FILE).is_file() and is_stanford(read_json(folder / CONFIG_FILE)):
         return replace(found, colbert=stanford_projection(folder, width))
     layers = read_layers(dense_of_tokens(folder), width)
     if len(layers) == 1 and layers[0].is_linear:

@@ -51,8 +51,13 @@ def _write(folder: Path) -> list[str]:
     return ["write", str(folder / "written"), str(folder / "marks"), "5"]
 
 
+def _encode(folder: Path) -> list[str]:
+    return [str(CHECKPOINT), str(folder / "texts.json"), str(folder / "vectors_of_texts.npz")]
+
+
 PEERS = {
     "flagembedding": Peer({"flagembedding_tiny.py": lambda folder: [str(CHECKPOINT)]}),
+    "sentence_transformers": Peer({"families_encode.py": _encode}),
     "bmp": Peer({"sparse_bmp.py": _sparse}),
     "kannolo": Peer({"sparse_kannolo.py": _sparse}),
     "maxsim": Peer({"maxsim_scores.py": lambda folder: [str(folder / "vectors.npz"), "1"]}),
@@ -163,7 +168,9 @@ def write_inputs(folder: Path) -> None:
         query_vectors=queries.reshape(-1, WIDTH),
         query_offsets=np.arange(QUERIES + 1) * TERMS,
     )
-    lines = "".join(json.dumps(text) + "\n" for text in ("a wing in a flow", "hot water"))
+    texts = ["a wing in a flow", "hot water"]
+    (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
+    lines = "".join(json.dumps(text) + "\n" for text in texts)
     (folder / "texts.jsonl").write_text(lines, encoding="utf-8")
 
 
