@@ -75,7 +75,8 @@ def in_training(monkeypatch: pytest.MonkeyPatch) -> list[Representations]:
     def watched(folder: Path, model: Any, *rest: Any) -> None:
         write(folder, model, *rest)
         encoder = load_encoder(str(folder.parents[1] / "base"), "torch")
-        encoder._model = model  # type: ignore[attr-defined]  # the engine's passes over the model in training
+        # The engine's padded passes over the model in training: packed ones are of the one it opened.
+        encoder._model, encoder._packed = model, None  # type: ignore[attr-defined]
         found.append(encode(encoder, TEXTS, "document"))
 
     monkeypatch.setattr(training.run, "write_trained_adapter", watched)
