@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModel, GteConfig, GteModel, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, GteConfig, GteModel, PreTrainedModel
 
 from models.head_weights import HeadWeights, LinearHead, write_heads
 
@@ -66,11 +66,11 @@ class Family:
 def write(family: Family, folder: Path) -> Path:
     """Writes the checkpoint of a family."""
     folder.mkdir(parents=True)
-    kind, *named = family.vocabulary
-    tokenizer = kind(*named)
+    kind, special, *named = family.vocabulary
+    tokenizer = kind(special, *named)
     (folder / "tokenizer.json").write_bytes(tokenizer.to_str().encode())
     _json(folder / "config.json", {**family.config, "vocab_size": tokenizer.get_vocab_size()})
-    _json(folder / "tokenizer_config.json", _tokenizer_config(named[0]))
+    _json(folder / "tokenizer_config.json", _tokenizer_config(special))
     _write_modules(folder, family)
     torch.manual_seed(SEED)
     model = random_body(folder) if family.body is None else family.body(folder)
@@ -88,7 +88,8 @@ def write(family: Family, folder: Path) -> Path:
 
 def random_body(folder: Path) -> PreTrainedModel:
     """What transformers itself makes of a configuration."""
-    return _vary(AutoModel.from_config(AutoConfig.from_pretrained(folder)))
+    config = AutoConfig.from_pretrained(folder)
+    return _vary(AutoModel.from_config(config))  # type: ignore[no-untyped-call]  # untyped library
 
 
 def gte_body(folder: Path) -> PreTrainedModel:
@@ -96,7 +97,7 @@ def gte_body(folder: Path) -> PreTrainedModel:
     sizes = json.loads((folder / "config.json").read_text())
     known = {name: sizes[name] for name in (*SIZES, "vocab_size", "max_position_embeddings")}
     rotation = {"rope_type": "linear", "rope_theta": 160_000.0, "factor": 8 ** (2 / 8)}
-    config: PreTrainedConfig = GteConfig(**known, rope_parameters=rotation, layer_norm_eps=1e-12)
+    config = GteConfig(**known, rope_parameters=rotation, layer_norm_eps=1e-12)
     return _vary(GteModel(config))
 
 
@@ -126,8 +127,9 @@ def _vary(model: PreTrainedModel) -> PreTrainedModel:
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 1:
-                parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
-    return model.eval()
+                parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.2)
+    model.eval()  # type: ignore[no-untyped-call]  # untyped library
+    return model
 
 
 def _tokenizer_config(special: Sequence[str]) -> dict[str, Any]:
