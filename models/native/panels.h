@@ -198,7 +198,8 @@ INLINED void multiply_short_tile(
             for (int beside = 0; beside < panel_count; beside++) {
                 float *to = out + at * out_stride + beside * LANES;
                 floats found = to_floats(sums[at][beside]);
-                store_floats(to, first ? load_floats(to) + found : found);
+                if (first) found += load_floats(to);
+                store_floats(to, found);
             }
     }
 }
