@@ -96,7 +96,7 @@ def read_weights(path: Path, only: str | None = None) -> dict[str, Float32]:
     """
     try:
         if path.suffix == ".safetensors":
-            with safe_open(path, "pt") as file:
+            with safe_open(path, "pt") as file:  # a file of tensors is no mapping
                 state = {name: file.get_tensor(name) for name in file.keys() if only in (None, name)}  # noqa: SIM118
         else:
             loaded = torch.load(path, map_location="cpu", weights_only=True)

@@ -10,6 +10,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from models.checkpoint import EncodingSettings
 from models.dense_layers import Layers, layer_arrays, layers_from_arrays
 from models.errors import CheckpointError
 from models.representations import Float32
@@ -58,6 +59,12 @@ class HeadWeights:
         if pooling == "none":
             return 0
         return len(self.dense[-1].weight) if self.dense else width
+
+    def as_of_bge_m3(self, settings: EncodingSettings) -> bool:
+        """Whether a checkpoint has no other heads than BGE-M3, and treats tokens as that does: passes that
+        are packed, or by our own kernels, know nothing else.
+        """
+        return not (settings.splade or settings.late_interaction or self.dense or self.tokens)
 
     @property
     def sizes(self) -> tuple[int, int]:

@@ -133,8 +133,7 @@ class OnnxEncoder:
             )
         if not (required or is_fast()):
             return None
-        special = settings.splade or settings.late_interaction or heads.dense or heads.tokens
-        if special:
+        if not heads.as_of_bge_m3(settings):
             if not required:
                 return None
             raise UnsupportedError(

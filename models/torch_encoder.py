@@ -288,8 +288,7 @@ class TorchEncoder:
             checkpoint=origin,
         )
         self._packed = None
-        usual = settings.splade is None and settings.late_interaction is None
-        if usual and not (weights.dense or weights.tokens):  # packed passes know no other heads
+        if weights.as_of_bge_m3(settings):
             self._packed = packed_passes(self._model, self.tokenizer, self.pass_tokens)
         if self._packed is not None:  # what the first pass makes should not keep a caller waiting
             self._packed.encode(self.tokenizer.tokenize([""]), self._model.heads.sides)

@@ -33,6 +33,7 @@ def quantize_int8(vectors: Float32) -> tuple[Int8, Float32]:
     """Codes int8[T, C] and scales float32[T]: scale = largest absolute value / 127, code = value / scale."""
     scales = np.abs(vectors).max(axis=1, initial=0.0) / np.float32(127)
     codes = np.rint(vectors / np.where(scales > 0, scales, np.float32(1))[:, None])
+    np.clip(codes, -127, 127, out=codes)  # a scale of subnormal values is rounded coarsely
     return codes.astype(np.int8), scales.astype(np.float32)
 
 

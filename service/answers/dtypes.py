@@ -13,11 +13,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from index.token_vectors.store import quantize_int8
 from models.representations import Float32
 
 Dtype = Literal["float32", "float16", "int8", "binary", "ubinary"]
 BITS: tuple[Dtype, ...] = ("binary", "ubinary")
-LARGEST = 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,6 @@ def typed(vectors: Float32, dtype: Dtype) -> TypedVectors:
     if dtype == "float16":
         return TypedVectors(vectors.astype(np.float16))
     if dtype == "int8":
-        scales = np.abs(vectors).max(1, initial=0) / np.float32(LARGEST)
-        steps = vectors / np.where(scales > 0, scales, 1)[:, None]
-        return TypedVectors(np.rint(steps).clip(-LARGEST, LARGEST).astype(np.int8), scales)
+        return TypedVectors(*quantize_int8(vectors))
     bits = np.packbits(vectors > 0, axis=1)
     return TypedVectors(bits if dtype == "ubinary" else (bits ^ np.uint8(128)).view(np.int8))

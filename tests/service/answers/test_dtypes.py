@@ -15,7 +15,7 @@ from safetensors.numpy import load
 
 from index.token_vectors.pooling import pooled
 from models.encoder import encode
-from service.answers.dtypes import LARGEST, Dtype, typed
+from service.answers.dtypes import Dtype, typed
 from service.compat.vectors import WRITTEN
 
 VALUES = st.floats(-1, 1, width=32)
@@ -32,10 +32,10 @@ def test_int8_is_within_half_a_step_of_its_scale(vectors: Any) -> None:
     assert found.scales.dtype == np.float32
     decoded = found.values * found.scales[:, None]
     # Of the smallest numbers there are, the scale itself is rounded to nothing.
-    room = found.scales[:, None] * np.float32(0.5001) + LARGEST * np.finfo(np.float32).smallest_subnormal
+    room = found.scales[:, None] * np.float32(0.5001) + 127 * np.finfo(np.float32).smallest_subnormal
     assert (np.abs(decoded - vectors) <= room).all()
     largest = np.abs(vectors).max(1, initial=0)
-    assert (np.abs(found.values.astype(int)).max(1, initial=0)[largest > 1e-30] == LARGEST).all()
+    assert (np.abs(found.values.astype(int)).max(1, initial=0)[largest > 1e-30] == 127).all()
 
 
 @given(VECTORS)
