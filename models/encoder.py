@@ -132,6 +132,11 @@ class Encoder(Protocol):
         """Tokens of one pass that suit its device."""
         ...
 
+    @property
+    def pads(self) -> bool:
+        """Whether texts of a pass are filled up to the longest, so that those of like length go together."""
+        ...
+
     def adapter_info(self, name: str) -> EncoderInfo:
         """What identifies this encoder with an adapter or a router; reads it at its first use.
 
@@ -185,6 +190,11 @@ class AdaptedEncoder:
     @property
     def pass_tokens(self) -> int:
         return self.encoder.pass_tokens
+
+    @property
+    def pads(self) -> bool:
+        """Passes with an adapter do, whatever those of the base do."""
+        return True
 
     def adapter_info(self, name: str) -> EncoderInfo:
         """As of the encoder itself."""

@@ -94,6 +94,7 @@ class OnnxEncoder:
         self._passes = passes if native and self._pool else 1
         suited = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
         self.pass_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
+        self.pads = native is None
         fingerprint_of = partial(fingerprint, export.weights, export.heads, self.tokenizer.digest, settings)
         self.info = EncoderInfo(
             name=name,

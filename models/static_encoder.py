@@ -27,6 +27,7 @@ class StaticEncoder:
 
     mixes_adapters = False
     pass_tokens = TOKENS_AT_A_TIME
+    pads = False
 
     def __init__(
         self, folder: Path, name: str, *, origin: str | None = None, precision: str | None = None

@@ -1,8 +1,8 @@
 """Any number of texts to representations, in order and in bounded memory.
 
-Texts are read in windows. Those of a window are sorted by length and encoded in slices, each of texts of like
-length, so that passes pad little. While slices are encoded in threads, another one tokenizes the next window,
-and whoever asks works on the window before. Two windows and their representations are held at a time.
+Texts are read in windows, and those of a window encoded in slices: of texts of like length where passes pad,
+else as the texts come. While slices are encoded in threads, another one tokenizes the next window, and
+whoever asks works on the window before. Two windows and their representations are held at a time.
 """
 
 from __future__ import annotations
@@ -65,9 +65,23 @@ def encode_stream(
             raise too_long(int(places[batch.truncated.argmax()]), limit)
         return batch.lengths, lambda rows: encode_tokens(encoder, batch.take(rows), outputs)
 
-    return encode_windows(
-        texts, prepare, window_tokens(encoder.info), SLICES_AT_ONCE, known=known, watch=watch
+    slicing = Slicing(
+        max(window_tokens(encoder.info), encoder.pass_tokens),
+        max(SLICE_TOKENS, encoder.pass_tokens),
+        by_length=encoder.pads,
     )
+    return encode_windows(texts, prepare, slicing, SLICES_AT_ONCE, known=known, watch=watch)
+
+
+@dataclass(frozen=True, slots=True)
+class Slicing:
+    """About how many tokens a window has, and how many a slice of it at most. by_length: whether slices are
+    made of texts of like length.
+    """
+
+    window_tokens: int
+    slice_tokens: int = SLICE_TOKENS
+    by_length: bool = True
 
 
 def window_tokens(info: EncoderInfo) -> int:
@@ -79,22 +93,22 @@ def window_tokens(info: EncoderInfo) -> int:
 def encode_windows(
     texts: Iterable[str],
     prepare: Prepare,
-    tokens: int,
+    slicing: Slicing,
     slices_at_once: int,
     *,
     known: Known,
     watch: Watch,
     abandon: Callable[[], None] = lambda: None,
 ) -> Generator[Representations]:
-    """Representations of windows of about so many tokens. prepare: runs in one thread, what it returns in
+    """Representations of each window. prepare: runs in one thread, what it returns in
     `slices_at_once`; abandon: is called before those are waited for where the caller leaves; the others as
     for `encode_stream`.
     """
 
     def prepared(texts_of_one: tuple[int, list[str]]) -> list[_Slice]:
-        return _slices(*texts_of_one, prepare, known)
+        return _slices(*texts_of_one, prepare, slicing, known)
 
-    with closing(ahead(prepared, _numbered(groups(texts, str, tokens)), 1)) as windows:
+    with closing(ahead(prepared, _numbered(groups(texts, str, slicing.window_tokens)), 1)) as windows:
         slices = (part for window in windows for part in window)
         with closing(ahead(_encoded, slices, slices_at_once, abandon)) as done:
             rows: list[Int64] = []
@@ -104,8 +118,7 @@ def encode_windows(
                 rows.append(part.rows)
                 parts.append(encoded)
                 if part.last:
-                    order = np.argsort(np.concatenate(rows), kind="stable")
-                    window = Representations.concatenate(parts).take(order)
+                    window = _in_order(np.concatenate(rows), Representations.concatenate(parts))
                     rows, parts = [], []
                     yield window
 
@@ -162,7 +175,12 @@ def _numbered(windows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
         first += len(window)
 
 
-def _slices(first: int, texts: list[str], prepare: Prepare, known: Known) -> list[_Slice]:
+def _in_order(rows: Int64, encoded: Representations) -> Representations:
+    """Those of rows int64[B] in the order of these; nothing is copied where they are in it."""
+    return encoded if (rows[1:] > rows[:-1]).all() else encoded.take(np.argsort(rows))
+
+
+def _slices(first: int, texts: list[str], prepare: Prepare, slicing: Slicing, known: Known) -> list[_Slice]:
     found = {row: one for row, text in enumerate(texts) if (one := known(text)) is not None}
     work: list[tuple[Int64, Callable[[], Representations]]] = []
     if found:
@@ -171,7 +189,7 @@ def _slices(first: int, texts: list[str], prepare: Prepare, known: Known) -> lis
     others = np.array([row for row in range(len(texts)) if row not in found], np.int64)
     if len(others):
         lengths, encode = prepare([texts[row] for row in others.tolist()], first + others)
-        work += [(others[rows], _call(encode, rows)) for rows in plan_slices(lengths, SLICE_TOKENS)]
+        work += [(others[rows], _call(encode, rows)) for rows in plan_slices(lengths, slicing)]
     return [_Slice(first, rows, encode, place == len(work) - 1) for place, (rows, encode) in enumerate(work)]
 
 
@@ -179,8 +197,12 @@ def _call(encode: EncodeRows, rows: Int64) -> Callable[[], Representations]:
     return lambda: encode(rows)
 
 
-def plan_slices(lengths: Int64, tokens: int) -> list[Int64]:
-    """Rows of texts of like length, of about so many tokens together, the shortest texts first."""
-    order = np.argsort(lengths, kind="stable")
-    edges = np.searchsorted(np.cumsum(lengths[order]), np.arange(tokens, lengths.sum(), tokens))
+def plan_slices(lengths: Int64, slicing: Slicing) -> list[Int64]:
+    """Rows of each slice: as many tokens as in the others, as near as whole texts come to that; by length the
+    shortest texts first.
+    """
+    order = np.argsort(lengths, kind="stable") if slicing.by_length else np.arange(len(lengths))
+    total = int(lengths.sum())
+    slices = max(1, -(-total // slicing.slice_tokens))
+    edges = np.searchsorted(np.cumsum(lengths[order]), np.arange(1, slices) * total // slices)
     return [rows for rows in np.split(order, np.unique(edges)) if len(rows)]

@@ -290,6 +290,7 @@ class TorchEncoder:
         self._packed = None
         if weights.as_of_bge_m3(settings):
             self._packed = packed_passes(self._model, self.tokenizer, self.pass_tokens)
+        self.pads = self._packed is None
         if self._packed is not None:  # what the first pass makes should not keep a caller waiting
             self._packed.encode(self.tokenizer.tokenize([""]), self._model.heads.sides)
         with_adapters = adapters if settings.splade is None else None

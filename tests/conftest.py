@@ -124,7 +124,11 @@ class TinyEncoder:
 
     @property
     def pass_tokens(self) -> int:
-        return 64
+        return 8
+
+    @property
+    def pads(self) -> bool:
+        return True
 
     def adapter_info(self, name: str) -> EncoderInfo:
         if name not in self._tables:

@@ -86,6 +86,10 @@ class RoutedEncoder:
     def pass_tokens(self) -> int:
         return self._engine.pass_tokens
 
+    @property
+    def pads(self) -> bool:
+        return self._engine.pads
+
     def adapter_info(self, name: str) -> EncoderInfo:
         """What identifies the engine with an adapter, or with a router and all adapters that it names."""
         if name not in self._names:

@@ -13,7 +13,7 @@ import numpy as np
 from models.encoder import EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Int64, Representations
-from models.stream import EncodeRows, Known, Watch, encode_windows, window_tokens
+from models.stream import EncodeRows, Known, Slicing, Watch, encode_windows, window_tokens
 from models.text_groups import estimated_tokens
 from models.tokenizer import Tokenizer
 from service.exceptions import OverloadedError
@@ -90,7 +90,7 @@ class RemoteDocuments:
         return encode_windows(
             texts,
             prepare,
-            window_tokens(self._info),
+            Slicing(window_tokens(self._info)),
             self._calls_at_once,
             known=known,
             watch=watch,

@@ -87,6 +87,10 @@ class OneHotEncoder:
     def pass_tokens(self) -> int:
         return 64
 
+    @property
+    def pads(self) -> bool:
+        return True
+
     def adapter_info(self, name: str) -> EncoderInfo:
         raise AdapterNotFoundError(name)
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from models import stream
 from models.encoder import encode
 from models.errors import TextTooLongError, UnsupportedError
-from models.representations import OUTPUTS, Int64, Representations
-from models.stream import ahead, encode_stream, plan_slices
+from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
+from models.stream import Slicing, ahead, encode_stream, plan_slices
+from tests.conftest import TinyEncoder
 
 WORDS = ("tea", "hot", "water", "train", "station", "the", "a", "steam")
 
@@ -179,11 +180,40 @@ def test_leaving_calls_off_what_is_in_work() -> None:
     assert time.monotonic() - began < 5
 
 
-@given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 120))
-def test_slices_hold_each_text_once_and_those_of_like_length(lengths: list[int], tokens: int) -> None:
+@given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 120), st.booleans())
+def test_slices_hold_each_text_once_and_about_as_many_tokens(
+    lengths: list[int], tokens: int, by_length: bool
+) -> None:
     counted = np.array(lengths, np.int64)
-    slices = plan_slices(counted, tokens)
+    slices = plan_slices(counted, Slicing(1000, tokens, by_length))
     order = np.concatenate([np.zeros(0, np.int64), *slices])
     assert sorted(order.tolist()) == list(range(len(lengths)))
-    assert (np.diff(counted[order]) >= 0).all()
+    assert (np.diff(counted[order] if by_length else order) >= 0).all()
     assert all(int(counted[rows].sum()) < tokens + 2 * 50 for rows in slices)
+
+
+class PackingEncoder(TinyEncoder):
+    """One that says it does not pad; `asked` has the lengths of each call's texts."""
+
+    pads = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[list[int]] = []
+
+    def encode_tokens(
+        self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS, adapters: Any = None
+    ) -> Representations:
+        self.asked.append(batch.lengths.tolist())
+        return super().encode_tokens(batch, outputs, adapters)
+
+
+def test_texts_stay_in_their_order_where_passes_do_not_pad(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch)
+    monkeypatch.setattr(stream, "SLICES_AT_ONCE", 1)
+    encoder = PackingEncoder()
+    lengths = [9, 1, 5, 2, 7, 3] * 4
+    texts = ["tea " * length for length in lengths]
+    found = list(encode_stream(encoder, texts))
+    assert [length for part in encoder.asked for length in part] == [length + 2 for length in lengths]
+    assert_same(Representations.concatenate(found), encode(TinyEncoder(), texts))
