@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 
 from models.packed.attention import install
 from models.packed.bodies import has_kernel, positions_of
+from models.packed.fused import fuse_gelu
 from models.packed.model import PackedBody, PackedModel, States
 from models.packed.passes import MOST_RECORDINGS, PackedPasses
 from models.packed.recorded import CudaRecorder, Recordings
@@ -18,6 +19,8 @@ from models.packed.transfers import Transfers
 from models.tokenizer import Tokenizer
 
 log = logging.getLogger("tercet")
+
+Compiler = Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]
 
 
 def packed_passes(model: Any, tokenizer: Tokenizer, budget_tokens: int) -> PackedPasses | None:
@@ -53,9 +56,14 @@ def packed_passes(model: Any, tokenizer: Tokenizer, budget_tokens: int) -> Packe
     )
 
 
-def compiled(body: PackedBody, backend: str | Callable[..., Any] = "inductor") -> States:
+def compiled(body: PackedBody, compiler: Compiler = torch._inductor.compile) -> States:
     """The body, compiled at its first use for all shapes; as it is where that fails, and the log says so."""
-    fast = torch.compile(body, dynamic=True, fullgraph=True, backend=backend)
+
+    def fused(graph: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        fuse_gelu(graph)
+        return compiler(graph, inputs)
+
+    fast = torch.compile(body, dynamic=True, fullgraph=True, backend=fused)
     failed = False
 
     def states(token_ids: Tensor, positions: Tensor, offsets: Tensor, longest: int) -> Tensor:

@@ -26,6 +26,7 @@ from models.tokenizer import Tokenizer
 
 LENGTHS = (5, 17, 3, 30, 2, 41, 9, 64)
 CPU = torch.device("cpu")
+LINEAR_GELU = torch.ops.tercet.linear_gelu.default
 ModelOf = Callable[..., Any]
 
 
@@ -179,9 +180,9 @@ def with_states(model: Any, states: Any) -> PackedModel:
     return PackedModel(states, model.heads, model._positions, model.special, model._vectors)
 
 
-@pytest.mark.parametrize("family", ["bert", "xlm-roberta", "modernbert"])
+@pytest.mark.parametrize(("family", "fused"), [("bert", 3), ("xlm-roberta", 3), ("modernbert", 0)])
 def test_a_body_compiles_as_a_whole_and_not_for_each_shape(
-    model_of: ModelOf, tokenizer: Any, family: str, caplog: pytest.LogCaptureFixture
+    model_of: ModelOf, tokenizer: Any, family: str, fused: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = model_of(family, pooling="mean")
     exact, _ = exact_and_shared(model, tokenizer(), 1000)
@@ -190,10 +191,11 @@ def test_a_body_compiles_as_a_whole_and_not_for_each_shape(
     def counted(graph: Any, inputs: Any) -> Any:
         nonlocal graphs
         graphs += 1
+        assert len(graph.graph.find_nodes(op="call_function", target=LINEAR_GELU)) == fused
         return torch._dynamo.lookup_backend("aot_eager")(graph, inputs)
 
     fast = PackedPasses(
-        with_states(exact._model, compiled(exact._model.states, backend=counted)),
+        with_states(exact._model, compiled(exact._model.states, compiler=counted)),
         tokenizer(),
         Transfers(CPU),
         1000,
@@ -215,7 +217,7 @@ def test_what_does_not_compile_runs_as_it_is(
 
     model, batch = model_of("bert"), texts_of(LENGTHS)
     exact, _ = exact_and_shared(model, tokenizer(), 1000)
-    model_as_it_is = with_states(exact._model, compiled(exact._model.states, backend=failing))
+    model_as_it_is = with_states(exact._model, compiled(exact._model.states, compiler=failing))
     slow = PackedPasses(model_as_it_is, tokenizer(), Transfers(CPU), 1000)
     for _ in range(2):
         assert_equal(slow.encode(batch, OUTPUTS), padded(model, tokenizer(), batch))
