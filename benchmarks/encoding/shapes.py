@@ -1,0 +1,75 @@
+"""Checkpoints of a published shape with random weights, in the layout of BGE-M3."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.checkpoint import EncodingSettings, Pooling
+
+CHECKPOINTS = Path(__file__).resolve().parent.parent.parent / "checkpoints"
+VOCABULARY_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "sentencepiece.bpe.model",
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A BERT-shaped body and the width of its token vectors. vocabulary: a checkpoint that has its tokens."""
+
+    name: str
+    layers: int
+    width: int
+    intermediate: int
+    colbert: int
+    attention_heads: int
+    model_type: str
+    vocabulary: str
+    pooling: Pooling
+    max_length: int
+
+
+MINILM = Shape("minilm", 6, 384, 1536, 384, 12, "bert", "minilm-m3", "mean", 512)
+BGE_M3 = Shape("bge-m3", 24, 1024, 4096, 1024, 16, "xlm-roberta", "multi-m3", "cls", 8192)
+SHAPES = {shape.name: shape for shape in (MINILM, BGE_M3)}
+
+
+def write(shape: Shape, folder: Path) -> None:
+    """Weights in float32, as published ones are, and all that FlagEmbedding and we read beside them."""
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    from models.heads import Heads
+
+    vocabulary = CHECKPOINTS / shape.vocabulary
+    known = json.loads((vocabulary / "config.json").read_text(encoding="utf-8"))
+    begins = 2 if shape.model_type == "xlm-roberta" else 0  # its positions are counted from the padding's
+    config = AutoConfig.for_model(
+        shape.model_type,
+        vocab_size=known["vocab_size"],
+        pad_token_id=known["pad_token_id"],
+        type_vocab_size=1 if begins else known["type_vocab_size"],
+        num_hidden_layers=shape.layers,
+        hidden_size=shape.width,
+        num_attention_heads=shape.attention_heads,
+        intermediate_size=shape.intermediate,
+        max_position_embeddings=shape.max_length + begins,
+        layer_norm_eps=1e-5,
+    )
+    torch.manual_seed(0)
+    model = AutoModel.from_config(config, add_pooling_layer=False)  # type: ignore[no-untyped-call]
+    model.save_pretrained(folder)
+    for name in VOCABULARY_FILES:
+        if (vocabulary / name).exists():
+            shutil.copyfile(vocabulary / name, folder / name)
+    settings = EncodingSettings(pooling=shape.pooling, max_length=shape.max_length)
+    heads = Heads(shape.width, shape.colbert, settings)
+    for head, name in ((heads.sparse, "sparse_linear.pt"), (heads.colbert, "colbert_linear.pt")):
+        assert head is not None, "settings that name no sizes give every head"
+        torch.save(head.state_dict(), folder / name)
+    (folder / "tercet.json").write_text(json.dumps(settings.to_json()), encoding="utf-8")
