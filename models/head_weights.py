@@ -61,10 +61,18 @@ class HeadWeights:
         return len(self.dense[-1].weight) if self.dense else width
 
     def as_of_bge_m3(self, settings: EncodingSettings) -> bool:
-        """Whether a checkpoint has no other heads than BGE-M3, and treats tokens as that does: passes that
-        are packed, or by our own kernels, know nothing else.
+        """Whether a checkpoint has no other heads than BGE-M3, and treats tokens as that does: packed passes
+        know nothing else.
         """
-        return not (settings.splade or settings.late_interaction or self.dense or self.tokens)
+        return settings.late_interaction is None and self.are_linear(settings)
+
+    def are_linear(self, settings: EncodingSettings) -> bool:
+        """Whether each side comes by one linear layer at most, from states where every token sees all others
+        of its text: our own kernels know nothing else.
+        """
+        late = settings.late_interaction
+        hides = late is not None and late.expansion_length is not None and not late.attend_to_expansion
+        return not (settings.splade or hides or self.dense or self.tokens)
 
     @property
     def sizes(self) -> tuple[int, int]:

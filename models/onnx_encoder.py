@@ -134,11 +134,12 @@ class OnnxEncoder:
             )
         if not (required or is_fast()):
             return None
-        if not heads.as_of_bge_m3(settings):
+        if not heads.are_linear(settings):
             if not required:
                 return None
             raise UnsupportedError(
-                "the native engine has the heads of BGE-M3, and this checkpoint has others; choose onnx"
+                "the native engine has one linear layer a side and hides no tokens of queries from others, "
+                "and this checkpoint has or does more; choose onnx"
             )
         try:
             return NativeGraph(path, settings, heads, self.tokenizer.pad_id, placement.threads)

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file
 
 from models.checkpoint import EncodingSettings, read_settings
-from models.encoder import Encoder, encode, encode_tokens
+from models.encoder import Encoder, Engine, encode, encode_tokens
 from models.errors import CheckpointError, UnsupportedError
 from models.export_onnx import export
 from models.loader import load_encoder
@@ -203,6 +203,30 @@ def test_an_exported_graph_gives_the_same(name: str, tmp_path: Path) -> None:
             assert found is not None
             np.testing.assert_array_equal(found.offsets, wanted.offsets)
             np.testing.assert_allclose(found.vectors, wanted.vectors, atol=tolerance)
+
+
+@pytest.mark.parametrize(("name", "native"), [("least", True), ("plain", True), ("pylate", False)])
+def test_our_own_kernels_where_no_token_is_hidden(name: str, native: bool, tmp_path: Path) -> None:
+    """They are as near to float32 as onnxruntime's, over the same tokens."""
+    export(CASES[name].write(tmp_path / "late"), tmp_path / "exported", int8=True, calibration=["hello"] * 4)
+    if not native:
+        with pytest.raises(UnsupportedError, match="hides no tokens of queries"):
+            load_encoder(str(tmp_path / "exported"), "native", device="cpu")
+        return
+    reference = load_encoder(str(tmp_path / "late"), "torch", device="cpu")
+    for kind in KINDS:
+        wanted = vectors_of(reference, TEXTS, kind).colbert
+        assert wanted is not None
+        errors = []
+        engines: tuple[Engine, ...] = ("native", "onnxruntime")
+        for engine in engines:
+            encoder = load_encoder(str(tmp_path / "exported"), engine, device="cpu")
+            found = vectors_of(encoder, TEXTS, kind).colbert
+            assert found is not None
+            np.testing.assert_array_equal(found.offsets, wanted.offsets)
+            errors.append(1 - float((found.vectors * wanted.vectors).sum(1).mean()))
+        assert errors[0] < 0.02
+        assert errors[0] < 2 * errors[1] + 0.002
 
 
 def test_heads_stay_in_float32_in_an_int8_graph(tmp_path: Path) -> None:
