@@ -1,4 +1,4 @@
-"""sentence-transformers' MultiVectorEncoder by OpenVINO, the fastest of its backends on a CPU, for encode.py: in 8
+"""sentence-transformers' MultiVectorEncoder by OpenVINO, its fastest backend on a CPU, for encode.py: in 8
 bits, as its own function quantizes it, or in float32.
 """
 
