@@ -16,9 +16,10 @@ serve: .venv/.installed-cpu
 
 setup: .venv/.installed-dev
 
-# Tests of one file share a process and its fixtures; one thread each, as processes that share CPUs slow down others.
+# Tests of one file share a process and its fixtures; one thread each, and where a test asks for more, these sleep while they
+# wait: processes that share CPUs slow down others.
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # Tests of the index, and damaged inputs, with kernels that GCC's sanitizers of addresses and undefined behaviour watch, in
 # a copy of the tree. What is freed there stays for a while, so tests of how much a process holds are left out.
