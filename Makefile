@@ -26,7 +26,7 @@ test: setup
 # test_amx.py, which compiles kernels of its own, without sanitizers.
 # TESTS: some of them; INPUTS: damaged ones for each kernel besides the 2,000 of the tests, 0 for none.
 SANITIZED := build/sanitized
-SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g -O1
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g1 -O1
 sanitize: sanitized
 	$(MAKE) --no-print-directory on-sanitized
 
