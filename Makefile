@@ -81,7 +81,6 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy benchmarks/*.py
 
 check: lint test
 
