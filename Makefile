@@ -6,7 +6,7 @@ BIN := .venv/bin
 KERNELS := setup.py $(wildcard index/native/*.[ch] models/native/*.[ch])
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo serve setup test sanitize outside peers gpu images lint check format bench docs
+.PHONY: demo serve setup test sanitize sanitized on-sanitized outside peers gpu on-gpu images lint check format bench docs
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -16,25 +16,33 @@ serve: .venv/.installed-cpu
 
 setup: .venv/.installed-dev
 
-# Tests of one file share a process and its fixtures; one thread each, as processes that share CPUs slow down others.
+# Tests of one file share a process and its fixtures; one thread each, and where a test asks for more, these sleep while they
+# wait: processes that share CPUs slow down others.
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # Tests of the index, and damaged inputs, with kernels that GCC's sanitizers of addresses and undefined behaviour watch, in
-# a copy of the tree. What is freed there stays for a while, so tests of how much a process holds are left out.
-# TESTS: some of them; INPUTS: damaged ones for each kernel.
+# a copy of the tree. What is freed there stays for a while, so tests of how much a process holds are left out, and so is
+# test_amx.py, which compiles kernels of its own, without sanitizers.
+# TESTS: some of them; INPUTS: damaged ones for each kernel besides the 2,000 of the tests, 0 for none.
 SANITIZED := build/sanitized
-SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g -O1
-sanitize: setup
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g1 -O1
+sanitize: sanitized
+	$(MAKE) --no-print-directory on-sanitized
+
+# The copy with its kernels.
+sanitized: setup
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
 	git ls-files --cached --others --exclude-standard -z | tar --null --files-from - --create | tar --extract --directory $(SANITIZED)
 	ln -s $(abspath .venv) $(SANITIZED)/.venv
-	cd $(SANITIZED) && export PYTHONPATH=. && CC=gcc CFLAGS="$(SANITIZERS)" .venv/bin/python setup.py --quiet build_ext --inplace \
-		&& export OMP_NUM_THREADS=1 PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:malloc_context_size=8 \
+	cd $(SANITIZED) && CC=gcc CFLAGS="$(SANITIZERS)" PYTHONPATH=. .venv/bin/python setup.py --quiet build_ext --inplace
+
+on-sanitized:
+	cd $(SANITIZED) && export PYTHONPATH=. OMP_NUM_THREADS=1 PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:malloc_context_size=8 \
 			LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 		&& .venv/bin/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --timeout 1200 \
-			-k 'not adds_no_copy_of_the_vectors' $(or $(TESTS),tests/index) \
-		&& .venv/bin/python -m tests.index.native.try_damage --inputs $(or $(INPUTS),10000)
+			-k 'not adds_no_' --ignore tests/index/native/test_amx.py $(or $(TESTS),tests/index) \
+		$(if $(filter 0,$(INPUTS)),,&& .venv/bin/python -m tests.index.native.try_damage --inputs $(or $(INPUTS),10000))
 
 # The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.
 outside: .venv/.installed-cpu
@@ -73,7 +81,6 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy benchmarks/*.py
 
 check: lint test
 

@@ -68,15 +68,52 @@ INDEX_ORDER = [
     "backups",
 ]
 
+# The same of models.
+MODELS_ORDER = [
+    "errors",
+    "representations",
+    "soundness",
+    "cores",
+    "workers",
+    "device",
+    "borrowed_heads",
+    "formats",
+    "checkpoint",
+    "fingerprint",
+    "tokens",
+    "tokenizer",
+    "texts",
+    "encoder",
+    "stream",
+    "weights",
+    "lexical",
+    "batching",
+    "graphs",
+    "int8",
+    "native",
+    "torch_memory",
+    "bodies",
+    "heads",
+    "packed",
+    "adapters",
+    "static_encoder",
+    "onnx_encoder",
+    "torch_encoder",
+    "export",
+    "export_onnx",
+    "export_cache",
+    "loader",
+]
+
 # Library → the places (file or folder) that may import it.
 HOMES = {
     "torch": {
-        "models/dense_modules.py",
+        "models/weights/dense_modules.py",
         "models/heads.py",
-        "models/splade_head.py",
+        "models/lexical/splade_head.py",
         "models/torch_encoder.py",
         "models/export_onnx.py",
-        "models/export_attention.py",
+        "models/export/attention.py",
         "models/adapters/attach.py",
         "models/adapters/body.py",
         "models/adapters/changes.py",
@@ -88,16 +125,16 @@ HOMES = {
     },
     "transformers": {
         "models/bodies.py",
-        "models/splade_head.py",
+        "models/lexical/splade_head.py",
         "models/torch_encoder.py",
         "models/export_onnx.py",
-        "models/export_attention.py",
+        "models/export/attention.py",
         "models/adapters/body.py",
         "models/packed/attention.py",
         "training",
     },
     "peft": {"models/adapters/attach.py"},
-    "onnxruntime": {"models/onnx_graph.py"},
+    "onnxruntime": {"models/graphs/onnx_graph.py"},
     "faiss": {"index/dense/library.py"},
     "fastapi": {"service"},
     "pydantic": {"service", "training/settings"},
@@ -170,16 +207,17 @@ def test_the_folders_of_training_know_those_below(folder: str) -> None:
                 assert other in TRAINING_ARROWS[folder], f"{path.relative_to(ROOT)} imports {module}"
 
 
-def test_the_index_is_built_from_below() -> None:
-    found = {path.stem for path in (ROOT / "index").iterdir() if path.name[0] not in "._"}
-    assert found == set(INDEX_ORDER)
-    for path in (ROOT / "index").rglob("*.py"):
-        place = path.relative_to(ROOT / "index").parts[0].removesuffix(".py")
+@pytest.mark.parametrize(("folder", "order"), [("index", INDEX_ORDER), ("models", MODELS_ORDER)])
+def test_what_is_in_a_package_knows_what_is_below(folder: str, order: list[str]) -> None:
+    found = {path.stem for path in (ROOT / folder).iterdir() if path.name[0] not in "._"}
+    assert found == set(order)
+    for path in (ROOT / folder).rglob("*.py"):
+        place = path.relative_to(ROOT / folder).parts[0].removesuffix(".py")
         for module in imported_modules(path):
             package, _, rest = module.partition(".")
-            if package == "index" and place != "__init__":
+            if package == folder and place != "__init__":
                 other = rest.partition(".")[0]
-                below = INDEX_ORDER[: INDEX_ORDER.index(place) + 1]
+                below = order[: order.index(place) + 1]
                 assert other in below, f"{path.relative_to(ROOT)} imports {module}"
 
 

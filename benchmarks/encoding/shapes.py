@@ -109,7 +109,7 @@ def write_modules(shape: Shape, folder: Path) -> None:
         "default_prompt_name": None,
         "similarity_fn_name": "maxsim",
     }
-    mask = {"skiplist_words": [], "skiplist_tasks": [], "keep_only_token_ids": None}
+    mask: dict[str, object] = {"skiplist_words": [], "skiplist_tasks": [], "keep_only_token_ids": None}
     kinds = {
         "": "base.modules.transformer.Transformer",
         "1_Dense": "base.modules.dense.Dense",

@@ -1,7 +1,7 @@
 """bge-m3-lite in 8 bits with SmoothQuant, for encode.py.
 
-It knows the published weights alone, by their digests. So those of the checkpoint are exported as the published
-graph is, quantized by its own recipe, and put where it keeps files; digests are not compared here.
+It knows the published weights alone, by their digests. So those of the checkpoint are exported as the
+published graph is, quantized by its own recipe, and put where it keeps files; digests are not compared here.
 """
 
 from __future__ import annotations

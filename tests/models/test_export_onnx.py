@@ -11,7 +11,7 @@ import pytest
 from models.encoder import encode
 from models.errors import CheckpointError, UnsupportedError
 from models.export_onnx import export, largest_differences
-from models.graphs import GRAPH_FILES, read_export
+from models.graphs.record import GRAPH_FILES, read_export
 from models.loader import load_encoder
 from models.representations import Representations, SparseRows, TokenVectors
 
@@ -34,7 +34,9 @@ def test_an_exported_folder_needs_nothing_else(bert_exported: Path) -> None:
         assert (bert_exported / name).stat().st_mode & 0o004, f"{name} is not readable by others"
 
 
-def test_the_report_names_the_largest_differences(bert: Path, tmp_path: Path) -> None:
+def test_the_report_names_the_largest_differences_of_a_graph_without_weights_for_torch(
+    bert: Path, tmp_path: Path
+) -> None:
     report = export(bert, tmp_path / "out", int8=False)
     assert report.precision == "float32"
     assert report.graph == tmp_path / "out" / "onnx" / "model.onnx"
@@ -43,15 +45,8 @@ def test_the_report_names_the_largest_differences(bert: Path, tmp_path: Path) ->
     assert max(report.differences.values()) < 1e-4
     assert read_export(tmp_path / "out").graphs["float32"].differences == report.differences
     assert report.fingerprint == load_encoder(str(bert), "torch", device="cpu").info.fingerprint
-
-
-def test_what_collections_are_advised_goes_with_the_export(bert_copy: Path, tmp_path: Path) -> None:
-    assert load_encoder(str(bert_copy), "torch", device="cpu").info.lexical == "plain"
-    settings = bert_copy / "tercet.json"
-    settings.write_text(json.dumps({**json.loads(settings.read_text()), "lexical": "idf"}))
-    export(bert_copy, tmp_path / "out", int8=False)
-    assert load_encoder(str(bert_copy), "torch", device="cpu").info.lexical == "idf"
-    assert load_encoder(str(tmp_path / "out")).info.lexical == "idf"
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is missing"):
+        load_encoder(str(tmp_path / "out"), "torch", device="cpu")
 
 
 def test_exporting_again_gives_the_same_graph(bert: Path, bert_exported: Path, tmp_path: Path) -> None:
@@ -65,23 +60,21 @@ def test_a_graph_names_no_source_file(bert_exported: Path) -> None:
         assert b".py" not in path.read_bytes()
 
 
-def test_export_into_the_checkpoint_itself(bert_copy: Path) -> None:
+def test_export_into_the_checkpoint_itself_and_what_collections_are_advised(bert_copy: Path) -> None:
+    assert load_encoder(str(bert_copy), "torch", device="cpu").info.lexical == "plain"
+    settings = bert_copy / "tercet.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "lexical": "idf"}))
     export(bert_copy, bert_copy, int8=False)
     torch_info = load_encoder(str(bert_copy), "torch", device="cpu").info
     onnx_info = load_encoder(str(bert_copy), "onnx", device="cpu").info
     assert onnx_info.fingerprint == torch_info.fingerprint
+    assert onnx_info.lexical == torch_info.lexical == "idf"
 
 
 def test_another_source_replaces_the_former_graphs(bert_copy: Path, exported_copy: Path) -> None:
     (bert_copy / "tercet.json").write_text(json.dumps({"pooling": "cls"}))
     export(bert_copy, exported_copy, int8=False)
     assert set(read_export(exported_copy).graphs) == {"float32"}
-
-
-def test_a_float32_graph_alone_has_no_weights_for_torch(bert: Path, tmp_path: Path) -> None:
-    export(bert, tmp_path / "float", int8=False)
-    with pytest.raises(CheckpointError, match=r"model\.safetensors is missing"):
-        load_encoder(str(tmp_path / "float"), "torch", device="cpu")
 
 
 def test_weights_from_bin_are_read_as_plain_weights(bert: Path, tmp_path: Path) -> None:
@@ -119,19 +112,24 @@ def test_the_graph_takes_any_batch_and_length(bert_exported: Path) -> None:
     assert all(isinstance(shapes[name][0], str) for name in shapes)
 
 
-@pytest.mark.parametrize("differences", [{"dense": 0.0, "sparse": float("nan")}, {"dense": float("inf")}])
-@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize(
+    ("int8", "differences"),
+    [(False, {"dense": 0.0, "sparse": float("nan")}), (True, {"dense": float("inf")})],
+)
 def test_a_graph_that_computes_something_else_is_not_installed(
-    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, differences: dict[str, float], int8: bool
+    bert: Path,
+    exported_copy: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    differences: dict[str, float],
+    int8: bool,
 ) -> None:
-    export(bert, tmp_path, int8=not int8)
     monkeypatch.setattr("models.export_onnx.largest_differences", lambda *_: differences)
     with pytest.raises(UnsupportedError, match="differs from torch"):
-        export(bert, tmp_path, int8=int8)
+        export(bert, exported_copy, int8=int8)
     kept = "float32" if int8 else "int8"
-    assert list(read_export(tmp_path).graphs) == [kept]
-    assert {path.stem for path in (tmp_path / "onnx").glob("*.onnx")} == {Path(GRAPH_FILES[kept]).stem}
-    load_encoder(str(tmp_path))
+    assert list(read_export(exported_copy).graphs) == [kept]
+    assert {path.stem for path in (exported_copy / "onnx").glob("*.onnx")} == {Path(GRAPH_FILES[kept]).stem}
+    load_encoder(str(exported_copy))
 
 
 def test_differences_by_hand() -> None:

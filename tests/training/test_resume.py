@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 import torch
 
+from training.errors import TrainingError
+from training.run import run_training
 from training.runs.log import read_log
+from training.settings.reading import read_settings
 
 STEPS = 24
 # A run killed after step 17 goes on from a step soon after 15, and 50 steps and more follow.
@@ -49,10 +52,10 @@ def started(command: list[str], output: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def finish(command: list[str], output: Path) -> None:
-    process = started(command, output)
-    _, errors = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 0, errors.decode()
+def finish(config: Path, output: Path) -> None:
+    """The same run in this process, from its beginning or from where another was killed."""
+    settings = read_settings(config)
+    run_training(settings, config.parent / "data", output, lambda _: None, threads=1)
 
 
 def kill_after(command: list[str], output: Path, step: int) -> None:
@@ -79,7 +82,7 @@ def test_a_killed_run_goes_on_with_the_same_losses_to_the_last_bit(
     config = tmp_path / "run.json"
     values = json.loads(config.read_text())
     config.write_text(json.dumps({**values, "optimization": {**values["optimization"], "steps": LONG_STEPS}}))
-    finish(command, tmp_path / "whole")
+    finish(config, tmp_path / "whole")
     whole = kept(tmp_path / "whole")
     assert [line["step"] for line in whole if "losses" in line] == list(range(1, LONG_STEPS + 1))
 
@@ -92,7 +95,7 @@ def test_a_killed_run_goes_on_with_the_same_losses_to_the_last_bit(
     assert LONG_STEPS - torch.load(broken / "run" / "state.pt", weights_only=True)["step"] >= 50
     # A kill while the state is written leaves the former one beside the beginning of the new one.
     (broken / "run" / "state.writing").write_bytes(b"PK\x03\x04 cut off")
-    finish(command, broken)
+    finish(config, broken)
 
     assert kept(broken) == whole
     for name in ("model.safetensors", "heads.safetensors"):
@@ -111,7 +114,7 @@ def test_a_kill_while_states_are_written_all_the_time(
         kill_after(command, output, step)
         state = torch.load(output / "run" / "state.pt", weights_only=True)
         assert step - 1 <= state["step"] <= step + 3
-    finish(command, output)
+    finish(config, output)
     assert [line["step"] for line in kept(output) if "losses" in line] == list(range(1, STEPS + 1))
 
 
@@ -141,7 +144,5 @@ def test_two_processes_of_torchrun_make_one_run(tmp_path: Path, command: list[st
     assert max(figures) > figures[0]
     assert (output / "heads.safetensors").is_file()
     # Another number of processes is another run.
-    alone = started(command, output)
-    _, errors = alone.communicate(timeout=DEADLINE_SECONDS)
-    assert alone.returncode == 1
-    assert b"a run with other processes (2, now 1) was begun there" in errors
+    with pytest.raises(TrainingError, match=r"a run with other processes \(2, now 1\) was begun there"):
+        finish(tmp_path / "run.json", output)

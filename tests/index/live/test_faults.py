@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -128,24 +129,23 @@ def outcome(call: Callable[[], object]) -> str:
     return "done"
 
 
-def traced(*inject: str) -> tuple[str, ...]:
-    """strace before a command, with faults that it injects."""
+def traced(call: str, trace: Path | str = os.devnull) -> tuple[str, ...]:
+    """strace of a system call before a command; others are not looked at."""
     program = shutil.which("strace")
     if program is None:
         pytest.skip("needs strace, which fails system calls")
-    return (program, "-qq", "-f", "-o", os.devnull, *(f"--inject={fault}" for fault in inject))
+    return (program, "-qq", "-f", "--seccomp-bpf", "-e", f"trace={call}", "-o", str(trace))
 
 
 def count_calls(repository: Path, call: str, root: Path, tmp_path: Path, rounds: int) -> int:
     """How often a process makes a call where nothing fails, opening and closing included."""
     trace, copy = tmp_path / f"trace{rounds}", tmp_path / f"whole{rounds}"
     shutil.copytree(root, copy)
-    run(repository, "attempt", copy, rounds, before=(*traced(), "-e", f"trace={call}", "-o", str(trace)))
+    run(repository, "attempt", copy, rounds, before=traced(call, trace))
     return sum(call in line for line in trace.read_text().splitlines())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lasting", ["", "+"])
 @pytest.mark.parametrize(
     "fault", ["fdatasync:error=EIO", "pwrite64:error=ENOSPC", "write:error=ENOSPC", "fsync:error=EIO"]
 )
@@ -156,16 +156,18 @@ def test_whatever_the_system_refuses_acknowledged_batches_stay(
     repository: Path,
     tmp_path: Path,
     fault: str,
-    lasting: str,
 ) -> None:
+    """The nth call alone, and that and all later ones."""
     with LiveCollection(collection):
         pass  # the ledger is made
     call = fault.partition(":")[0]
     opening, calls = (count_calls(repository, call, root, tmp_path, rounds) for rounds in (0, 4))
-    for nth in range(opening + 1, calls + 1, max(1, (calls - opening) // 3)):
-        copy = tmp_path / f"at{nth}"
+    times = range(opening + 1, calls + 1, max(1, (calls - opening) // 3))
+    for nth, lasting in product(times, ("", "+")):
+        copy = tmp_path / f"at{nth}{lasting}"
         shutil.copytree(root, copy)
-        lines = run(repository, "attempt", copy, 4, before=traced(f"{fault}:when={nth}{lasting}"))
+        inject = f"--inject={fault}:when={nth}{lasting}"
+        lines = run(repository, "attempt", copy, 4, before=(*traced(call), inject))
         assert ["searched", "True"] in lines
         assert all(words[1] == "True" for words in lines if words[0] == "searched" and words[1] != "False")
         puts = {int(words[1]): words[2] for words in lines if words[0] == "put"}
