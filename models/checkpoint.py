@@ -19,7 +19,7 @@ from models.late_interaction import LateInteraction
 from models.multi_vector import settings_of_multi_vector
 from models.representations import LexicalKind
 from models.sentence_transformers import settings_of_modules
-from models.sparse_modules import settings_of_sparse_modules, transformer_folder
+from models.sparse_modules import settings_of_sparse_modules, sparse_modules
 from models.splade import SpladeSettings
 from models.stanford_colbert import METADATA_FILE, settings_of_stanford
 
@@ -195,6 +195,12 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
         padding = config.get("pad_token_id")
         return positions - (padding if isinstance(padding, int) else 1) - 1
     return positions
+
+
+def transformer_folder(folder: Path) -> Path:
+    """Where the transformer's files lie: the folder itself, or that of a sparse encoder's part."""
+    modules = sparse_modules(folder)
+    return folder if modules is None else modules.transformer
 
 
 def hidden_size(folder: Path) -> int:

@@ -21,7 +21,14 @@ from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 from models.adapters.body import FixedAdapters, fold, install, load_parts
 from models.attention_graph import choose_mask_at_run_time
 from models.batching import encode_in_batches
-from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_settings
+from models.checkpoint import (
+    CONFIG_FILE,
+    SETTINGS_FILE,
+    TOKENIZER_CONFIG,
+    EncodingSettings,
+    read_settings,
+    transformer_folder,
+)
 from models.cores import usable_cores
 from models.encoder import Encoder, encode_tokens, with_adapter
 from models.errors import EncoderMemoryError, UnsupportedError, reason
@@ -49,7 +56,6 @@ from models.onnx_splade import JOINED, MASK, head_file
 from models.quantize_onnx import is_identified, quantize
 from models.query_table import read_query_weights
 from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows, TokenBatch
-from models.sparse_modules import transformer_folder
 from models.splade import HIDDEN
 from models.static_files import is_static
 from models.tokenizer import TOKENIZER_FILES, Tokenizer

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from models.checkpoint import CONFIG_FILE, read_json
+from models.checkpoint import CONFIG_FILE, read_json, transformer_folder
 from models.errors import CheckpointError
 from models.fingerprint import has_weights, weight_files
 from models.head_weights import SPARSE
 from models.representations import Float32
-from models.sparse_modules import transformer_folder
 
 MODEL_TYPES = ("new", "gte")
 CLASSIFIER = ("classifier.weight", "classifier.bias")

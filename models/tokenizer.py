@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from models.capitals import in_small_letters
-from models.checkpoint import TOKENIZER_CONFIG, EncodingSettings, read_json
+from models.checkpoint import TOKENIZER_CONFIG, EncodingSettings, read_json, transformer_folder
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
 from models.json_vocabulary import TOKENIZER_JSON, JsonVocabulary
 from models.late_interaction import KEY as LATE_INTERACTION
 from models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
 from models.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
-from models.sparse_modules import transformer_folder
 from models.vocabulary import TokenSpans, Vocabulary
 
 # Of a folder the first that is there.

@@ -21,7 +21,7 @@ from models.adapters.record import ResolvedAdapter
 from models.adapters.serving import ServedAdapters
 from models.batching import Adapters, PaddedOutputs, encode_in_batches
 from models.bodies import attention_of, body_config
-from models.checkpoint import SETTINGS_FILE, EncodingSettings, hidden_size, read_settings
+from models.checkpoint import SETTINGS_FILE, EncodingSettings, hidden_size, read_settings, transformer_folder
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
@@ -42,7 +42,6 @@ from models.representations import (
     SparseRows,
     TokenBatch,
 )
-from models.sparse_modules import transformer_folder
 from models.splade import HIDDEN
 from models.splade_head import SpladeHead, split_language_model
 from models.splade_rows import splade_rows
