@@ -20,8 +20,9 @@ setup: .venv/.installed-dev
 test: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-# Tests of the index, and damaged inputs, with kernels that GCC's sanitizers of addresses and undefined behaviour watch, in
-# a copy of the tree. What is freed there stays for a while, so tests of how much a process holds are left out.
+# Tests of the index and of the encoder's kernels, and damaged inputs, with kernels that GCC's sanitizers of addresses and
+# undefined behaviour watch, in a copy of the tree. What is freed there stays for a while, so tests of how much a process holds
+# are left out.
 # TESTS: some of them; INPUTS: damaged ones for each kernel.
 SANITIZED := build/sanitized
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g -O1
@@ -33,7 +34,7 @@ sanitize: setup
 		&& export OMP_NUM_THREADS=1 PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:malloc_context_size=8 \
 			LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 		&& .venv/bin/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --timeout 1200 \
-			-k 'not adds_no_copy_of_the_vectors' $(or $(TESTS),tests/index) \
+			-k 'not adds_no_copy_of_the_vectors' $(or $(TESTS),tests/index tests/models/native tests/models/test_native_kernels.py) \
 		&& .venv/bin/python -m tests.index.native.try_damage --inputs $(or $(INPUTS),10000)
 
 # The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.
@@ -41,8 +42,8 @@ outside: .venv/.installed-cpu
 	$(BIN)/python clients/outside/run.py $(OUTSIDE)
 
 # Peers of docs/benchmarks.md: each installed from its lock file below .venv-peers, and run once. PEERS: names, or all of them.
-peers: .venv/.installed-cpu
-	$(BIN)/python benchmarks/peers/try_peers.py $(PEERS)
+peers: setup
+	PYTHONPATH=. $(BIN)/python benchmarks/peers/try_peers.py $(PEERS)
 
 # All that needs a GPU, in an environment with the libraries of docker/Dockerfile.gpu: the tests marked gpu, a build and a
 # search by each engine as in the image, and the speed beside the GPU's own; the image itself where Docker is there.
