@@ -58,6 +58,7 @@ from models.query_table import read_query_weights
 from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows, TokenBatch
 from models.splade import HIDDEN
 from models.static_files import is_static
+from models.tasks import tasks_in
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 from models.torch_memory import OUT_OF_MEMORY
@@ -121,12 +122,13 @@ def export(
             f"{checkpoint} holds static embeddings, which have no graph; serve it as it is"
         )
     settings = read_settings(checkpoint)
+    _require_one_task(checkpoint, output, settings)
     require_float_weights(checkpoint, int8=int8)
     model = load_model(checkpoint, settings, heads_of=heads_of)
     tokenizer = Tokenizer.load(checkpoint, settings)
     heads = replace(model.heads.weights(), queries=read_query_weights(checkpoint, tokenizer))
     (output / FOLDER).mkdir(parents=True, exist_ok=True)
-    _copy_files(checkpoint, output, settings)
+    _copy_files(checkpoint, output, replace(settings, tasks=None))
     if heads.arrays():
         write_heads(output, heads)
     source = _source_of(checkpoint, settings, heads)
@@ -176,9 +178,24 @@ def require_float_weights(checkpoint: Path, *, int8: bool) -> None:
         )
 
 
+def _require_one_task(checkpoint: Path, output: Path, settings: EncodingSettings) -> None:
+    """Raises UnsupportedError where texts of one graph would need the adapters of two tasks, or where those
+    beside it would be taken for its own.
+    """
+    if settings.tasks is not None and not settings.tasks.is_one:
+        raise UnsupportedError(
+            f"{checkpoint} has an adapter for queries and another for documents, and a graph has the weights "
+            f"of one; use the torch engine, or name one task for both in {SETTINGS_FILE}"
+        )
+    if tasks_in(checkpoint) and output.resolve() == checkpoint.resolve():
+        raise UnsupportedError(
+            f"{checkpoint} has adapters by task beside it, which its graph does not take; give another output"
+        )
+
+
 def _source_of(checkpoint: Path, settings: EncodingSettings, heads: HeadWeights) -> Export:
     """The record of an export that has no graphs yet."""
-    weights = body_digest(checkpoint)
+    weights = body_digest(checkpoint, settings.tasks)
     splade = None if settings.splade is None else settings.splade.of_graph
     digest = heads_digest(heads.arrays())
     return Export(weights, digest, settings.pooling, settings.mcls_every, {}, splade=splade)

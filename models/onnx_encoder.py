@@ -69,6 +69,11 @@ class OnnxEncoder:
         )
         settings = read_settings(folder)
         export = read_export(folder)
+        if settings.tasks is not None:
+            raise UnsupportedError(
+                f"{folder}: the adapters of its tasks are in no graph; use the torch engine, or where "
+                "queries and documents have one task, `tercet export FOLDER --output ANOTHER`"
+            )
         asked_precision = precision
         precision, graph = choose_graph(export, precision, kind)
         heads = read_heads(folder, hidden_size(folder))

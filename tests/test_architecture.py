@@ -74,6 +74,7 @@ HOMES = {
         "models/dense_modules.py",
         "models/heads.py",
         "models/splade_head.py",
+        "models/task_adapters.py",
         "models/torch_encoder.py",
         "models/export_onnx.py",
         "models/export_attention.py",
