@@ -34,6 +34,7 @@ from models.encoder import Encoder, encode_tokens, with_adapter
 from models.errors import EncoderMemoryError, UnsupportedError, reason
 from models.export_attention import ATTENTION, register
 from models.fingerprint import file_digest, fingerprint, heads_digest
+from models.graph_engines import open_graph
 from models.graphs import (
     FOLDER,
     GRAPH_FILES,
@@ -50,7 +51,7 @@ from models.graphs import (
 from models.head_weights import HeadWeights, write_heads
 from models.heads import Heads
 from models.int8_loss import kept as kept_of
-from models.onnx_encoder import CPU_BATCH_TOKENS, open_graph
+from models.onnx_encoder import CPU_BATCH_TOKENS
 from models.onnx_graph import Placement
 from models.onnx_splade import JOINED, MASK, head_file
 from models.quantize_onnx import is_identified, quantize
