@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from onnx_ir.passes.common import ClearMetadataAndDocStringPass
+from onnx_ir.passes.common import ClearMetadataAndDocStringPass, RemoveUnusedNodesPass
 
 from models.adapters.body import FixedAdapters, fold, install, load_parts
-from models.attention_graph import choose_mask_at_run_time
+from models.attention_graph import choose_blocks_at_run_time, choose_mask_at_run_time
 from models.batching import encode_in_batches
 from models.checkpoint import (
     CONFIG_FILE,
@@ -306,6 +306,8 @@ def _trace(
         # The exporter notes each node's source line; a graph should name no path of this machine.
         ClearMetadataAndDocStringPass()(program.model)
         choose_mask_at_run_time(program.model.graph)
+        choose_blocks_at_run_time(program.model.graph)
+        RemoveUnusedNodesPass()(program.model)
         program.save(str(path), external_data=size > SINGLE_FILE_BYTES)
 
 
