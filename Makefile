@@ -34,7 +34,7 @@ sanitize: setup
 		&& export OMP_NUM_THREADS=1 PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:malloc_context_size=8 \
 			LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 		&& .venv/bin/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --timeout 1200 \
-			-k 'not adds_no_copy_of_the_vectors' $(or $(TESTS),tests/index tests/models/native tests/models/test_native_kernels.py) \
+			-k 'not adds_no_copy_of_the_vectors' $(or $(TESTS),tests/index tests/models/native tests/models/native/test_kernels.py) \
 		&& .venv/bin/python -m tests.index.native.try_damage --inputs $(or $(INPUTS),10000)
 
 # The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.

@@ -8,10 +8,10 @@ from pathlib import Path
 from models.checkpoint import EncodingSettings
 from models.encoder import Engine
 from models.errors import UnsupportedError
-from models.head_weights import HeadWeights
-from models.native_graph import NativeGraph, is_fast
-from models.onnx_graph import OnnxGraph, Placement
-from models.onnx_splade import OnnxSplade
+from models.graphs.onnx_graph import OnnxGraph, Placement
+from models.graphs.onnx_splade import OnnxSplade
+from models.native.native_graph import NativeGraph, is_fast
+from models.weights.head_weights import HeadWeights
 
 OpenGraph = NativeGraph | OnnxGraph | OnnxSplade
 

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from models.batching import Adapters, rows_by_adapter
-from models.dense_modules import read_weights
 from models.errors import CheckpointError
-from models.sentence_transformers import object_in
+from models.formats.sentence_transformers import object_in
 from models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
+from models.weights.dense_modules import read_weights
 
 PREFIX = "base_model.model."
 # The ends of names, of A and of B.

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from models.errors import CheckpointError
+from models.formats.sentence_transformers import PROMPTS_FILE, object_in
 from models.representations import InputType
-from models.sentence_transformers import PROMPTS_FILE, object_in
 
 KEY = "tasks"
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

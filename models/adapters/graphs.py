@@ -10,8 +10,8 @@ from pathlib import Path
 from models.adapters.library import AdapterLibrary
 from models.errors import AdapterNotServedError, AdapterUnusableError, CheckpointError, UnsupportedError
 from models.graph_engines import GraphEngine, OpenGraph
-from models.graphs import Export, Graph, choose_graph, has_export, read_export, verify_graph
-from models.head_weights import HeadWeights
+from models.graphs.record import Export, Graph, choose_graph, has_export, read_export, verify_graph
+from models.weights.head_weights import HeadWeights
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ from benchmarks.tiny.families import FAMILIES, SIZES, Family, write
 from benchmarks.tiny.layouts import LAYOUTS, Layout
 from models.encoder import Encoder, encode
 from models.export_onnx import export, largest_differences
-from models.head_weights import read_heads
 from models.loader import load_encoder
 from models.representations import InputType
+from models.weights.head_weights import read_heads
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 

@@ -12,10 +12,10 @@ import pytest
 from models.encoder import Encoder, Engine, encode, with_adapter
 from models.errors import AdapterNotServedError
 from models.export_onnx import export_adapter
+from models.graphs.onnx_graph import OnnxGraph
 from models.loader import load_encoder
-from models.native_graph import NativeGraph
+from models.native.native_graph import NativeGraph
 from models.onnx_encoder import OnnxEncoder
-from models.onnx_graph import OnnxGraph
 from models.representations import Float32
 from tests.models.adapters.conftest import make_adapters
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from models.panels import LANES, byte_panels
+from models.native.panels import LANES, byte_panels
 from models.representations import offsets_of
 from tests.index.native.damage import Random, Records, Stored, Target
 

@@ -13,9 +13,9 @@ from benchmarks.tiny.word_pieces import BERT_WIDTH
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from models.encoder import Encoder
-from models.head_weights import read_heads, write_heads
 from models.loader import load_encoder
 from models.representations import OUTPUTS
+from models.weights.head_weights import read_heads, write_heads
 from service.collections import CollectionRegistry
 from service.encoding.service import LocalEncoding, local_encoder
 from service.encoding.shelf import EncoderShelf, Opening
