@@ -21,7 +21,7 @@ setup: .venv/.installed-dev
 test: setup
 	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-# Tests of the index, and damaged inputs, with kernels that GCC's sanitizers of addresses and undefined behaviour watch, in
+# Tests of the index and of the encoder's kernels, and damaged inputs, with kernels that GCC's sanitizers of addresses and undefined behaviour watch, in
 # a copy of the tree. What is freed there stays for a while, so tests of how much a process holds are left out, and so is
 # test_amx.py, which compiles kernels of its own, without sanitizers.
 # TESTS: some of them; INPUTS: damaged ones for each kernel besides the 2,000 of the tests, 0 for none.
@@ -41,7 +41,7 @@ on-sanitized:
 	cd $(SANITIZED) && export PYTHONPATH=. OMP_NUM_THREADS=1 PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:malloc_context_size=8 \
 			LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 		&& .venv/bin/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --timeout 1200 \
-			-k 'not adds_no_' --ignore tests/index/native/test_amx.py $(or $(TESTS),tests/index) \
+			-k 'not adds_no_' --ignore tests/index/native/test_amx.py $(or $(TESTS),tests/index tests/models/native) \
 		$(if $(filter 0,$(INPUTS)),,&& .venv/bin/python -m tests.index.native.try_damage --inputs $(or $(INPUTS),10000))
 
 # The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.
@@ -49,8 +49,8 @@ outside: .venv/.installed-cpu
 	$(BIN)/python clients/outside/run.py $(OUTSIDE)
 
 # Peers of docs/benchmarks.md: each installed from its lock file below .venv-peers, and run once. PEERS: names, or all of them.
-peers: .venv/.installed-cpu
-	$(BIN)/python benchmarks/peers/try_peers.py $(PEERS)
+peers: setup
+	PYTHONPATH=. $(BIN)/python benchmarks/peers/try_peers.py $(PEERS)
 
 # All that needs a GPU, in an environment with the libraries of docker/Dockerfile.gpu: the tests marked gpu, a build and a
 # search by each engine as in the image, and the speed beside the GPU's own; the image itself where Docker is there.

@@ -18,10 +18,12 @@ from models.formats.late_interaction import KEY as LATE_INTERACTION
 from models.formats.late_interaction import LateInteraction
 from models.formats.multi_vector import settings_of_multi_vector
 from models.formats.sentence_transformers import settings_of_modules
-from models.formats.sparse_modules import settings_of_sparse_modules, transformer_folder
+from models.formats.sparse_modules import settings_of_sparse_modules, sparse_modules
 from models.formats.splade import SpladeSettings
 from models.formats.stanford_colbert import METADATA_FILE, settings_of_stanford
 from models.representations import LexicalKind
+from models.tasks import KEY as TASKS
+from models.tasks import Tasks, settings_of_tasks
 
 Pooling = Literal["cls", "mean", "last", "none"]
 JsonObject = dict[str, Any]
@@ -48,6 +50,7 @@ LEFT_OUT = (
     ("special_tokens", True),
     ("matryoshka_dimensions", None),
     ("late_interaction", None),
+    ("tasks", None),
 )
 REVISION_MARK = "@"  # between a hub id and its revision; no hub id has one
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.
@@ -79,7 +82,7 @@ class EncodingSettings:
     whether a text stands between special tokens, as all do but those of static embeddings;
     matryoshka_dimensions: to how many values dense vectors may be cut (Kusupati et al. 2022), None where that
     is not said; late_interaction: what checkpoints of the ColBERT family do, None for one that does as
-    BGE-M3.
+    BGE-M3; tasks: which of the adapters that a checkpoint brings itself texts go through, None for none.
     """
 
     pooling: Pooling = "cls"
@@ -94,6 +97,7 @@ class EncodingSettings:
     special_tokens: bool = True
     matryoshka_dimensions: Sequence[int] | None = None
     late_interaction: LateInteraction | None = None
+    tasks: Tasks | None = None
 
     def __post_init__(self) -> None:
         if self.pooling not in get_args(Pooling):
@@ -145,9 +149,10 @@ class EncodingSettings:
     def of_representations(self) -> JsonObject:
         """Those that a text's representations follow from: all but what collections are advised to do.
 
-        What came later is left out where it changes nothing, so that older fingerprints stay.
+        What came later is left out where it changes nothing, so that older fingerprints stay. Tasks are told
+        by the digest of the weights, as they are part of these in a graph.
         """
-        left_out = {"lexical", "matryoshka_dimensions"} | (
+        left_out = {"lexical", "matryoshka_dimensions", TASKS} | (
             set() if self.lower_capitals else {"lower_capitals"}
         )
         return {name: value for name, value in self.to_json().items() if name not in left_out}
@@ -163,8 +168,10 @@ class EncodingSettings:
         unknown = sorted(set(values) - set(known))
         if unknown:
             raise CheckpointError(f"{SETTINGS_FILE} has unknown keys {unknown}; it may have {known}")
-        late, splade = values.get(LATE_INTERACTION), values.get("splade")
+        late, splade, tasks = values.get(LATE_INTERACTION), values.get("splade"), values.get(TASKS)
         read: dict[str, Any] = {} if late is None else {LATE_INTERACTION: LateInteraction.from_json(late)}
+        if tasks is not None:
+            read[TASKS] = Tasks.from_json(tasks)
         if splade is None:
             return EncodingSettings(**{**values, **read})
         read["splade"] = SpladeSettings.from_json(splade)
@@ -195,6 +202,12 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
         padding = config.get("pad_token_id")
         return positions - (padding if isinstance(padding, int) else 1) - 1
     return positions
+
+
+def transformer_folder(folder: Path) -> Path:
+    """Where the transformer's files lie: the folder itself, or that of a sparse encoder's part."""
+    modules = sparse_modules(folder)
+    return folder if modules is None else modules.transformer
 
 
 def hidden_size(folder: Path) -> int:
@@ -233,6 +246,7 @@ def read_settings(folder: Path) -> EncodingSettings:
         or settings_of_stanford(folder, config)
     )
     own = read_json(path) if path.exists() else {}
+    told |= settings_of_tasks(folder, own)
     declared = {name: config[name] for name in ("matryoshka_dimensions",) if config.get(name) is not None}
     values = {**declared, **told, **own}
     late, own_late = told.get(LATE_INTERACTION), own.get(LATE_INTERACTION)

@@ -16,19 +16,26 @@ from typing import Any
 
 import numpy as np
 import torch
-from onnx_ir.passes.common import ClearMetadataAndDocStringPass
+from onnx_ir.passes.common import ClearMetadataAndDocStringPass, RemoveUnusedNodesPass
 
 from models.adapters.body import FixedAdapters, fold, install, load_parts
 from models.batching import encode_in_batches
-from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_settings
+from models.checkpoint import (
+    CONFIG_FILE,
+    SETTINGS_FILE,
+    TOKENIZER_CONFIG,
+    EncodingSettings,
+    read_settings,
+    transformer_folder,
+)
 from models.cores import usable_cores
 from models.encoder import Encoder, encode_tokens, with_adapter
 from models.errors import EncoderMemoryError, UnsupportedError, reason
 from models.export.attention import ATTENTION, register
-from models.export.attention_mask import choose_mask_at_run_time
+from models.export.attention_mask import choose_blocks_at_run_time, choose_mask_at_run_time
 from models.fingerprint import file_digest, fingerprint, heads_digest
-from models.formats.sparse_modules import transformer_folder
 from models.formats.splade import HIDDEN
+from models.graph_engines import open_graph
 from models.graphs.onnx_graph import Placement
 from models.graphs.onnx_splade import JOINED, MASK, head_file
 from models.graphs.record import (
@@ -48,8 +55,9 @@ from models.heads import Heads
 from models.int8.loss import kept as kept_of
 from models.int8.quantize import is_identified, quantize
 from models.lexical.query_table import read_query_weights
-from models.onnx_encoder import CPU_BATCH_TOKENS, open_graph
+from models.onnx_encoder import CPU_BATCH_TOKENS
 from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows, TokenBatch
+from models.tasks import tasks_in
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 from models.torch_memory import OUT_OF_MEMORY
@@ -115,12 +123,13 @@ def export(
             f"{checkpoint} holds static embeddings, which have no graph; serve it as it is"
         )
     settings = read_settings(checkpoint)
+    _require_one_task(checkpoint, output, settings)
     require_float_weights(checkpoint, int8=int8)
     model = load_model(checkpoint, settings, heads_of=heads_of)
     tokenizer = Tokenizer.load(checkpoint, settings)
     heads = replace(model.heads.weights(), queries=read_query_weights(checkpoint, tokenizer))
     (output / FOLDER).mkdir(parents=True, exist_ok=True)
-    _copy_files(checkpoint, output, settings)
+    _copy_files(checkpoint, output, replace(settings, tasks=None))
     if heads.arrays():
         write_heads(output, heads)
     source = _source_of(checkpoint, settings, heads)
@@ -170,9 +179,24 @@ def require_float_weights(checkpoint: Path, *, int8: bool) -> None:
         )
 
 
+def _require_one_task(checkpoint: Path, output: Path, settings: EncodingSettings) -> None:
+    """Raises UnsupportedError where texts of one graph would need the adapters of two tasks, or where those
+    beside it would be taken for its own.
+    """
+    if settings.tasks is not None and not settings.tasks.is_one:
+        raise UnsupportedError(
+            f"{checkpoint} has an adapter for queries and another for documents, and a graph has the weights "
+            f"of one; use the torch engine, or name one task for both in {SETTINGS_FILE}"
+        )
+    if tasks_in(checkpoint) and output.resolve() == checkpoint.resolve():
+        raise UnsupportedError(
+            f"{checkpoint} has adapters by task beside it, which its graph does not take; give another output"
+        )
+
+
 def _source_of(checkpoint: Path, settings: EncodingSettings, heads: HeadWeights) -> Export:
     """The record of an export that has no graphs yet."""
-    weights = body_digest(checkpoint)
+    weights = body_digest(checkpoint, settings.tasks)
     splade = None if settings.splade is None else settings.splade.of_graph
     digest = heads_digest(heads.arrays())
     return Export(weights, digest, settings.pooling, settings.mcls_every, {}, splade=splade)
@@ -282,6 +306,8 @@ def _trace(
         # The exporter notes each node's source line; a graph should name no path of this machine.
         ClearMetadataAndDocStringPass()(program.model)
         choose_mask_at_run_time(program.model.graph)
+        choose_blocks_at_run_time(program.model.graph)
+        RemoveUnusedNodesPass()(program.model)
         program.save(str(path), external_data=size > SINGLE_FILE_BYTES)
 
 

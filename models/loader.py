@@ -23,6 +23,7 @@ from models.fingerprint import heads_digest
 from models.graphs.record import has_export, read_export
 from models.representations import OUTPUTS
 from models.static_encoder import StaticEncoder
+from models.tasks import tasks_in
 from models.tokenizer import Tokenizer
 from models.weights.head_weights import read_heads
 from models.weights.static_files import is_static, read_static
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from models.torch_encoder import TorchEncoder
 
 log = logging.getLogger("tercet")
-PEFT_FILES = "*/adapter_config.json"  # as jina-embeddings-v3-hf has for each of its tasks
 
 
 def load_encoder(
@@ -74,10 +74,9 @@ def load_encoder(
         if heads is not None:
             raise UnsupportedError(f"{name} has static embeddings, with which no heads go; leave heads out")
         return _told(StaticEncoder(folder, name, origin=origin, precision=precision))
-    if any(folder.glob(PEFT_FILES)):
-        log.warning(
-            "checkpoint %s: its adapters, in folders of PEFT, are not read: it is the base alone", name
-        )
+    tasks = tasks_in(folder)
+    if tasks and read_settings(folder).tasks is None:
+        log.warning("checkpoint %s: none of its adapters %s is asked for: it is the base alone", name, tasks)
     lender = None if heads is None else resolve_checkpoint(heads)
     if heads is not None and lender is not None:
         origin = named_with_heads(origin or name, checkpoint_origin(heads, lender) or checkpoint_name(heads))

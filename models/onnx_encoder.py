@@ -12,20 +12,20 @@ from models.adapters.library import AdapterLibrary, describe
 from models.adapters.routing import MIXING_REFUSED
 from models.adapters.settings import ADAPTER_SESSIONS
 from models.batching import Adapters, PaddedOutputs, encode_in_batches
-from models.checkpoint import EncodingSettings, hidden_size, read_settings
+from models.checkpoint import hidden_size, read_settings
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo, Engine
 from models.errors import AdapterNotServedError, UnsupportedError
 from models.fingerprint import fingerprint, heads_digest
-from models.graphs.onnx_graph import OnnxGraph, Placement, has_cuda
-from models.graphs.onnx_splade import OnnxSplade
+from models.graph_engines import GraphEngine
+from models.graphs.onnx_graph import Placement, has_cuda
 from models.graphs.record import check_settings, choose_graph, read_export, verify_graph
 from models.lexical.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
-from models.native.native_graph import NativeGraph, is_fast
+from models.native.native_graph import NativeGraph
 from models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
 from models.tokenizer import Tokenizer
-from models.weights.head_weights import HeadWeights, read_heads
+from models.weights.head_weights import read_heads
 from models.workers import Workers
 
 # Small enough for a batch's activations to stay in the caches.
@@ -69,6 +69,11 @@ class OnnxEncoder:
         )
         settings = read_settings(folder)
         export = read_export(folder)
+        if settings.tasks is not None:
+            raise UnsupportedError(
+                f"{folder}: the adapters of its tasks are in no graph; use the torch engine, or where "
+                "queries and documents have one task, `tercet export FOLDER --output ANOTHER`"
+            )
         asked_precision = precision
         precision, graph = choose_graph(export, precision, kind)
         heads = read_heads(folder, hidden_size(folder))
@@ -83,10 +88,9 @@ class OnnxEncoder:
         threads = threads or usable_cores()
         placement = Placement(kind, gpu, threads)
         path = verify_graph(folder, graph)
-        native = None
-        if engine != "onnxruntime":
-            native = self._native(path, placement, precision, settings, heads, required=engine == "native")
-        self._graph = native or open_graph(path, placement, size, settings)
+        opener = GraphEngine(engine, placement, settings, self.tokenizer.pad_id, size)
+        self._graph = opener.open(path, precision, heads)
+        native = isinstance(self._graph, NativeGraph)
         # A pass of ours takes one thread. While one of onnxruntime's is in a part that does not split over
         # threads, another uses them.
         passes = threads if native else 2
@@ -111,42 +115,8 @@ class OnnxEncoder:
         )
         with_adapters = adapters if settings.splade is None else None
         library = AdapterLibrary(with_adapters, folder, fingerprint_of(), heads.sizes)
-        self._adapters = AdapterGraphs(library, export, placement, asked_precision, adapter_sessions)
+        self._adapters = AdapterGraphs(library, export, opener, heads, asked_precision, adapter_sessions)
         self._fingerprint_of = fingerprint_of
-
-    def _native(
-        self,
-        path: Path,
-        placement: Placement,
-        precision: str,
-        settings: EncodingSettings,
-        heads: HeadWeights,
-        *,
-        required: bool,
-    ) -> NativeGraph | None:
-        """The graph as our kernels run it. Where they cannot, or are no faster: UnsupportedError, or None."""
-        if placement.kind != "cpu" or precision != "int8":
-            if not required:
-                return None
-            raise UnsupportedError(
-                f"the native engine runs int8 graphs on a CPU, not {precision} on {placement.kind}; "
-                "export with --int8, or choose the engine onnx"
-            )
-        if not (required or is_fast()):
-            return None
-        if not heads.are_linear(settings):
-            if not required:
-                return None
-            raise UnsupportedError(
-                "the native engine has one linear layer a side and hides no tokens of queries from others, "
-                "and this checkpoint has or does more; choose onnx"
-            )
-        try:
-            return NativeGraph(path, settings, heads, self.tokenizer.pad_id, placement.threads)
-        except UnsupportedError:
-            if required:
-                raise
-            return None
 
     def adapter_info(self, name: str) -> EncoderInfo:
         """What identifies this encoder with an adapter, whose graph is checked at its first use."""
@@ -207,15 +177,6 @@ class OnnxEncoder:
         adapter = adapters[0]  # that of all rows, since passes of this engine mix none
         graph = self._graph if adapter is None else self._adapters.open(_single(adapter))
         return graph.forward(ids, mask, outputs)
-
-
-def open_graph(
-    path: Path, placement: Placement, vocabulary_size: int, settings: EncodingSettings
-) -> OnnxGraph | OnnxSplade:
-    """A graph as its settings say. vocabulary_size: the terms that it weighs with SPLADE."""
-    if settings.splade is None:
-        return OnnxGraph(path, placement)
-    return OnnxSplade(path, placement, vocabulary_size, settings.splade)
 
 
 def _single(adapter: str | Route) -> str:

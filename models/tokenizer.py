@@ -10,10 +10,9 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from models.checkpoint import TOKENIZER_CONFIG, EncodingSettings, read_json
+from models.checkpoint import TOKENIZER_CONFIG, EncodingSettings, read_json, transformer_folder
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
 from models.formats.late_interaction import KEY as LATE_INTERACTION
-from models.formats.sparse_modules import transformer_folder
 from models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
 from models.tokens.capitals import in_small_letters
 from models.tokens.json_vocabulary import TOKENIZER_JSON, JsonVocabulary

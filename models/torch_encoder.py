@@ -21,13 +21,12 @@ from models.adapters.record import ResolvedAdapter
 from models.adapters.serving import ServedAdapters
 from models.batching import Adapters, PaddedOutputs, encode_in_batches
 from models.bodies import attention_of, body_config
-from models.checkpoint import SETTINGS_FILE, EncodingSettings, hidden_size, read_settings
+from models.checkpoint import SETTINGS_FILE, EncodingSettings, hidden_size, read_settings, transformer_folder
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
 from models.errors import CheckpointError, UnsupportedError, reason
 from models.fingerprint import fingerprint, heads_digest, weight_files
-from models.formats.sparse_modules import transformer_folder
 from models.formats.splade import HIDDEN
 from models.graphs.record import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
@@ -46,6 +45,7 @@ from models.representations import (
     SparseRows,
     TokenBatch,
 )
+from models.task_adapters import TaskAdapters, fold_task
 from models.tokenizer import Tokenizer
 from models.torch_memory import memory_errors, release_memory
 
@@ -169,7 +169,8 @@ def without_loading_report() -> Iterator[None]:
 def load_model(
     folder: Path, settings: EncodingSettings, precision: str = "float32", heads_of: Path | None = None
 ) -> EncoderModel:
-    """Body and heads of a checkpoint, in evaluation mode; the heads always in float32.
+    """Body and heads of a checkpoint, in evaluation mode; the heads always in float32. The adapter of a task
+    is in the body's weights where all texts have that task; those of two are left to `TaskAdapters`.
 
     heads_of: folder of another checkpoint, whose heads take the place of its own.
     Raises CheckpointError as `load_heads` and `load_body`, and for a body that takes no mask, or that is
@@ -178,6 +179,8 @@ def load_model(
     heads = load_heads(folder, hidden_size(folder), settings, heads_of)
     if settings.splade is None:
         model = EncoderModel(load_body(folder, precision), heads).eval()
+        if settings.tasks is not None and settings.tasks.is_one:
+            fold_task(folder, settings.tasks.query, model.body)
     else:
         whole = load_body(folder, precision, language_model=True)
         body, splade = split_language_model(whole, settings.splade)
@@ -269,7 +272,7 @@ class TorchEncoder:
         weights = replace(self._model.heads.weights(), queries=queries)
         suited = batch_tokens or self._suited_tokens(weights.colbert_dimension)
         self.pass_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
-        digests = body_digest(folder), heads_digest(weights.arrays()), self.tokenizer.digest
+        digests = body_digest(folder, settings.tasks), heads_digest(weights.arrays()), self.tokenizer.digest
         graph = packed_graph(folder)
         quantized = None if graph is None else graph.files[graph.file]
         self._fingerprint_with = partial(fingerprint, *digests, settings, quantized)
@@ -287,8 +290,11 @@ class TorchEncoder:
             lexical=settings.lexical,
             checkpoint=origin,
         )
+        self._tasks = None
+        if settings.tasks is not None and not settings.tasks.is_one:
+            self._tasks = TaskAdapters(folder, settings.tasks, self._model.body)
         self._packed = None
-        if weights.as_of_bge_m3(settings):
+        if self._tasks is None and weights.as_of_bge_m3(settings):
             self._packed = packed_passes(self._model, self.tokenizer, self.pass_tokens)
         self.pads = self._packed is None
         if self._packed is not None:  # what the first pass makes should not keep a caller waiting
@@ -348,6 +354,9 @@ class TorchEncoder:
                 if name is not None:
                     self._adapters.load(name)
 
+        if self._tasks is not None:
+            adapters = ["query" if is_query else "document" for is_query in batch.is_query.tolist()]
+
         def encode(texts: TokenBatch, asked: Sequence[Output]) -> Representations:
             return encode_in_batches(
                 texts,
@@ -374,7 +383,11 @@ class TorchEncoder:
     def _pass(self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Adapters) -> PaddedOutputs:
         heads = self._model.heads
         attended = torch.from_numpy(mask).to(self._device)
-        with self._adapters.acting(adapters):
+        if self._tasks is None:
+            acting = self._adapters.acting(adapters)
+        else:
+            acting, adapters = self._tasks.acting(adapters, self._device), ()
+        with acting:
             hidden = self._model.hidden(torch.from_numpy(ids).to(self._device), attended).float()
         terms = self._terms(hidden, attended) if "sparse" in outputs else None
         weights = heads.token_weights(hidden) if "sparse" in outputs and terms is None else None

@@ -111,6 +111,7 @@ HOMES = {
         "models/weights/dense_modules.py",
         "models/heads.py",
         "models/lexical/splade_head.py",
+        "models/task_adapters.py",
         "models/torch_encoder.py",
         "models/export_onnx.py",
         "models/export/attention.py",

@@ -1,4 +1,4 @@
-"""Dense vectors of texts by sentence-transformers, for benchmarks/families.py.
+"""Vectors and weights of texts by sentence-transformers, for benchmarks/families.py.
 
 usage: families_encode.py CHECKPOINT TEXTS.json VECTORS.npz   (with the Python of the peer's environment)
 """
@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import torch
 import transformers
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import MultiVectorEncoder, SentenceTransformer, SparseEncoder
 
+KINDS = ("query", "document")
 NTK = 8.0  # the scaling of the tiny GTE, and its base
 THETA = 20_000.0
 
@@ -48,22 +49,47 @@ def of_gte(folder: str) -> SentenceTransformer:
     return model
 
 
+def pooled(folder: str, texts: list[str]) -> dict[str, np.ndarray]:
+    """Unit vectors by SentenceTransformer."""
+    path = Path(folder) / "config.json"
+    config = json.loads(path.read_text()) if path.exists() else {}
+    model = of_gte(folder) if config.get("model_type") == "new" else SentenceTransformer(folder, device="cpu")
+    if "max_position_embeddings" in config:
+        offset = 2 if config["model_type"] in ("roberta", "xlm-roberta", "mpnet") else 0
+        positions = config["max_position_embeddings"] - offset
+        model.max_seq_length = min(model.max_seq_length or positions, positions)
+    found = {}
+    for kind in KINDS:
+        vectors = model.encode(texts, prompt_name=kind if kind in model.prompts else None)
+        found[f"{kind}_dense"] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return found
+
+
+def sparse(folder: str, texts: list[str]) -> dict[str, np.ndarray]:
+    """Weights of all terms by SparseEncoder."""
+    model = SparseEncoder(folder, device="cpu")
+    encode = {"query": model.encode_query, "document": model.encode_document}
+    return {f"{kind}_sparse": encode[kind](texts).to_dense().numpy() for kind in KINDS}
+
+
+def late(folder: str, texts: list[str]) -> dict[str, np.ndarray]:
+    """Token vectors of all texts, one after another, by MultiVectorEncoder, and how many each text has."""
+    model = MultiVectorEncoder(folder, device="cpu")
+    encode = {"query": model.encode_query, "document": model.encode_document}
+    found = {}
+    for kind in KINDS:
+        vectors = encode[kind](texts, convert_to_numpy=True)
+        found[f"{kind}_colbert"] = np.concatenate(vectors)
+        found[f"{kind}_lengths"] = np.array([len(each) for each in vectors])
+    return found
+
+
 def main() -> None:
     folder, texts, output = sys.argv[1:]
-    config = json.loads((Path(folder) / "config.json").read_text())
-    model = of_gte(folder) if config["model_type"] == "new" else SentenceTransformer(folder, device="cpu")
-    offset = 2 if config["model_type"] in ("roberta", "xlm-roberta", "mpnet") else 0
-    positions = config["max_position_embeddings"] - offset
-    model.max_seq_length = min(model.max_seq_length or positions, positions)
-    known = json.loads(Path(texts).read_text())
-    vectors = {
-        "query": model.encode(known, prompt_name="query" if "query" in model.prompts else None),
-        "document": model.encode(known, prompt_name="document" if "document" in model.prompts else None),
-    }
-    np.savez(
-        output,
-        **{kind: found / np.linalg.norm(found, axis=1, keepdims=True) for kind, found in vectors.items()},
-    )
+    listed = json.loads((Path(folder) / "modules.json").read_text())
+    kinds = {module["type"].rpartition(".")[2] for module in listed}
+    by = late if "MultiVectorMask" in kinds else sparse if kinds & {"SpladePooling", "Router"} else pooled
+    np.savez(output, **by(folder, json.loads(Path(texts).read_text())))
 
 
 if __name__ == "__main__":

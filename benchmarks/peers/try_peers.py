@@ -3,7 +3,7 @@
 Names are those of the lock files beside this script; without any, all of them. Environments are made below
 .venv-peers from the lock files alone, and made anew where these have changed.
 
-Run: python benchmarks/peers/try_peers.py [NAME …]
+Run: PYTHONPATH=. python benchmarks/peers/try_peers.py [NAME …]
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks.tiny.layouts import LAYOUTS
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -51,8 +53,14 @@ def _write(folder: Path) -> list[str]:
     return ["write", str(folder / "written"), str(folder / "marks"), "5"]
 
 
-def _encode(folder: Path) -> list[str]:
-    return [str(CHECKPOINT), str(folder / "texts.json"), str(folder / "vectors_of_texts.npz")]
+def _encode(key: str) -> Arguments:
+    """key: of a tiny checkpoint."""
+
+    def arguments(folder: Path) -> list[str]:
+        checkpoint = next(layout for layout in LAYOUTS if layout.key == key).write(folder / key)
+        return [str(checkpoint), str(folder / "texts.json"), str(folder / "vectors_of_texts.npz")]
+
+    return arguments
 
 
 def _timed(folder: Path) -> list[str]:
@@ -61,7 +69,10 @@ def _timed(folder: Path) -> list[str]:
 
 PEERS = {
     "flagembedding": Peer({"flagembedding_encode.py": _timed}),
-    "sentence_transformers": Peer({"families_encode.py": _encode}),
+    "sentence_transformers": Peer({"families_encode.py": _encode("bert")}),
+    "pylate": Peer({"pylate_encode.py": _encode("pylate")}),
+    "colbert": Peer({"colbert_encode.py": _encode("stanfords-colbert")}),
+    "model2vec": Peer({"model2vec_encode.py": _encode("model2vec")}),
     "bmp": Peer({"sparse_bmp.py": _sparse}),
     "kannolo": Peer({"sparse_kannolo.py": _sparse}),
     "maxsim": Peer({"maxsim_scores.py": lambda folder: [str(folder / "vectors.npz"), "1"]}),

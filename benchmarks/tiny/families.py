@@ -19,6 +19,7 @@ from transformers import AutoConfig, AutoModel, GteConfig, GteModel, PreTrainedM
 
 from models.weights.head_weights import HeadWeights, LinearHead, write_heads
 
+from .late_folders import Layer, write_dense
 from .vocabularies import Kind, byte_fallback, byte_pairs, unigrams, word_pieces
 
 WIDTH = 32
@@ -42,14 +43,15 @@ Weights = dict[str, torch.Tensor]
 class Family:
     """One family. name: as people know it; config: of config.json, without `vocab_size`; vocabulary: its
     kind, and then its special tokens, in order of their ids, and of these the first, the last and the
-    unknown; pooling: as sentence-transformers has it; heads: whether BGE-M3's stand beside it; exports:
-    whether it has a graph.
+    unknown; pooling: as sentence-transformers has it; layers: rows of each Dense after it; heads: whether
+    BGE-M3's stand beside it; exports: whether it has a graph.
     """
 
     name: str
     config: Mapping[str, Any]
     vocabulary: tuple[Kind, Sequence[str], str, str, str]
     pooling: str = "mean"
+    layers: tuple[int, ...] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
     heads: bool = False
     exports: bool = True
@@ -139,7 +141,11 @@ def _tokenizer_config(special: Sequence[str]) -> dict[str, Any]:
 
 
 def _write_modules(folder: Path, family: Family) -> None:
-    kinds = (("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize"))
+    kinds = [("Transformer", ""), ("Pooling", "1_Pooling")]
+    for rows, columns in zip(family.layers, (WIDTH, *family.layers), strict=False):
+        kinds.append(("Dense", f"{len(kinds)}_Dense"))
+        write_dense(folder / kinds[-1][1], Layer(rows, columns), seed=len(kinds))
+    kinds.append(("Normalize", f"{len(kinds)}_Normalize"))
     modules = [
         {"idx": place, "name": str(place), "path": path, "type": MODULE.format(kind)}
         for place, (kind, path) in enumerate(kinds)
@@ -398,6 +404,7 @@ FAMILIES = (
             "use_cache": True,
         },
         (byte_fallback, ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>"), "<bos>", "<eos>", "<unk>"),
+        layers=(48, WIDTH),
         prompts={"query": "task: search result | query: ", "document": "title: none | text: "},
     ),
     Family(

@@ -66,6 +66,8 @@ def adapter_base(checkpoint: Path) -> AdapterBase:
         raise CheckpointError(
             f"{checkpoint} is an encoder of ColBERT's kind, for which adapters are not trained here"
         )
+    if settings.tasks is not None:
+        raise CheckpointError(f"{checkpoint} has adapters by task, beside which none are trained here")
     heads = load_heads(checkpoint, shape.hidden_size, settings).weights()
     heads.both()
     parts = (

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from models.adapters.library import AdapterLibrary
 from models.errors import AdapterNotServedError, AdapterUnusableError, CheckpointError, UnsupportedError
-from models.graphs.onnx_graph import OnnxGraph, Placement
+from models.graph_engines import GraphEngine, OpenGraph
 from models.graphs.record import Export, Graph, choose_graph, has_export, read_export, verify_graph
+from models.weights.head_weights import HeadWeights
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,42 +43,58 @@ class AdapterGraphs:
         self,
         library: AdapterLibrary,
         base: Export,
-        placement: Placement,
+        engine: GraphEngine,
+        heads: HeadWeights,
         precision: str | None,
         sessions: int,
     ) -> None:
-        """base: the export of the base checkpoint; precision: the one to take, or None for what suits."""
+        """base: the export of the base checkpoint; engine: what opens graphs; heads: of the base, which those
+        adapters have that bring none; precision: the one to take, or None for what suits.
+        """
         self.library = library
         self._base = base
-        self._placement = placement
+        self._engine = engine
+        self._heads = heads
         self._precision = precision
         self._sessions = sessions
         self._lock = threading.Lock()
         self._graphs: dict[str, AdapterGraph] = {}
-        self._open: OrderedDict[str, OnnxGraph] = OrderedDict()
+        self._open: OrderedDict[str, OpenGraph] = OrderedDict()
 
     def get(self, name: str) -> AdapterGraph:
         """The graph of an adapter, checked at its first use.
 
-        Raises as `AdapterLibrary.get`, and AdapterNotServedError where it has no graph for this engine.
+        Raises as `AdapterLibrary.get`, and AdapterNotServedError where it has no graph for this engine. The
+        native engine opens it, as it cannot tell without reading it.
         """
         resolved = self.library.get(name)
         with self._lock:
             if name not in self._graphs:
-                self._graphs[name] = self._find(name, resolved.digest)
+                found = self._find(name, resolved.digest)
+                if self._engine.engine == "native":
+                    self._opened(name, found, resolved.heads)
+                self._graphs[name] = found
             return self._graphs[name]
 
-    def open(self, name: str) -> OnnxGraph:
+    def open(self, name: str) -> OpenGraph:
         """The open graph of an adapter; the one that was not used for longest is closed to make room."""
         found = self.get(name)
         with self._lock:
-            if name not in self._open:
-                while len(self._open) >= self._sessions:
-                    self._open.popitem(last=False)  # a pass under way holds its graph until it is done
-                # Checked again: while it was closed it may have been exported anew.
-                self._open[name] = OnnxGraph(found.verified(), self._placement)
-            self._open.move_to_end(name)
-            return self._open[name]
+            return self._opened(name, found, self.library.get(name).heads)
+
+    def _opened(self, name: str, found: AdapterGraph, heads: HeadWeights | None) -> OpenGraph:
+        """heads: of its own, or None for those of the base."""
+        if name not in self._open:
+            while len(self._open) >= self._sessions:
+                self._open.popitem(last=False)  # a pass under way holds its graph until it is done
+            # Checked again: while it was closed it may have been exported anew.
+            path = found.verified()
+            try:
+                self._open[name] = self._engine.open(path, found.precision, heads or self._heads)
+            except UnsupportedError as error:
+                raise AdapterNotServedError(f"adapter {name!r}: {error}") from error
+        self._open.move_to_end(name)
+        return self._open[name]
 
     def _find(self, name: str, digest: str) -> AdapterGraph:
         folder = self.library.folder(name)
@@ -97,7 +114,7 @@ class AdapterGraphs:
         except CheckpointError as error:
             raise AdapterUnusableError(f"adapter {name!r} cannot be used: {error}") from error
         try:
-            precision, graph = choose_graph(export, self._precision, self._placement.kind)
+            precision, graph = choose_graph(export, self._precision, self._engine.placement.kind)
         except UnsupportedError as error:
             raise AdapterNotServedError(f"adapter {name!r}: {error}") from error
         found = AdapterGraph(folder, graph, precision, digest)

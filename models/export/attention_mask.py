@@ -14,6 +14,8 @@ import onnx_ir
 from onnx_ir import Graph, Node, TensorType, Value
 
 OPERATOR = "MultiHeadAttention"
+# What the export writes where a window leaves a choice: attention by blocks, of all pairs, and the mask.
+CHOICE = "tercet::Choice"
 # Inputs of the operator: query, key, value, bias, key padding mask.
 UNMASKED_INPUTS = 3
 MASK_INPUT = 4
@@ -29,6 +31,59 @@ def choose_mask_at_run_time(graph: Graph) -> None:
     graph.insert_before(masked[0], condition)
     for node in masked:
         _replace(graph, node, condition[-1].outputs[0])
+
+
+def choose_blocks_at_run_time(graph: Graph) -> None:
+    """Takes attention by blocks for texts of many windows, and of all pairs for others; of each way all is
+    computed where it is taken alone, the bias of its scores, too.
+    """
+    choices = [node for node in graph if f"{node.domain}::{node.op_type}" == CHOICE]
+    for place, node in enumerate(choices):
+        blocks, whole, mask = node.inputs
+        attention = None if whole is None else whole.producer()
+        assert attention is not None  # noqa: S101 - as the export has written it
+        kept = {*attention.inputs[:UNMASKED_INPUTS], mask}
+        length = onnx_ir.node("Shape", [mask], attributes={"start": 1, "end": 2})
+        limit = onnx_ir.node("Constant", [], attributes={"value_ints": [node.attributes["above"].as_int()]})
+        above = onnx_ir.node("Greater", [length.outputs[0], limit.outputs[0]])
+        for made, name in ((length, "length"), (limit, "windows"), (above, "is_long")):
+            made.outputs[0].name = f"attention/{place}/{name}"
+        graph.insert_before(node, [length, limit, above])
+        ways = {
+            branch: _copy_of(graph, way, kept, f"{place}/{name}")
+            for branch, way, name in (("then_branch", blocks, "by_blocks"), ("else_branch", whole, "of_all"))
+        }
+        choice = onnx_ir.node("If", [above.outputs[0]], attributes=ways)
+        _put(graph, node, choice)
+
+
+def _copy_of(graph: Graph, result: Value | None, kept: set[Value | None], name: str) -> Graph:
+    """A graph of what makes a value of others."""
+    copies: dict[Value, Value] = {}
+    nodes: list[Node] = []
+
+    def copied(value: Value | None) -> Value | None:
+        producer = None if value is None else value.producer()
+        if value is None or producer is None or value in kept:
+            return value
+        if value not in copies:
+            twin = Node(
+                producer.domain,
+                producer.op_type,
+                [copied(each) for each in producer.inputs],
+                list(producer.attributes.values()),
+                num_outputs=len(producer.outputs),
+            )
+            for old, new in zip(producer.outputs, twin.outputs, strict=True):
+                new.name, new.type, new.shape = f"{old.name}/{name}", old.type, old.shape
+                copies[old] = new
+            nodes.append(twin)
+        return copies[value]
+
+    found = copied(result)
+    assert found is not None  # noqa: S101 - as above
+    found.type = TensorType(onnx_ir.DataType.FLOAT) if found.type is None else found.type
+    return Graph([], [found], nodes=nodes, opset_imports=graph.opset_imports, name=f"attention/{name}")
 
 
 def _is_masked_alone(node: Node) -> bool:
@@ -64,6 +119,11 @@ def _replace(graph: Graph, node: Node, is_long: Value) -> None:
     choice = onnx_ir.node(
         "If", [is_long], attributes={"then_branch": then_branch, "else_branch": else_branch}
     )
+    _put(graph, node, choice)
+
+
+def _put(graph: Graph, node: Node, choice: Node) -> None:
+    """Puts a choice in the place of a node."""
     result, former = choice.outputs[0], node.outputs[0]
     result.name, result.type, result.shape = f"{former.name}/chosen", former.type, former.shape
     graph.insert_before(node, choice)

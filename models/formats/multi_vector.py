@@ -20,6 +20,7 @@ from models.formats.sentence_transformers import (
     MODULES_FILE,
     PROMPTS_FILE,
     DenseModules,
+    Module,
     length_in,
     modules_in,
     object_in,
@@ -40,11 +41,9 @@ PYLATE_KEYS = (*PYLATE, "skiplist_words", "do_query_expansion", "attend_to_expan
 
 def is_multi_vector(folder: Path) -> bool:
     """Whether a folder's modules give token vectors."""
-    if not (folder / MODULES_FILE).is_file():
-        return False
-    kinds = [kind.rpartition(".")[2] for kind, _ in modules_in(folder)]
+    modules = modules_in(folder)
     named = object_in(folder / PROMPTS_FILE).get("model_type") in MODEL_TYPES
-    return named or kinds[:2] == ["Transformer", "Dense"]
+    return bool(modules) and (named or [module.name for module in modules[:2]] == ["Transformer", "Dense"])
 
 
 def settings_of_multi_vector(folder: Path) -> dict[str, Any]:
@@ -55,7 +54,7 @@ def settings_of_multi_vector(folder: Path) -> dict[str, Any]:
     if not is_multi_vector(folder):
         return {}
     modules = _modules(folder)
-    require_beside(folder, modules[0][1])
+    require_beside(folder, modules[0].folder)
     if _is_of_pylate(folder):
         path = folder / PROMPTS_FILE
         found = _settings_of_pylate(object_in(path))
@@ -64,7 +63,7 @@ def settings_of_multi_vector(folder: Path) -> dict[str, Any]:
         found = _settings_of_transformer(object_in(path), path)
     late = {"expansion_token": _expansion_token(folder), **found.pop(KEY)}
     _require_sound(late, path)
-    mask = next((place for kind, place in modules if kind.endswith(".MultiVectorMask")), None)
+    mask = next((module.folder for module in modules if module.name == "MultiVectorMask"), None)
     if mask is not None:
         late |= _skiplist(mask / "config.json")
         _require_sound(late, mask / "config.json")
@@ -80,10 +79,10 @@ def settings_of_multi_vector(folder: Path) -> dict[str, Any]:
 def dense_of_tokens(folder: Path) -> DenseModules:
     """The modules `Dense` of each token."""
     modules = _modules(folder) if is_multi_vector(folder) else []
-    layers = [(kind, place) for kind, place in modules if kind.endswith(".Dense")]
+    layers = [module for module in modules if module.name == "Dense"]
     # sentence-transformers takes for PyLate's layers what PyLate does.
-    usual = "torch.nn.Identity" if layers and layers[0][0] == PYLATE_DENSE else "torch.nn.Tanh"
-    return DenseModules(tuple(place for _, place in layers), FEATURE, usual)
+    usual = "torch.nn.Identity" if layers and layers[0].type == PYLATE_DENSE else "torch.nn.Tanh"
+    return DenseModules(tuple(module.folder for module in layers), FEATURE, usual)
 
 
 def _require_sound(late: dict[str, Any], path: Path) -> None:
@@ -108,21 +107,20 @@ def _expansion_token(folder: Path) -> str | None:
 def _is_of_pylate(folder: Path) -> bool:
     config = object_in(folder / PROMPTS_FILE)
     written = config.get("model_type") == "ColBERT" or any(name in config for name in PYLATE_KEYS)
-    return written or any(kind == PYLATE_DENSE for kind, _ in modules_in(folder))
+    return written or any(module.type == PYLATE_DENSE for module in modules_in(folder))
 
 
-def _modules(folder: Path) -> list[tuple[str, Path]]:
+def _modules(folder: Path) -> list[Module]:
     """The modules, of kinds that are read here. Raises CheckpointError."""
     path = folder / MODULES_FILE
     modules = modules_in(folder)
-    for kind, _ in modules:
-        is_known = kind.startswith("sentence_transformers.") and kind.rpartition(".")[2] in KINDS
-        if not is_known and kind != PYLATE_DENSE:
+    for module in modules:
+        if module.kind not in (*KINDS, PYLATE_DENSE):
             raise CheckpointError(
-                f"{path}: {kind} is not read here in an encoder of token vectors, but {', '.join(KINDS)} of "
-                f"sentence-transformers and {PYLATE_DENSE}; take another checkpoint"
+                f"{path}: {module.type} is not read here in an encoder of token vectors, but "
+                f"{', '.join(KINDS)} of sentence-transformers and {PYLATE_DENSE}; take another checkpoint"
             )
-    kinds = [kind.rpartition(".")[2] for kind, _ in modules]
+    kinds = [module.name for module in modules]
     layers = [kind for kind in kinds if kind in ("Transformer", "Dense", "Normalize")]
     closed = layers[-1:] == ["Normalize"] or _is_of_pylate(folder)  # which normalizes by itself
     ordered = layers == sorted(layers, key=KINDS.index)

@@ -33,6 +33,24 @@ DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 @dataclass(frozen=True, slots=True)
+class Module:
+    """One part that a text goes through. type: full name of its class; folder: of its files."""
+
+    type: str
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The last part of its type."""
+        return self.type.rpartition(".")[2]
+
+    @property
+    def kind(self) -> str:
+        """Its name where it is one of sentence-transformers', else its type in full."""
+        return self.name if self.type.startswith("sentence_transformers.") else self.type
+
+
+@dataclass(frozen=True, slots=True)
 class DenseModules:
     """The modules `Dense` that a vector goes through.
 
@@ -54,8 +72,8 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     modules = modules_in(folder)
-    kinds = [kind.rpartition(".")[2] for kind, _ in modules]
-    wrong = next((kind for kind, _ in modules if not _is_read(kind)), None)
+    kinds = [module.kind for module in modules]
+    wrong = next((module.type for module in modules if module.kind not in ORDER), None)
     in_order = kinds == sorted(kinds, key=ORDER.index) if wrong is None else False
     if not in_order or kinds[:2] != ["Transformer", "Pooling"]:
         raise CheckpointError(
@@ -63,7 +81,7 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
             "perhaps Dense and a Normalize of sentence-transformers; take another checkpoint, or where the "
             "model does without, remove modules.json and write a tercet.json"
         )
-    (_, transformer), (_, pooling), *_ = modules
+    transformer, pooling = modules[0].folder, modules[1].folder
     require_beside(folder, transformer)
     prompts = prompts_in(folder)
     declared = object_in(folder / PROMPTS_FILE).get("matryoshka_dims")
@@ -79,15 +97,25 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
 
 def dense_after_pooling(folder: Path) -> DenseModules:
     """The modules `Dense` between the pooled state and the dense vector."""
-    modules = modules_in(folder) if (folder / MODULES_FILE).is_file() else []
-    pooled = [kind.rpartition(".")[2] for kind, _ in modules][1:2] == ["Pooling"]
-    folders = tuple(path for kind, path in modules if kind.endswith(".Dense")) if pooled else ()
+    modules = modules_in(folder)
+    pooled = [module.name for module in modules[1:2]] == ["Pooling"]
+    folders = tuple(module.folder for module in modules if module.name == "Dense") if pooled else ()
     return DenseModules(folders, "sentence_embedding", "torch.nn.Tanh")
 
 
-def modules_in(folder: Path) -> list[tuple[str, Path]]:
-    """The full names and the folders of the modules that a checkpoint lists. Raises CheckpointError."""
-    return [(str(one["type"]), folder / str(one["path"])) for one in list_in(folder / MODULES_FILE)]
+def modules_in(folder: Path) -> list[Module]:
+    """The modules that a checkpoint's `modules.json` lists, none where there is no such file.
+
+    Raises CheckpointError where the file is no such list.
+    """
+    path = folder / MODULES_FILE
+    values = json_in(path) if path.is_file() else []
+    named = isinstance(values, list) and all(
+        isinstance(one, dict) and {"type", "path"} <= set(one) for one in values
+    )
+    if not named:
+        raise CheckpointError(f"{path} must list modules, each with its type and path")
+    return [Module(str(one["type"]), folder / str(one["path"])) for one in values]
 
 
 def require_beside(folder: Path, transformer: Path) -> None:
@@ -107,11 +135,6 @@ def length_in(folder: Path) -> dict[str, Any]:
         )
     longest = described.get("max_seq_length")
     return {} if longest is None else {"max_length": longest}
-
-
-def _is_read(kind: str) -> bool:
-    package, _, name = kind.rpartition(".")
-    return package.startswith("sentence_transformers.") and name in ORDER
 
 
 def _pooling(path: Path, *, with_prompts: bool, with_layers: bool) -> str:
@@ -152,17 +175,6 @@ def prompts_in(folder: Path) -> dict[str, str]:
 
     found = {"query_instruction": first("query"), "document_instruction": first(*DOCUMENT_PROMPTS)}
     return {name: prompt for name, prompt in found.items() if prompt}
-
-
-def list_in(path: Path) -> list[Mapping[str, Any]]:
-    """The modules that a file lists, each with its type and path. Raises CheckpointError."""
-    values = json_in(path)
-    named = isinstance(values, list) and all(
-        isinstance(one, dict) and {"type", "path"} <= set(one) for one in values
-    )
-    if not named:
-        raise CheckpointError(f"{path} must list modules, each with its type and path")
-    return list(values)
 
 
 def object_in(path: Path) -> Mapping[str, Any]:

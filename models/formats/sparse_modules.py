@@ -17,8 +17,9 @@ from models.formats.sentence_transformers import (
     LENGTH_FILE,
     MODULES_FILE,
     PROMPTS_FILE,
+    Module,
     length_in,
-    list_in,
+    modules_in,
     object_in,
     prompts_in,
 )
@@ -43,21 +44,12 @@ class SparseModules:
     table: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Module:
-    kind: str
-    folder: Path
-
-
 def sparse_modules(folder: Path) -> SparseModules | None:
     """The parts of a sparse encoder; None where the folder is none of sentence-transformers'.
 
     Raises CheckpointError that names what is not read here.
     """
-    path = folder / MODULES_FILE
-    if not path.is_file():
-        return None
-    modules = [_module(str(one["type"]), folder / str(one["path"])) for one in list_in(path)]
+    path, modules = folder / MODULES_FILE, modules_in(folder)
     kinds = [module.kind for module in modules]
     if kinds and kinds[0] in ROUTERS:
         _require(path, modules[1:], ())
@@ -65,12 +57,6 @@ def sparse_modules(folder: Path) -> SparseModules | None:
     if not {POOLING, TABLE, "SparseAutoEncoder", *TRANSFORMERS[:1]} & set(kinds):
         return None
     return SparseModules(*_splade(path, modules), None)
-
-
-def transformer_folder(folder: Path) -> Path:
-    """Where the transformer's files lie: the folder itself, or that of a sparse encoder's part."""
-    modules = sparse_modules(folder)
-    return folder if modules is None else modules.transformer
 
 
 def settings_of_sparse_modules(folder: Path) -> dict[str, Any] | None:
@@ -91,11 +77,6 @@ def settings_of_sparse_modules(folder: Path) -> dict[str, Any] | None:
     return {**prompts_in(folder), **length_in(modules.transformer), "pooling": "none", "splade": splade}
 
 
-def _module(kind: str, folder: Path) -> _Module:
-    package, _, name = kind.rpartition(".")
-    return _Module(name if package.startswith("sentence_transformers.") else kind, folder)
-
-
 def _routed(folder: Path) -> SparseModules:
     path = next(
         (folder / name for name in ROUTER_FILES if (folder / name).is_file()), folder / ROUTER_FILES[0]
@@ -105,7 +86,7 @@ def _routed(folder: Path) -> SparseModules:
     if not isinstance(types, dict) or not isinstance(structure, dict):
         raise CheckpointError(f"{path} must have the types of a router's modules and their structure")
     routes = {
-        route: [_module(str(types.get(str(part))), folder / str(part)) for part in parts]
+        route: [Module(str(types.get(str(part))), folder / str(part)) for part in parts]
         for route, parts in structure.items()
         if isinstance(parts, list)
     }
@@ -115,7 +96,7 @@ def _routed(folder: Path) -> SparseModules:
     return SparseModules(*_splade(path, routes["document"]), table)
 
 
-def _splade(path: Path, modules: Sequence[_Module]) -> tuple[Path, Path]:
+def _splade(path: Path, modules: Sequence[Module]) -> tuple[Path, Path]:
     """The folders of the transformer and of its pooling."""
     kind = modules[0].kind if modules and modules[0].kind in TRANSFORMERS else TRANSFORMERS[0]
     transformer, pooling = _require(path, modules, (kind, POOLING))
@@ -128,7 +109,7 @@ def _splade(path: Path, modules: Sequence[_Module]) -> tuple[Path, Path]:
     return transformer, pooling
 
 
-def _require(path: Path, modules: Sequence[_Module], kinds: Sequence[str]) -> list[Path]:
+def _require(path: Path, modules: Sequence[Module], kinds: Sequence[str]) -> list[Path]:
     """The folders of modules that must be of these kinds."""
     found = [module.kind for module in modules]
     if found != list(kinds):

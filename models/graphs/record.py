@@ -8,7 +8,8 @@ from pathlib import Path
 
 from models.checkpoint import SETTINGS_FILE, EncodingSettings, JsonObject, read_json
 from models.errors import CheckpointError, UnsupportedError
-from models.fingerprint import file_digest, has_weights, weights_digest
+from models.fingerprint import file_digest, has_weights, json_digest, weights_digest
+from models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
 
 FOLDER = "onnx"
 EXPORT_FILE = "export.json"
@@ -103,12 +104,23 @@ def packed_graph(folder: Path) -> Graph | None:
     return read_export(folder).graphs.get("int8")
 
 
-def body_digest(folder: Path) -> str:
-    """sha256 over a body's weight files, also where only the int8 graph made from them is left.
+def _task_digests(folder: Path, tasks: Tasks) -> dict[str, str]:
+    """sha256 of the files of the adapters of queries and documents."""
+    return {
+        f"{kind} {name}": file_digest(folder / getattr(tasks, kind) / name)
+        for kind in KINDS
+        for name in (CONFIG, WEIGHTS)
+    }
+
+
+def body_digest(folder: Path, tasks: Tasks | None = None) -> str:
+    """sha256 over a body's weight files, also where only the int8 graph made from them is left, and over the
+    adapters of its tasks.
 
     Raises CheckpointError where the folder has neither.
     """
-    return weights_digest(folder) if packed_graph(folder) is None else read_export(folder).weights
+    own = weights_digest(folder) if packed_graph(folder) is None else read_export(folder).weights
+    return own if tasks is None else json_digest({"weights": own, "tasks": _task_digests(folder, tasks)})
 
 
 def choose_graph(export: Export, precision: str | None, device: str) -> tuple[str, Graph]:

@@ -148,7 +148,7 @@ static bool fits(const layer *layer, const shape *shape) {
 static int read_shape(call *call, int64_t width, int64_t heads, float epsilon, shape *found) {
     if (!RECORD_COUNT(0)) return damaged(call, "the number of layers", 0, 1);
     *found = (shape){width, layer_of(RECORDS(0)[0]).rise.panel_count * LANES, heads, epsilon};
-    if (heads < 1 || width % heads) return damaged(call, "the heads", heads, width);
+    if (heads < 1 || heads > width || width % heads) return damaged(call, "the heads", heads, width);
     for (int64_t place = 0; place < RECORD_COUNT(0); place++) {
         layer each = layer_of(RECORDS(0)[place]);
         if (!fits(&each, found)) return damaged(call, "a layer of another shape", place, RECORD_COUNT(0));
@@ -232,7 +232,7 @@ static int project_layer(call *call) {
 static int attend_with_heads(call *call) {
     int64_t heads = INTEGER(1), first = INTEGER(2), last = INTEGER(3), width = WIDTH(4);
     if (WIDTH(0) != 3 * width) return damaged(call, "the width of what is projected", WIDTH(0), 3 * width);
-    if (heads < 1 || width % heads) return damaged(call, "the heads", heads, width);
+    if (heads < 1 || heads > width || width % heads) return damaged(call, "the heads", heads, width);
     if (first < 0 || last < first || last > heads) return damaged(call, "the heads of a part", last, heads);
     shape shape = {width, 0, heads, 0};
     attention_space attention;

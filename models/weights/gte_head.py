@@ -10,10 +10,9 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from models.checkpoint import CONFIG_FILE, read_json
+from models.checkpoint import CONFIG_FILE, read_json, transformer_folder
 from models.errors import CheckpointError
 from models.fingerprint import has_weights, weight_files
-from models.formats.sparse_modules import transformer_folder
 from models.representations import Float32
 from models.weights.head_weights import SPARSE
 

@@ -20,12 +20,13 @@ from safetensors.numpy import load_file
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_json
 from models.errors import CheckpointError
 from models.fingerprint import file_digest, json_digest
-from models.formats.sentence_transformers import MODULES_FILE, list_in, object_in, prompts_in
+from models.formats.sentence_transformers import MODULES_FILE, modules_in, object_in, prompts_in
 from models.representations import Float32, Int64
 from models.tokenizer import Tokenizer
 from models.tokens.json_vocabulary import TOKENIZER_JSON
 
 WEIGHTS_FILE = "model.safetensors"
+EMBEDDING = "StaticEmbedding"
 # The vectors, as sentence-transformers and as Model2Vec name them.
 VECTORS = ("embedding.weight", "embeddings")
 MODEL2VEC = "model2vec"
@@ -52,7 +53,7 @@ class StaticFiles:
 
 def is_static(folder: Path) -> bool:
     """Whether a folder holds static embeddings. Raises CheckpointError where its files cannot be read."""
-    return _is_model2vec(folder) or "StaticEmbedding" in _kinds(folder)
+    return _is_model2vec(folder) or EMBEDDING in [module.kind for module in modules_in(folder)]
 
 
 def read_static(folder: Path) -> StaticFiles:
@@ -92,22 +93,16 @@ def _is_model2vec(folder: Path) -> bool:
     return object_in(folder / CONFIG_FILE).get("model_type") == MODEL2VEC
 
 
-def _kinds(folder: Path) -> list[str]:
-    """The modules of sentence-transformers in the order of their work, the others in full."""
-    path = folder / MODULES_FILE
-    names = [str(module["type"]) for module in list_in(path)] if path.is_file() else []
-    return [name.rpartition(".")[2] if name.startswith("sentence_transformers.") else name for name in names]
-
-
 def _place(folder: Path) -> Path:
     """Where the files of the vectors are. Raises CheckpointError for other modules beside them."""
-    kinds = _kinds(folder)
-    if kinds not in ([], ["StaticEmbedding"], ["StaticEmbedding", "Normalize"]):
+    modules = modules_in(folder)
+    kinds = [module.kind for module in modules]
+    if kinds not in ([], [EMBEDDING], [EMBEDDING, "Normalize"]):
         raise CheckpointError(
-            f"{folder / MODULES_FILE}: {' and '.join(kinds)} is not read here, but a StaticEmbedding and "
+            f"{folder / MODULES_FILE}: {' and '.join(kinds)} is not read here, but a {EMBEDDING} and "
             "perhaps a Normalize of sentence-transformers; take another checkpoint"
         )
-    return folder / str(list_in(folder / MODULES_FILE)[0]["path"]) if kinds else folder
+    return modules[0].folder if modules else folder
 
 
 def _settings(folder: Path, tokenizer: Path) -> EncodingSettings:

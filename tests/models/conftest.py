@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.tiny.word_pieces import BERT_POSITIONS, BERT_WIDTH, PIECES, word_piece_json
+
 torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("transformers", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("onnxscript", reason="the export needs onnxscript: install tercet[torch]")
@@ -17,33 +19,7 @@ pytest.importorskip("onnxscript", reason="the export needs onnxscript: install t
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
-BERT_WIDTH = 32
 BERT_COLBERT = 16
-BERT_POSITIONS = 48
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-WORDS = ["wing", "air", "heat", "wave", "hello", "world", ",", ".", "!", "2", "별", "밤", "東", "京"]
-
-
-def word_piece_json() -> bytes:
-    """A WordPiece tokenizer.json over letters, a few words and a few characters of other scripts.
-
-    It asks for padding and truncation, as published ones do; ours must set both aside.
-    """
-    from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    pieces = [*SPECIAL, *WORDS, *LETTERS, *[f"##{letter}" for letter in LETTERS]]
-    vocabulary = {piece: i for i, piece in enumerate(pieces)}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in SPECIAL])
-    tokenizer.enable_padding(length=16)
-    tokenizer.enable_truncation(8)
-    return tokenizer.to_str().encode()
 
 
 def write_bert(folder: Path, positions: int = BERT_POSITIONS, **settings: object) -> Path:
@@ -55,7 +31,7 @@ def write_bert(folder: Path, positions: int = BERT_POSITIONS, **settings: object
     folder.mkdir(parents=True)
     (folder / "tokenizer.json").write_bytes(word_piece_json())
     config = BertConfig(
-        vocab_size=len(SPECIAL) + len(WORDS) + 2 * len(LETTERS),
+        vocab_size=len(PIECES),
         hidden_size=BERT_WIDTH,
         num_hidden_layers=2,
         num_attention_heads=4,

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.tiny.late_folders import write_pylate
 from models.borrowed_heads import named_with_heads, split_heads
 from models.encoder import encode
 from models.errors import CheckpointError, UnsupportedError
@@ -17,7 +18,6 @@ from models.loader import load_encoder
 from models.representations import OUTPUTS
 from models.weights.head_weights import HeadWeights, LinearHead, read_heads, write_heads
 from tests.models.conftest import write_bert
-from tests.models.late_folders import write_pylate
 
 TEXTS = ["hello world", "wing, air. heat!"]
 

@@ -1,4 +1,5 @@
-"""Both engines give what plain transformers gives, for each family of `benchmarks/tiny/families.py`.
+"""Both engines give what plain transformers gives, for each family of `benchmarks/tiny/families.py`; what the
+other layouts of `benchmarks/tiny/layouts.py` give is alike on both.
 
 The reference is one pass over one text without padding, by the library's plainest attention, pooled here.
 """
@@ -14,13 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer as Library
 from torch.nn import functional
 from transformers import AutoModel, GteConfig, PreTrainedModel
 
 from benchmarks.tiny.families import FAMILIES, SIZES, Family, write
+from benchmarks.tiny.layouts import LAYOUTS, Layout
 from models.encoder import Encoder, encode
-from models.export_onnx import export
+from models.export_onnx import export, largest_differences
 from models.loader import load_encoder
 from models.representations import InputType
 from models.weights.head_weights import read_heads
@@ -117,6 +120,10 @@ def reference(case: Case, text: str, kind: InputType) -> dict[str, Any]:
     with torch.inference_mode():
         hidden = plain_body(case)(input_ids=torch.tensor([ids])).last_hidden_state[0]
     pooled = {"cls": hidden[0], "mean": hidden.mean(0), "lasttoken": hidden[-1]}[case.family.pooling]
+    for place in range(len(case.family.layers)):
+        pooled = (
+            pooled @ load_file(case.folder / f"{place + 2}_Dense" / "model.safetensors")["linear.weight"].T
+        )
     found: dict[str, Any] = {"dense": functional.normalize(pooled, dim=-1).numpy()}
     special = set(library.encode("").ids) | {library.token_to_id(name) for name in case.family.vocabulary[1]}
     heads = head_arrays(case)
@@ -139,10 +146,8 @@ def head_arrays(case: Case) -> dict[str, Any]:
     """Those beside the body; GTE's from its classifier of tokens."""
     if case.family.name != "gte":
         return read_heads(case.folder, SIZES["hidden_size"]).arrays()
-    from safetensors.numpy import load_file
-
     weights = load_file(case.folder / "model.safetensors")
-    return {"sparse.weight": weights["classifier.weight"], "sparse.bias": weights["classifier.bias"]}
+    return {f"sparse.{part}": weights[f"classifier.{part}"].numpy() for part in ("weight", "bias")}
 
 
 def plain_body(case: Case) -> PreTrainedModel:
@@ -162,21 +167,37 @@ def plain_body(case: Case) -> PreTrainedModel:
 
 
 def test_the_table_of_the_documentation_has_these_families(repository: Path) -> None:
-    """And the figures of the last comparison with the peer."""
+    """And the figures of the last comparison with their libraries."""
     record = json.loads((repository / "benchmarks" / "results" / "families.json").read_text())
-    figures: dict[tuple[str, str], float] = {}
+    figures: dict[tuple[str, str], tuple[str, str]] = {}
     for row in record["rows"]:
-        figures[row["family"], row["engine"]] = row["largest_difference"]
+        figures[row["family"], row["engine"]] = row["from"], f"{row['largest_difference']:.0e}"
         assert row["largest_difference"] <= LARGEST_DIFFERENCE
+        assert row["from"] in record["peers"]
     page = (repository / "docs" / "checkpoints.md").read_text(encoding="utf-8")
     table = page.partition("| family | such as |")[2].partition("\n\n")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
-    assert [(name, sides, torch, onnx) for name, _, sides, torch, onnx in rows] == [
-        (
-            family.name,
-            ", ".join(family.sides),
-            f"{figures[family.name, 'torch']:.0e}",
-            f"{figures[family.name, 'onnx']:.0e}",
-        )
-        for family in FAMILIES
-    ]
+    assert [row[0] for row in rows] == [layout.name for layout in LAYOUTS]
+    for layout, (name, _, sides, library, *differences) in zip(LAYOUTS, rows, strict=True):
+        assert sides == ", ".join(layout.sides)
+        engines = ("static", "static") if (name, "static") in figures else ("torch", "onnx")
+        wanted = [figures[name, engine] for engine in engines]
+        assert [(library, difference) for difference in differences] == wanted
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[len(FAMILIES) :], ids=lambda layout: layout.key)
+def test_other_layouts_are_alike_on_both_engines(layout: Layout, made_once: MadeOnce) -> None:
+    """What they give is compared with the formulas where each is read: test_late_interaction.py,
+    test_splade.py, test_dense_modules.py and test_static_encoder.py.
+    """
+    folder = made_once(f"layouts/{layout.key}", layout.write)
+    reference = load_encoder(str(folder), "torch", device="cpu")
+    assert reference.info.sides == layout.sides
+    other = folder
+    if reference.info.engine == "torch":
+        other = made_once(f"layouts-exported/{layout.key}", lambda place: export(folder, place, int8=False))
+    encoder = load_encoder(str(other), precision="float32", device="cpu")
+    assert encoder.info.sides == layout.sides
+    for kind in ("query", "document"):
+        wanted, found = (encode(each, TEXTS, kind) for each in (reference, encoder))
+        assert max(largest_differences(wanted, found).values()) <= LARGEST_DIFFERENCE

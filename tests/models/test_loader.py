@@ -79,8 +79,8 @@ def test_the_onnx_engine_never_imports_torch(bert_exported: Path, repository: Pa
     assert done.returncode == 0, done.stderr
 
 
-def test_adapters_of_another_format_are_told(bert_copy: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_adapters_that_nobody_asks_for_are_told(bert_copy: Path, caplog: pytest.LogCaptureFixture) -> None:
     (bert_copy / "retrieval_query").mkdir()
     (bert_copy / "retrieval_query" / "adapter_config.json").write_text("{}")
     load_encoder(str(bert_copy), "torch", device="cpu")
-    assert "checkpoint bert: its adapters, in folders of PEFT, are not read" in caplog.text
+    assert "checkpoint bert: none of its adapters ['retrieval_query'] is asked for" in caplog.text

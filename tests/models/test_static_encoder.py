@@ -12,20 +12,21 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from models.encoder import Encoder, encode, with_adapter
-from models.errors import AdapterNotFoundError, CheckpointError, UnsupportedError
-from models.export_onnx import export
-from models.loader import load_encoder, load_tokenizer
-from models.representations import Float32
-from models.static_encoder import TOKENS_AT_A_TIME
-from tests.models.sparse_folders import (
+from benchmarks.tiny.sparse_folders import (
     STATIC,
     TOKENS,
     VECTOR,
     static_vectors,
     write_json,
     write_model2vec,
+    write_static,
 )
+from models.encoder import Encoder, encode, with_adapter
+from models.errors import AdapterNotFoundError, CheckpointError, UnsupportedError
+from models.export_onnx import export
+from models.loader import load_encoder, load_tokenizer
+from models.representations import Float32
+from models.static_encoder import TOKENS_AT_A_TIME
 
 TEXTS = ["hello world", "the heat of the air", "", "wing wing air", "漢", "漢 wing", "별 밤"]
 UNKNOWN = 1
@@ -98,15 +99,9 @@ def test_tokens_that_share_vectors_and_have_weights(folder: Path) -> None:
     np.testing.assert_allclose(vectors_of(encoder, TEXTS), by_hand(encoder, TEXTS, vectors), atol=1e-6)
 
 
-def test_a_module_of_sentence_transformers(folder: Path) -> None:
+def test_a_module_of_sentence_transformers(tmp_path: Path) -> None:
     """It keeps the unknown token and the tokenizer's own limit, here 8 tokens; its prompts are read."""
-    (folder / "config.json").unlink()
-    write_json(folder / "modules.json", [{"path": "0_StaticEmbedding", "type": STATIC}])
-    write_json(folder / "config_sentence_transformers.json", {"prompts": {"query": "hello "}})
-    place = folder / "0_StaticEmbedding"
-    place.mkdir()
-    (folder / "tokenizer.json").rename(place / "tokenizer.json")
-    save_file({"embedding.weight": static_vectors()}, place / "model.safetensors")
+    folder = write_static(tmp_path / "static")
     encoder = load_encoder(str(folder))
     assert encoder.info.max_length == 8
     expected = by_hand(encoder, TEXTS, static_vectors(), unknown=True)

@@ -15,13 +15,13 @@ from tokenizers import Tokenizer as Library
 pytest.importorskip("torch", reason="this encoder runs on torch: install tercet[torch]")
 pytest.importorskip("transformers", reason="this encoder runs on torch: install tercet[torch]")
 
+from benchmarks.tiny.late_folders import write_pylate
 from models.encoder import Encoder, encode
 from models.loader import load_encoder
 from models.representations import Float32
 from service.app import create_app, create_worker_app
 from service.settings import Settings
 from tests.conftest import DOCUMENTS, build_demo
-from tests.models.late_folders import write_pylate
 from tests.service.conftest import real_server, serving
 
 QUERY = "hello, world wave"

@@ -12,18 +12,18 @@ import httpx
 import numpy as np
 import pytest
 
-from evaluation.run import evaluate
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from service.app import create_app, create_worker_app
-from service.settings import Settings
-from tests.models.sparse_folders import (
+from benchmarks.tiny.sparse_folders import (
     PLACES,
     VECTOR,
     write_inference_free,
     write_model2vec,
     write_splade,
 )
+from evaluation.run import evaluate
+from models.encoder import Encoder, encode
+from models.loader import load_encoder
+from service.app import create_app, create_worker_app
+from service.settings import Settings
 from tests.service.conftest import real_server
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
+from benchmarks.tiny.late_folders import Layer, write_pooled, write_pylate
 from models.errors import CheckpointError
-from tests.models.late_folders import Layer, write_pooled, write_pylate
 from training.errors import ConfigError, RunStateError, TrainingDataError
 from training.m3.teacher import Teacher
 from training.runs.state import Progress

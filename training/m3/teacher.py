@@ -30,6 +30,8 @@ class Teacher:
         settings = read_settings(folder)
         if settings.late_interaction is not None:
             raise CheckpointError(f"{folder} is an encoder of ColBERT's kind, which does not teach here")
+        if settings.tasks is not None and not settings.tasks.is_one:
+            raise CheckpointError(f"{folder} has adapters by task, with which it does not teach here")
         self.tokenizer = Tokenizer.load(folder, settings)
         model = load_model(folder, settings).requires_grad_(False).to(device)
         self._encoder = TextEncoder(model, self.tokenizer, sub_batch_tokens, precision, device)

@@ -63,6 +63,11 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
             "base: encoders of ColBERT's kind and Dense modules after the pooling are not trained here; take "
             "a body without"
         )
+    if encoding.tasks is not None:
+        raise ConfigError(
+            "base: its texts go through adapters by task, which are not trained here; "
+            'give its tercet.json {"tasks": null} to train the body alone'
+        )
     if encoding.splade is not None:
         raise ConfigError("base: its lexical weights are by SPLADE, which is not trained here; take another")
     if encoding.pooling == "none":

@@ -1,4 +1,4 @@
-"""Tries every kernel with many damaged inputs, and prints how many each refused.
+"""Tries every kernel of both packages with many damaged inputs, and prints how many each refused.
 
 Run: python -m tests.index.native.try_damage [--inputs 1000000] [--kernel NAME] [--seed 0]
 """

@@ -1,5 +1,6 @@
 """Attention with and without a mask in one graph."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,14 @@ import onnx
 import onnxruntime
 import pytest
 
+from benchmarks.tiny.families import FAMILIES, write
 from models.checkpoint import read_settings
-from models.export_onnx import write_graph
+from models.encoder import encode
+from models.export_onnx import export, write_graph
+from models.loader import load_encoder
 from models.torch_encoder import load_model
+
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
 
 def branches(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
@@ -37,3 +43,21 @@ def test_both_branches_give_the_same(bert: Path, tmp_path: Path, monkeypatch: py
         np.testing.assert_allclose(found, expected, atol=1e-5)
     for found, expected in zip((dense[1:], sparse[1:], colbert[1:]), whole, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ModernBERT", "EmbeddingGemma"])
+def test_windows_by_blocks_give_what_all_pairs_do(name: str, made_once: MadeOnce) -> None:
+    """At every length around the choice and the ends of blocks, alone and with padding."""
+    family = next(family for family in FAMILIES if family.name == name)
+    folder = made_once(f"families/{family.key}", lambda place: write(family, place))
+    exported = made_once(f"families-exported/{family.key}", lambda place: export(folder, place, int8=False))
+    graph = onnx.load(exported / "onnx" / "model.onnx").graph
+    ways = [sorted(node.op_type for node in branch.node) for branch in branches(graph)]
+    assert sum("Pad" in way for way in ways) == 1  # one of two layers has a window
+    texts = ["a" * count for count in range(1, 50)]
+    reference = load_encoder(str(folder), "torch", device="cpu")
+    encoder = load_encoder(str(exported), precision="float32", device="cpu")
+    wanted, together = (encode(each, texts).dense for each in (reference, encoder))
+    np.testing.assert_allclose(together, wanted, atol=1e-5)
+    for row, text in enumerate(texts):
+        np.testing.assert_allclose(encode(encoder, [text]).dense[0], wanted[row], atol=1e-5)

@@ -16,14 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from models.checkpoint import EncodingSettings, read_settings
-from models.encoder import Encoder, Engine, encode, encode_tokens
-from models.errors import CheckpointError, UnsupportedError
-from models.export_onnx import export
-from models.loader import load_encoder
-from models.representations import Float32, InputType, Representations, TokenBatch
-from models.tokenizer import Tokenizer
-from tests.models.late_folders import (
+from benchmarks.tiny.late_folders import (
     GELU,
     TANH,
     Layer,
@@ -32,6 +25,13 @@ from tests.models.late_folders import (
     write_pylate,
     write_stanford,
 )
+from models.checkpoint import EncodingSettings, read_settings
+from models.encoder import Encoder, Engine, encode, encode_tokens
+from models.errors import CheckpointError, UnsupportedError
+from models.export_onnx import export
+from models.loader import load_encoder
+from models.representations import Float32, InputType, Representations, TokenBatch
+from models.tokenizer import Tokenizer
 
 TEXTS = [
     "hello world",

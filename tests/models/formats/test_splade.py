@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,19 @@ import torch
 from safetensors.numpy import save_file
 from transformers import AutoModelForMaskedLM, DistilBertConfig, ModernBertConfig, RobertaConfig
 
+from benchmarks.tiny.sparse_folders import (
+    PLACES,
+    SPLADE_POOLING,
+    TABLE,
+    TRANSFORMER,
+    dense_rows,
+    query_weights,
+    write_inference_free,
+    write_json,
+    write_language_model,
+    write_splade,
+)
+from benchmarks.tiny.word_pieces import word_piece_json
 from models.checkpoint import EncodingSettings, read_settings
 from models.encoder import Encoder, encode
 from models.errors import CheckpointError, UnsupportedError
@@ -24,20 +37,6 @@ from models.formats.splade import SpladeSettings
 from models.lexical import splade_rows as rows_module
 from models.loader import load_encoder
 from models.representations import Float32, SparseRows, TokenBatch
-from tests.models.conftest import word_piece_json
-from tests.models.sparse_folders import (
-    PLACES,
-    SPLADE_POOLING,
-    TABLE,
-    TRANSFORMER,
-    dense_rows,
-    query_weights,
-    splade_by_hand,
-    write_inference_free,
-    write_json,
-    write_language_model,
-    write_splade,
-)
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 TEXTS = ["hello world", "the heat of the air, and a wave!", "", "wing wing", "별 밤", "word " * 60]
@@ -80,6 +79,21 @@ def case(request: pytest.FixtureRequest, folders: dict[str, Path], made_once: Ma
     exported = made_once(f"exported/{kind}", write)
     tolerance = 1e-4 if engine == "float32" else 0.8 if kind == "sum" else 0.1
     return Case(load_encoder(str(exported), precision=engine, device="cpu"), source, kind, tolerance)
+
+
+@torch.no_grad()
+def splade_by_hand(
+    folder: Path, token_ids: Sequence[Sequence[int]], pooling: str = "max", activation: str = "relu"
+) -> Float32:
+    """Weights of texts, one after another, by the formula on all logits of transformers' own model."""
+    model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    found = []
+    for ids in token_ids:
+        weights = torch.log1p(torch.relu(model(torch.tensor([list(ids)])).logits[0]))
+        if activation == "log1p_relu":
+            weights = torch.log1p(weights)
+        found.append((weights.amax(0) if pooling == "max" else weights.sum(0)).numpy())
+    return np.stack(found)
 
 
 def token_rows(batch: TokenBatch) -> list[list[int]]:

@@ -10,14 +10,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from benchmarks.tiny.late_folders import IDENTITY, POOLINGS, TANH, Layer, write_pooled
+from benchmarks.tiny.word_pieces import BERT_WIDTH
 from models.encoder import encode
 from models.errors import CheckpointError
 from models.export_onnx import export
 from models.loader import load_encoder
 from models.representations import Float32
 from models.weights.dense_layers import DenseLayer, layer_arrays, layers_from_arrays
-from tests.models.conftest import BERT_WIDTH
-from tests.models.late_folders import IDENTITY, POOLINGS, TANH, Layer, write_pooled
 
 TEXTS = ["hello world", "", "wing, air. heat!", "word " * 40]
 # As EmbeddingGemma has them, and as LaBSE and distiluse do.

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors.numpy import save_file
-from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM
+from transformers import BertConfig, BertForMaskedLM
 
 from models.representations import Float32, SparseRows
-from tests.models.conftest import BERT_POSITIONS, word_piece_json
+
+from .word_pieces import BERT_POSITIONS, PIECES, word_piece_json
 
 PLACES = 80  # of the model's vocabulary, of which the tokenizer has 71
-TOKENS = 71
+TOKENS = len(PIECES)
 WIDTH = 32
 VECTOR = 12
 SPARSE = "sentence_transformers.sparse_encoder.modules"
@@ -125,6 +125,17 @@ def write_model2vec(folder: Path, **config: Any) -> Path:
     return folder
 
 
+def write_static(folder: Path) -> Path:
+    """A StaticEmbedding of sentence-transformers, whose tokenizer cuts texts at 8 tokens."""
+    place = folder / "0_StaticEmbedding"
+    write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": place.name, "type": STATIC}])
+    write_json(folder / "config_sentence_transformers.json", {"prompts": {"query": "hello "}})
+    place.mkdir()
+    (place / "tokenizer.json").write_bytes(word_piece_json())
+    save_file({"embedding.weight": static_vectors()}, place / "model.safetensors")
+    return folder
+
+
 def dense_rows(rows: SparseRows, size: int = PLACES) -> Float32:
     """Sparse rows with all their zeros, float32[B, size]."""
     dense = np.zeros((len(rows), size), np.float32)
@@ -132,18 +143,3 @@ def dense_rows(rows: SparseRows, size: int = PLACES) -> Float32:
         token_ids, weights = rows.row(row)
         dense[row, token_ids] = weights
     return dense
-
-
-@torch.no_grad()
-def splade_by_hand(
-    folder: Path, token_ids: Sequence[Sequence[int]], pooling: str = "max", activation: str = "relu"
-) -> Float32:
-    """Weights of texts, one after another, by the formula on all logits of transformers' own model."""
-    model = AutoModelForMaskedLM.from_pretrained(folder).eval()
-    found = []
-    for ids in token_ids:
-        weights = torch.log1p(torch.relu(model(torch.tensor([list(ids)])).logits[0]))
-        if activation == "log1p_relu":
-            weights = torch.log1p(weights)
-        found.append((weights.amax(0) if pooling == "max" else weights.sum(0)).numpy())
-    return np.stack(found)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.models.conftest import BERT_WIDTH, word_piece_json
+from .word_pieces import BERT_WIDTH, word_piece_json
 
 MARKERS = ("[Q] ", "[D] ")
 # As PyLate 1.1 writes it for lightonai/GTE-ModernColBERT-v1, with lengths for the tiny body.
@@ -68,7 +68,7 @@ def write_body(folder: Path, added: Sequence[str] = MARKERS, kind: str = "bert")
     (folder / "tokenizer_config.json").write_text(
         json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 48, **names})
     )
-    shared = {
+    shared: dict[str, Any] = {
         "vocab_size": tokenizer.get_vocab_size(),
         "hidden_size": BERT_WIDTH,
         "num_hidden_layers": 2,
@@ -81,18 +81,15 @@ def write_body(folder: Path, added: Sequence[str] = MARKERS, kind: str = "bert")
     if kind == "bert":
         body: Any = BertModel(BertConfig(**shared))
     else:
-        body = ModernBertModel(
-            ModernBertConfig(
-                **shared,
-                global_attn_every_n_layers=2,
-                local_attention=32,
-                pad_token_id=0,
-                bos_token_id=2,
-                eos_token_id=3,
-                cls_token_id=2,
-                sep_token_id=3,
-            )
-        )
+        special = {
+            "pad_token_id": 0,
+            "bos_token_id": 2,
+            "eos_token_id": 3,
+            "cls_token_id": 2,
+            "sep_token_id": 3,
+        }
+        shared |= {"global_attn_every_n_layers": 2, "local_attention": 32, **special}
+        body = ModernBertModel(ModernBertConfig(**shared))
     body.eval().save_pretrained(folder)
     return folder
 
@@ -200,9 +197,9 @@ def write_multi_vector(
     return folder
 
 
-def write_stanford(folder: Path, **metadata: Any) -> Path:
+def write_stanford(folder: Path, added: Sequence[str] = (), **metadata: Any) -> Path:
     """A checkpoint of Stanford's ColBERT: projection in the weight file, artifact.metadata beside it."""
-    write_body(folder, ("[unused0]", "[unused1]"))
+    write_body(folder, ("[unused0]", "[unused1]", *added))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["HF_ColBERT"]}))
     random = np.random.default_rng(9)

@@ -1,0 +1,73 @@
+"""What runs an exported graph: kernels of our own where they take it, else onnxruntime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.checkpoint import EncodingSettings
+from models.encoder import Engine
+from models.errors import UnsupportedError
+from models.graphs.onnx_graph import OnnxGraph, Placement
+from models.graphs.onnx_splade import OnnxSplade
+from models.native.native_graph import NativeGraph, is_fast
+from models.weights.head_weights import HeadWeights
+
+OpenGraph = NativeGraph | OnnxGraph | OnnxSplade
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEngine:
+    """How one encoder opens its graphs, of the base and of adapters.
+
+    engine: `native` for our kernels alone, `onnxruntime`, or `onnx` for the former where they can;
+    vocabulary_size: the terms that a graph weighs with SPLADE.
+    """
+
+    engine: Engine
+    placement: Placement
+    settings: EncodingSettings
+    pad_id: int
+    vocabulary_size: int
+
+    def open(self, path: Path, precision: str, heads: HeadWeights) -> OpenGraph:
+        """An open graph, which has these heads. Raises UnsupportedError where `native` cannot run it."""
+        found = None if self.engine == "onnxruntime" else self._native(path, precision, heads)
+        return found or open_graph(path, self.placement, self.vocabulary_size, self.settings)
+
+    def _native(self, path: Path, precision: str, heads: HeadWeights) -> NativeGraph | None:
+        """The graph as our kernels run it. Where they cannot, or are no faster: UnsupportedError, or None."""
+        required = self.engine == "native"
+        if self.placement.kind != "cpu" or precision != "int8":
+            if not required:
+                return None
+            raise UnsupportedError(
+                f"the native engine runs int8 graphs on a CPU, not {precision} on {self.placement.kind}; "
+                "export with --int8, or choose the engine onnx"
+            )
+        if not (required or is_fast()):
+            return None
+        if not heads.are_linear(self.settings):
+            if not required:
+                return None
+            raise UnsupportedError(
+                "the native engine has one linear layer a side and hides no tokens of queries from others, "
+                "and this checkpoint has or does more; choose onnx"
+            )
+        try:
+            return NativeGraph(path, self.settings, heads, self.pad_id, self.placement.threads)
+        except UnsupportedError as error:
+            if required:
+                raise UnsupportedError(f"{error}; choose the engine onnx") from error
+            return None
+
+
+def open_graph(
+    path: Path, placement: Placement, vocabulary_size: int, settings: EncodingSettings
+) -> OnnxGraph | OnnxSplade:
+    """A graph as onnxruntime runs it and its settings say. vocabulary_size: the terms that it weighs with
+    SPLADE.
+    """
+    if settings.splade is None:
+        return OnnxGraph(path, placement)
+    return OnnxSplade(path, placement, vocabulary_size, settings.splade)
