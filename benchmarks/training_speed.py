@@ -97,7 +97,7 @@ def bare(run: FinetuneRun, folder: Path) -> float:
         table = stage.tables[batch.table]
         for texts in (table.queries.take(batch.pairs), table.passages.take(batch.passages)):
             for part in stage.encoder.parts(texts)[0]:
-                states, _, _ = stage.encoder.hidden(part)
+                states, _ = stage.encoder.hidden(part)
                 torch.autograd.backward(states.square().mean())
                 tokens += len(part.token_ids)
         base.model.zero_grad()

@@ -6,12 +6,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional
+
+Value = TypeVar("Value", bound=np.generic)
 
 # The others wait while the first process mines or ranks the development set.
 LONGEST_WAIT = timedelta(hours=6)
@@ -77,8 +81,9 @@ def gather(tensor: Tensor, ranks: Ranks) -> Tensor:
     """
     if ranks.size == 1:
         return tensor
-    sizes = torch.zeros(ranks.size, tensor.ndim, dtype=torch.int64, device=tensor.device)
-    sizes[ranks.rank] = torch.tensor(tensor.shape, device=tensor.device)
+    # Between the hosts: read from a device, sizes would be waited for.
+    sizes = torch.zeros(ranks.size, tensor.ndim, dtype=torch.int64)
+    sizes[ranks.rank] = torch.tensor(tensor.shape)
     dist.all_reduce(sizes)
     largest = sizes.amax(0).tolist()
     padding = [
@@ -90,6 +95,14 @@ def gather(tensor: Tensor, ranks: Ranks) -> Tensor:
     everything: Tensor = _Gather.apply(padded)  # type: ignore[no-untyped-call]  # torch leaves it untyped
     rows = [part[: int(count)] for part, count in zip(everything.chunk(ranks.size), sizes[:, 0], strict=True)]
     return torch.cat(rows)
+
+
+def gather_array(array: npt.NDArray[Value], ranks: Ranks) -> npt.NDArray[Value]:
+    """Rows of all processes as `gather` has them, of what the hosts know."""
+    if ranks.size == 1:
+        return array
+    everything: npt.NDArray[Value] = gather(torch.from_numpy(array), ranks).numpy()
+    return everything
 
 
 def sum_gradients(parameters: Iterable[Tensor], ranks: Ranks, bucket_bytes: int = BUCKET_BYTES) -> None:

@@ -22,7 +22,7 @@ from training.data.batch_plan import (
     require_batches,
 )
 from training.data.pair_table import PairTable, RaggedRows
-from training.distributed import Ranks, gather
+from training.distributed import Ranks, gather_array
 from training.gradient_cache import cached_backward
 from training.m3.development import development_figures, judged_sides
 from training.m3.document_frequencies import SourceIdf
@@ -41,6 +41,7 @@ from training.m3.teacher import Teacher
 from training.m3.text_encoder import TextEncoder
 from training.settings.run import PairSettings
 from training.step import Figures, Scaled, StepReport
+from training.transfer import on_device
 
 
 class Finetune:
@@ -74,9 +75,7 @@ class Finetune:
         self._prior = prior
         self._teacher = teacher
         self._idf = [
-            SourceIdf.of(table.passages, encoder.tokenizer, encoder.device)
-            if encoder.lexical == "idf"
-            else None
+            SourceIdf.of(table.passages, encoder.tokenizer) if encoder.lexical == "idf" else None
             for table in tables
         ]
         self._planned: tuple[int, EpochPlan] = (0, self._plan(0))
@@ -155,8 +154,8 @@ class Finetune:
         if self._settings.body_is_frozen:
             return False
         padded = sum(len(part) * int(part.lengths.max()) for part in parts)
-        largest = gather(torch.tensor([padded], device=self.encoder.device), self._ranks).max()
-        return int(largest) > settings.sub_batch_tokens
+        largest = int(gather_array(np.array([padded]), self._ranks).max())
+        return largest > settings.sub_batch_tokens
 
     def _regularization(
         self, texts: EncodedTexts, base: EncodedTexts | None, *, queries: bool
@@ -180,17 +179,17 @@ class Finetune:
         taught: the teacher's scores of the same queries and passages.
         """
         device = queries.dense.device
-        rows = gather(torch.from_numpy(batch.passages).to(device), self._ranks)
-        counts = gather(torch.tensor([len(batch.passages)], device=device), self._ranks)
+        rows = gather_array(batch.passages, self._ranks)
+        counts = gather_array(np.array([len(batch.passages)]), self._ranks)
         own = np.arange(len(batch.pairs)) + int(counts[: self._ranks.rank].sum())
         positives: RaggedRows = self.tables[batch.table].positives
-        allowed = allowed_passages(positives, batch.pairs, rows.cpu().numpy(), own)
+        allowed = allowed_passages(positives, batch.pairs, rows, own)
         losses = self._settings.objective
         sides = trained_sides(losses)
         idf = self._idf[batch.table]
         weighted = queries if idf is None else idf.weighted(queries)
         scores = side_scores(weighted, passages.of_all(self._ranks, sides), sides)
-        columns, mask = (torch.from_numpy(array).to(device) for array in (own, allowed))
+        columns, mask = (on_device(array, device) for array in (own, allowed))
         total, terms = total_loss(scores, columns, mask, losses)
         teaching = self._settings.teaching
         if taught is None or teaching is None:

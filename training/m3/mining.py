@@ -158,7 +158,7 @@ def dense_vectors(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Tenso
     parts = []
     for places in plan:
         with torch.inference_mode():
-            states, _, mask = encoder.hidden(store.take(rows[places]))
+            states, mask = encoder.hidden(store.take(rows[places]))
             parts.append(encoder.model.heads.dense(states, mask))
     order = torch.from_numpy(np.argsort(np.concatenate(plan), kind="stable"))
     return torch.cat(parts).index_select(0, order.to(parts[0].device))
@@ -172,7 +172,7 @@ def represent(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Represent
     for places in plan:
         batch = store.take(rows[places])
         with torch.inference_mode():
-            states, _, mask = encoder.hidden(batch)
+            states, mask = encoder.hidden(batch)
             outputs = heads(states, mask)
         padded = PaddedOutputs(*(output.cpu().numpy() for output in outputs))
         parts.append(pack(batch, padded, encoder.tokenizer))

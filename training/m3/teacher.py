@@ -41,7 +41,7 @@ class Teacher:
             for number, table in enumerate(tables):
                 if table.taught is not None:
                     passages = table.taught.passages
-                    self._idf[number] = SourceIdf.of(passages, self.tokenizer, self._encoder.device)
+                    self._idf[number] = SourceIdf.of(passages, self.tokenizer)
 
     def scores(self, texts: PairTexts, batch: PairBatch, ranks: Ranks) -> Tensor:
         """The plain sum float32[B, N] of this device's queries with the passages of all devices."""

@@ -38,10 +38,10 @@ def texts(dense: list[list[float]], vectors: list[list[list[float]]], mask: list
     return EncodedTexts(
         torch.tensor(dense, requires_grad=True),
         unused,
-        unused.long(),
-        unused.bool(),
+        np.zeros(unused.shape, np.int64),
+        np.zeros(unused.shape, np.bool_),
         torch.tensor(vectors, requires_grad=True),
-        torch.tensor(mask),
+        np.array(mask),
     )
 
 
