@@ -51,7 +51,7 @@ class MaxSim(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Each token gets the weighted sum of its best ones, and a passage's token of those it is best for."""
+        """A token gets the weighted sum of its best ones, a passage's token of those that it is best for."""
         tokens, vectors, best = context.saved_tensors
         gradient = gradients[0].T.contiguous()  # (N, T), as the places
         of_tokens = embedding_bag(best.T, vectors, per_sample_weights=gradient.T, mode="sum")

@@ -16,7 +16,8 @@ from transformers.activations import ACT2FN
 
 from models.fingerprint import weight_files
 from training.pretraining.masking import IGNORED
-from training.pretraining.token_loss import LOGITS_AT_ONCE, linear_cross_entropy
+from training.pretraining.token_loss import linear_cross_entropy
+from training.pretraining.vocabulary_gradient import VocabularyGradient
 
 # Our names of the head's tensors, and those of masked language models of the two families.
 BERT_NAMES = {
@@ -62,18 +63,18 @@ class MlmHead(nn.Module):
         labels: Tensor,
         words: Tensor,
         tokens: int,
-        *,
-        logits_at_once: int = LOGITS_AT_ONCE,
+        gradient: VocabularyGradient | None = None,
     ) -> Tensor:
         """Cross-entropy of the predicted tokens, summed and divided by `tokens`, float32[].
 
         hidden: float[B, L, D]; labels: int64[B, L], `IGNORED` where nothing is predicted; words: float[V, D],
-        the word embeddings; tokens: predicted tokens of the batch that this is, or is part of. Only predicted
-        tokens get logits. 0 where nothing is predicted.
+        the word embeddings; tokens: predicted tokens of the batch that this is, or is part of; gradient:
+        gathers that of the words over all parts. Only predicted tokens get logits. 0 where nothing is
+        predicted.
         """
         chosen = labels != IGNORED
         states = self(hidden[chosen])  # (N, D)
-        total = linear_cross_entropy(states, words, self.bias, labels[chosen], logits_at_once=logits_at_once)
+        total = linear_cross_entropy(states, words, self.bias, labels[chosen], gradient=gradient)
         return total / max(1, tokens)
 
 

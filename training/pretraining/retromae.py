@@ -26,6 +26,7 @@ from training.pretraining.masking_vocabulary import MaskingVocabulary
 from training.pretraining.mlm_head import MlmHead
 from training.pretraining.outputs import PretrainingOutputs
 from training.pretraining.transformer_layer import TransformerLayer
+from training.pretraining.vocabulary_gradient import VocabularyGradient
 
 Decoding = Literal["basic", "enhanced"]
 
@@ -126,6 +127,8 @@ class RetroMae(nn.Module):
     CLS). Encoder and decoder share the prediction head, as in the released code.
     """
 
+    vocabulary_losses = 2
+
     def __init__(self, body: nn.Module, head: MlmHead, settings: EncodingSettings) -> None:
         """settings: of the checkpoint. Raises UnsupportedError for a body of another family."""
         super().__init__()
@@ -136,12 +139,16 @@ class RetroMae(nn.Module):
         self.settings = settings
 
     def forward(
-        self, inputs: RetroMaeInputs, batch_predicted: Mapping[str, int] | None = None
+        self,
+        inputs: RetroMaeInputs,
+        batch_predicted: Mapping[str, int] | None = None,
+        gradient: VocabularyGradient | None = None,
     ) -> PretrainingOutputs:
         """Losses `encoder_mlm` and `decoder`, each a mean over the predicted tokens.
 
         batch_predicted: `predicted` of the whole batch where `inputs` are some of its rows; the losses of
-        all its parts, and their gradients, then add up to those of the whole.
+        all its parts, and their gradients, then add up to those of the whole. gradient: gathers that of the
+        word embeddings.
         """
         tokens = batch_predicted or inputs.predicted
         words = word_embeddings(self.body)
@@ -150,8 +157,8 @@ class RetroMae(nn.Module):
         embeddings = pool(hidden, encoder.mask, self.settings)
         decoded = self.decode(embeddings, inputs)
         losses = {
-            "encoder_mlm": self.head.loss(hidden, encoder.labels, words, tokens["encoder_mlm"]),
-            "decoder": self.head.loss(decoded, decoder.labels, words, tokens["decoder"]),
+            "encoder_mlm": self.head.loss(hidden, encoder.labels, words, tokens["encoder_mlm"], gradient),
+            "decoder": self.head.loss(decoded, decoder.labels, words, tokens["decoder"], gradient),
         }
         return PretrainingOutputs(embeddings, losses)
 

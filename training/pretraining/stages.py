@@ -23,6 +23,7 @@ from training.pretraining.masking_vocabulary import MaskingVocabulary
 from training.pretraining.outputs import PretrainingOutputs
 from training.pretraining.retromae import RetroMae, RetroMaeInputs, draw_retromae_inputs
 from training.pretraining.span_contrast import sample_spans, span_contrastive_loss
+from training.pretraining.vocabulary_gradient import VocabularyGradient
 from training.settings.run import CoCondenserRun, CondenserRun, MlmRun, RetroMaeRun
 from training.step import Figures, Scaled, StepReport
 
@@ -60,9 +61,10 @@ class RetroMaePretraining:
         for part in parts:
             predicted.update(part.predicted)
         losses: dict[str, Tensor] = {}
+        gradient = VocabularyGradient(len(parts) * self._model.vocabulary_losses)
         for part in parts:
             with autocast(self._device, self._settings.optimization.precision):
-                outputs = self._model(part.to(self._device), predicted)
+                outputs = self._model(part.to(self._device), predicted, gradient)
             scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
             add_losses(losses, outputs)
         return report(losses, documents)
@@ -115,8 +117,9 @@ class MaskedPretraining:
         parts = [self._draw(part, generator) for part in self._batches.sub_batches(documents)]
         predicted = sum(part.predicted for part in parts)
         losses: dict[str, Tensor] = {}
+        gradient = VocabularyGradient(len(parts) * self._model.vocabulary_losses)
         for part in parts:
-            outputs = self._forward(part, predicted)
+            outputs = self._forward(part, predicted, gradient)
             scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
             add_losses(losses, outputs)
         return report(losses, documents)
@@ -130,9 +133,9 @@ class MaskedPretraining:
         ratio = self._settings.pretraining.ratio
         return mask_tokens(ids, mask, ratio=ratio, vocabulary=self._vocabulary, generator=generator)
 
-    def _forward(self, part: MaskedText, predicted: int) -> PretrainingOutputs:
+    def _forward(self, part: MaskedText, predicted: int, gradient: VocabularyGradient) -> PretrainingOutputs:
         with autocast(self._device, self._settings.optimization.precision):
-            outputs: PretrainingOutputs = self._model(part.to(self._device), predicted)
+            outputs: PretrainingOutputs = self._model(part.to(self._device), predicted, gradient)
         return PretrainingOutputs(outputs.embeddings.float(), outputs.losses)
 
 
@@ -166,6 +169,7 @@ class CoCondenserPretraining(MaskedPretraining):
         parts = [self._draw(part, generator) for part in spans]
         predicted = sum(part.predicted for part in parts)
         losses: dict[str, Tensor] = {}
+        gradient = VocabularyGradient(len(parts) * self._model.vocabulary_losses)
 
         def embed(part: MaskedText) -> PretrainingOutputs:
             with autocast(self._device, self._settings.optimization.precision):
@@ -180,7 +184,7 @@ class CoCondenserPretraining(MaskedPretraining):
             return scaled(settings.span_weight * loss / self._ranks.size)
 
         def forward(part: MaskedText) -> tuple[PretrainingOutputs, Tensor]:
-            outputs = self._forward(part, predicted)
+            outputs = self._forward(part, predicted, gradient)
             add_losses(losses, outputs)
             return outputs, scaled(outputs.total() / self._ranks.size)
 
