@@ -78,8 +78,8 @@ class Condenser(nn.Module):
         words = word_embeddings(self.body)
         condensed = self.condense(embeddings, early, inputs.mask)
         losses = {
-            "late_mlm": self.head.loss(late, inputs.labels, words, tokens, gradient),
-            "head_mlm": self.head.loss(condensed, inputs.labels, words, tokens, gradient),
+            "late_mlm": self.head.loss(late, inputs, words, tokens, gradient),
+            "head_mlm": self.head.loss(condensed, inputs, words, tokens, gradient),
         }
         return PretrainingOutputs(embeddings, losses)
 

@@ -45,5 +45,5 @@ class MaskedLm(nn.Module):
         """
         tokens = inputs.predicted if batch_predicted is None else batch_predicted
         hidden = last_states(self.body, inputs.ids, inputs.mask)
-        loss = self.head.loss(hidden, inputs.labels, word_embeddings(self.body), tokens, gradient)
+        loss = self.head.loss(hidden, inputs, word_embeddings(self.body), tokens, gradient)
         return PretrainingOutputs(pool(hidden, inputs.mask, self.settings), {"mlm": loss})
