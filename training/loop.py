@@ -10,12 +10,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from training.distributed import Ranks, mean_over_all, share_weights, sum_gradients
+from training.distributed import Ranks, share_weights, sum_gradients
 from training.errors import DivergedError
 from training.m3.development import judged_side, mean_of
 from training.memory import TRIM_STEPS, give_back_freed_memory
 from training.optimizer import first_step_of_body, in_body, make_optimizer, rate_factor, set_rates
 from training.runs.log import RunLog
+from training.runs.readings import Readings
 from training.runs.state import (
     BEST_FILE,
     Progress,
@@ -31,6 +32,8 @@ from training.step import Stage
 
 Report = Callable[[dict[str, object]], None]
 """Is told every line of the log."""
+LOG_STEPS = {"cpu": 1, "cuda": 10}
+"""After how many steps losses are read, unless the settings say: a CPU has no work left to wait for."""
 
 
 def train(
@@ -52,11 +55,27 @@ def train(
     share_weights(model.parameters(), ranks)
     progress = load_state(folder, trained, optimizer, scaler, ranks)
     log = RunLog(folder, progress.step) if ranks.rank == 0 else None
+    readings = Readings(ranks)
+    log_steps = settings.log_steps or LOG_STEPS[device]
 
     def note(line: dict[str, object]) -> None:
         if log is not None:
             log.write(line)
             report({**line, "steps": steps})
+
+    def read() -> None:
+        for reading in readings.read():
+            require_finite(reading.losses, reading.norm, reading.step, optimization)
+            note(
+                {
+                    "step": reading.step,
+                    "losses": reading.losses,
+                    "gradient_norm": reading.norm if math.isfinite(reading.norm) else None,
+                    "learning_rate": reading.rate,
+                    "tokens": reading.tokens,
+                    "seconds": reading.seconds,
+                }
+            )
 
     def evaluate() -> None:
         model.eval()
@@ -84,30 +103,19 @@ def train(
         scaler.update()
         optimizer.zero_grad()
         progress.step += 1
-        tokens = torch.tensor(float(found.tokens), device=device)
-        means = mean_over_all({**found.losses, "tokens": tokens}, ranks)
-        # The one place of a step that waits for the device.
-        *values, norm = torch.stack([*means.values(), clipped_from]).tolist()
-        losses = dict(zip(means, values, strict=True))
-        tokens_of_all = round(losses.pop("tokens") * ranks.size)
-        require_finite(losses, norm, progress.step, optimization)
-        note(
-            {
-                "step": progress.step,
-                "losses": losses,
-                "gradient_norm": norm if math.isfinite(norm) else None,
-                "learning_rate": rate_factor(step, body_from, steps, optimization)
-                * optimization.learning_rate,
-                "tokens": tokens_of_all,
-                "seconds": time.monotonic() - began,
-            }
-        )
+        rate = rate_factor(step, body_from, steps, optimization) * optimization.learning_rate
+        seconds = time.monotonic() - began
+        readings.add(progress.step, found.losses, clipped_from, rate, found.tokens, seconds)
+        done = progress.step == steps
+        evaluates = done or progress.step % settings.evaluate_steps == 0
+        saves = done or progress.step % settings.save_steps == 0
+        if evaluates or saves or progress.step % log_steps == 0:
+            read()  # first, so that nothing is saved of a run that has diverged
         if progress.step % TRIM_STEPS == 0:
             give_back_freed_memory()
-        done = progress.step == steps
-        if done or progress.step % settings.evaluate_steps == 0:
+        if evaluates:
             evaluate()
-        if done or progress.step % settings.save_steps == 0:
+        if saves:
             save_state(folder, progress, trained, optimizer, scaler, ranks)
     if progress.best_figure is not None:
         put_weights(trained, read_tensors(folder / BEST_FILE), folder / BEST_FILE)

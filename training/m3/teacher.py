@@ -18,6 +18,7 @@ from training.m3.document_frequencies import SourceIdf
 from training.m3.encoded_texts import SIDES
 from training.m3.scores import side_scores
 from training.m3.text_encoder import TextEncoder
+from training.passes import prepare
 from training.settings.optimization import Precision
 
 
@@ -32,6 +33,7 @@ class Teacher:
             raise CheckpointError(f"{folder} is an encoder of ColBERT's kind, which does not teach here")
         self.tokenizer = Tokenizer.load(folder, settings)
         model = load_model(folder, settings).requires_grad_(False).to(device)
+        prepare(model.body)
         self._encoder = TextEncoder(model, self.tokenizer, sub_batch_tokens, precision, device)
         self._idf: dict[int, SourceIdf] = {}
 

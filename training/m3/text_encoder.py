@@ -10,6 +10,7 @@ from models.representations import Bool, Int64, LexicalKind, TokenBatch
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel
 from training.m3.encoded_texts import EncodedTexts
+from training.passes import states
 from training.precision import autocast
 from training.settings.optimization import Precision
 from training.transfer import on_device
@@ -42,23 +43,23 @@ class TextEncoder:
         """Last hidden states float32[B, L, d] and mask int64[B, L] of one pass."""
         ids, mask = (on_device(array, self.device) for array in batch.padded(self.tokenizer.pad_id))
         with autocast(self.device, self.precision):
-            states = self.model.hidden(ids, mask)
-        return states.float(), mask
+            found = states(self.model.body, ids, mask, batch.lengths)
+        return found.float(), mask
 
     def encode(self, batch: TokenBatch) -> EncodedTexts:
         """One pass, the three outputs as `models.heads` defines them."""
-        states, mask = self.hidden(batch)
+        hidden, mask = self.hidden(batch)
         heads = self.model.heads
         ids, present = batch.padded(self.tokenizer.pad_id)
         words = present.astype(np.bool_)
         words[words] = ~self.tokenizer.is_instruction(batch)
         words &= ~np.isin(ids, self._special_ids)
         return EncodedTexts(
-            dense=heads.dense(states, mask),
-            lexical=heads.token_weights(states) * on_device(words, self.device),
+            dense=heads.dense(hidden, mask),
+            lexical=heads.token_weights(hidden) * on_device(words, self.device),
             token_ids=ids,
             is_term=words,
-            vectors=heads.token_vectors(states[:, 1:]),
+            vectors=heads.token_vectors(hidden[:, 1:]),
             vector_mask=self._has_vector(batch.lengths),
         )
 

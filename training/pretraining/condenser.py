@@ -73,7 +73,7 @@ class Condenser(nn.Module):
         `span_contrastive_loss`.
         """
         tokens = inputs.predicted if batch_predicted is None else batch_predicted
-        early, late = early_and_late_states(self.body, inputs.ids, inputs.mask, self.early_layers)
+        early, late = early_and_late_states(self.body, inputs, self.early_layers)
         embeddings = pool(late, inputs.mask, self.settings)
         words = word_embeddings(self.body)
         condensed = self.condense(embeddings, early, inputs.mask)
@@ -85,7 +85,7 @@ class Condenser(nn.Module):
 
     def embed(self, inputs: MaskedText) -> Tensor:
         """The embeddings alone, float[B, D]: the first pass of gradient caching."""
-        return pool(last_states(self.body, inputs.ids, inputs.mask), inputs.mask, self.settings)
+        return pool(last_states(self.body, inputs), inputs.mask, self.settings)
 
     def condense(self, embeddings: Tensor, early: Tensor, mask: Tensor) -> Tensor:
         """States float[B, L, D] of the head from embeddings float[B, D] and early states float[B, L, D]."""

@@ -44,6 +44,6 @@ class MaskedLm(nn.Module):
         embeddings.
         """
         tokens = inputs.predicted if batch_predicted is None else batch_predicted
-        hidden = last_states(self.body, inputs.ids, inputs.mask)
+        hidden = last_states(self.body, inputs)
         loss = self.head.loss(hidden, inputs, word_embeddings(self.body), tokens, gradient)
         return PretrainingOutputs(pool(hidden, inputs.mask, self.settings), {"mlm": loss})

@@ -25,13 +25,15 @@ class PaddedTexts:
     """B texts on the device, padded on the right.
 
     ids: int64[B, L]; mask: int64[B, L], 1 on tokens; content: int64[B] on the host, how many tokens of each
-    are not special; numbers: int64[B] on the host, which text of a step each is, by which it draws.
+    are not special; numbers: int64[B] on the host, which text of a step each is, by which it draws; lengths:
+    int64[B] on the host, tokens of each.
     """
 
     ids: Tensor
     mask: Tensor
     content: Int64
     numbers: Int64
+    lengths: Int64
 
     @staticmethod
     def of(
@@ -40,7 +42,7 @@ class PaddedTexts:
         """The texts as they are padded for a pass."""
         ids, mask = texts.padded(pad_id)
         content = (mask.astype(np.bool_) & ~vocabulary.is_special[ids]).sum(axis=1)
-        return PaddedTexts(on_device(ids, device), on_device(mask, device), content, numbers)
+        return PaddedTexts(on_device(ids, device), on_device(mask, device), content, numbers, texts.lengths)
 
     @property
     def device(self) -> torch.device:
@@ -53,13 +55,15 @@ class MaskedText:
     """A batch of B texts with tokens hidden.
 
     ids: int64[B, L]; labels: int64[B, L], the token's own id where it is predicted and `IGNORED` elsewhere;
-    mask: int64[B, L], 1 on tokens, padded on the right; counts: int64[B] on the host, predicted tokens.
+    mask: int64[B, L], 1 on tokens, padded on the right; counts, lengths: int64[B] on the
+    host, predicted tokens and all tokens.
     """
 
     ids: Tensor
     labels: Tensor
     mask: Tensor
     counts: Int64
+    lengths: Int64
 
     @property
     def predicted(self) -> int:
@@ -68,7 +72,9 @@ class MaskedText:
 
     def rows(self, rows: slice) -> MaskedText:
         """Some of the texts, for a sub-batch."""
-        return MaskedText(self.ids[rows], self.labels[rows], self.mask[rows], self.counts[rows])
+        return MaskedText(
+            self.ids[rows], self.labels[rows], self.mask[rows], self.counts[rows], self.lengths[rows]
+        )
 
 
 def mask_tokens(
@@ -106,13 +112,13 @@ def mask_tokens(
     drawn = vocabulary.ordinary[(token * len(vocabulary.ordinary)).long()]
     replaced = torch.where(choice < random, drawn, vocabulary.mask_id)
     ids = torch.where(hidden & (choice < 1 - kept), replaced, texts.ids)
-    return MaskedText(ids, texts.ids.masked_fill(~hidden, IGNORED), texts.mask, counts)
+    return MaskedText(ids, texts.ids.masked_fill(~hidden, IGNORED), texts.mask, counts, texts.lengths)
 
 
 def content_predicted(texts: PaddedTexts, vocabulary: MaskingVocabulary) -> MaskedText:
     """The texts as they are; all tokens are predicted but special ones."""
     labels = texts.ids.masked_fill(~texts.mask.bool() | vocabulary.special[texts.ids], IGNORED)
-    return MaskedText(texts.ids, labels, texts.mask, texts.content)
+    return MaskedText(texts.ids, labels, texts.mask, texts.content, texts.lengths)
 
 
 def _word_starts(token_ids: Tensor, content: Tensor, vocabulary: MaskingVocabulary) -> Tensor:

@@ -138,7 +138,7 @@ class RetroMae(nn.Module):
         tokens = batch_predicted or inputs.predicted
         words = word_embeddings(self.body)
         encoder, decoder = inputs.encoder, inputs.decoder
-        hidden = last_states(self.body, encoder.ids, encoder.mask)
+        hidden = last_states(self.body, encoder)
         embeddings = pool(hidden, encoder.mask, self.settings)
         decoded = self.decode(embeddings, inputs)
         losses = {

@@ -28,7 +28,7 @@ def masked(body: Any, contents: list[list[int]]) -> MaskedText:
     pad = body.config.pad_token_id
     ids = torch.tensor([row + [pad] * (length - len(row)) for row in rows])
     lengths = np.array([len(content) for content in contents])
-    texts = PaddedTexts(ids, (ids != pad).long(), lengths, np.arange(len(contents)))
+    texts = PaddedTexts(ids, (ids != pad).long(), lengths, np.arange(len(contents)), lengths + 2)
     return mask_tokens(texts, ratio=0.3, vocabulary=VOCABULARY, seed=5)
 
 

@@ -27,7 +27,9 @@ def padded(*contents: list[int]) -> tuple[Tensor, Tensor]:
 
 def texts_of(ids: Tensor, mask: Tensor, first: int = 0) -> PaddedTexts:
     """The texts, numbered from `first` on."""
-    return PaddedTexts(ids, mask, (ids >= FIRST_WORD).sum(1).numpy(), first + np.arange(len(ids)))
+    return PaddedTexts(
+        ids, mask, (ids >= FIRST_WORD).sum(1).numpy(), first + np.arange(len(ids)), mask.sum(1).numpy()
+    )
 
 
 def masked(

@@ -36,9 +36,8 @@ def batch_of(body: Any, contents: list[list[int]]) -> PaddedTexts:
     length = max(map(len, rows))
     pad = body.config.pad_token_id
     ids = torch.tensor([row + [pad] * (length - len(row)) for row in rows])
-    return PaddedTexts(
-        ids, (ids != pad).long(), np.array([len(content) for content in contents]), np.arange(len(contents))
-    )
+    lengths = np.array([len(content) for content in contents])
+    return PaddedTexts(ids, (ids != pad).long(), lengths, np.arange(len(contents)), lengths + 2)
 
 
 def drawn(body: Any, contents: list[list[int]], decoding: Decoding, seed: int = 5) -> RetroMaeInputs:
@@ -48,7 +47,7 @@ def drawn(body: Any, contents: list[list[int]], decoding: Decoding, seed: int = 
 def texts_of(lengths: list[int]) -> PaddedTexts:
     """Texts of so many tokens, whose ids do not matter."""
     mask = (torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)).long()
-    return PaddedTexts(mask, mask, np.array(lengths), np.arange(len(lengths)))
+    return PaddedTexts(mask, mask, np.array(lengths), np.arange(len(lengths)), np.array(lengths))
 
 
 def model_of(body: Any, pooling: Pooling = "cls") -> RetroMae:
