@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -19,8 +19,6 @@ Value = TypeVar("Value", bound=np.generic)
 
 # The others wait while the first process mines or ranks the development set.
 LONGEST_WAIT = timedelta(hours=6)
-# A message as large as that of torch's DistributedDataParallel.
-BUCKET_BYTES = 25 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,46 +101,6 @@ def gather_array(array: npt.NDArray[Value], ranks: Ranks) -> npt.NDArray[Value]:
         return array
     everything: npt.NDArray[Value] = gather(torch.from_numpy(array), ranks).numpy()
     return everything
-
-
-def sum_gradients(parameters: Iterable[Tensor], ranks: Ranks, bucket_bytes: int = BUCKET_BYTES) -> None:
-    """Replaces each gradient by its sum over all processes; one that some lack counts as zero there.
-
-    One that all lack stays missing, so that weights that do not train do not decay either. Gradients travel
-    together, about `bucket_bytes` at a time.
-    """
-    if ranks.size == 1:
-        return
-    found = list(parameters)
-    present = torch.tensor([parameter.grad is not None for parameter in found], device=found[0].device).int()
-    dist.all_reduce(present)
-    for bucket in buckets(
-        [p for p, count in zip(found, present.tolist(), strict=True) if count], bucket_bytes
-    ):
-        for parameter in bucket:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        gradients = [parameter.grad for parameter in bucket if parameter.grad is not None]
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
-        dist.all_reduce(flat)
-        for gradient, summed in zip(
-            gradients, torch.split(flat, [g.numel() for g in gradients]), strict=True
-        ):
-            gradient.copy_(summed.view_as(gradient))
-
-
-def buckets(parameters: Sequence[Tensor], bucket_bytes: int) -> Iterator[list[Tensor]]:
-    """The parameters in order, cut where a bucket has its bytes, or where the type changes."""
-    bucket: list[Tensor] = []
-    size = 0
-    for parameter in parameters:
-        if bucket and (size >= bucket_bytes or parameter.dtype != bucket[0].dtype):
-            yield bucket
-            bucket, size = [], 0
-        bucket.append(parameter)
-        size += parameter.nbytes
-    if bucket:
-        yield bucket
 
 
 def mean_over_all(values: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:

@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from training.distributed import Ranks, share_weights, sum_gradients
+from training.distributed import Ranks, share_weights
 from training.errors import DivergedError
+from training.gradient_sums import GradientSums
 from training.m3.development import judged_side, mean_of
 from training.memory import TRIM_STEPS, give_back_freed_memory
 from training.optimizer import first_step_of_body, in_body, make_optimizer, rate_factor, set_rates
@@ -56,6 +57,7 @@ def train(
     progress = load_state(folder, trained, optimizer, scaler, ranks)
     log = RunLog(folder, progress.step) if ranks.rank == 0 else None
     readings = Readings(ranks)
+    sums = GradientSums(trained.values(), ranks)
     log_steps = settings.log_steps or LOG_STEPS[device]
 
     def note(line: dict[str, object]) -> None:
@@ -95,8 +97,8 @@ def train(
         train_body(trained, step >= body_from)
         set_rates(optimizer, step, steps, optimization)
         model.train()
-        found = stage.accumulate(step, scaler.scale)
-        sum_gradients(trained.values(), ranks)
+        found = stage.accumulate(step, scaler.scale, sums.before_last_backward)
+        sums.finish()
         scaler.unscale_(optimizer)
         clipped_from = clip(trained, optimization.clip)
         scaler.step(optimizer)

@@ -16,7 +16,8 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from training.distributed import Ranks, gather, join_processes, mean_over_all, sum_gradients
+from training.distributed import Ranks, gather, join_processes, mean_over_all
+from training.gradient_sums import GradientSums
 
 WORKER = Path(__file__).with_name("distributed_worker.py")
 VALUES: dict[str, Any] = {
@@ -232,12 +233,30 @@ def test_gradients_travel_in_buckets_and_are_those_summed_one_by_one(found: list
             assert all(torch.equal(a, b) for a, b in zip(gradients, expected, strict=True))
 
 
+def test_gradients_are_sent_while_the_last_backward_pass_runs(found: list[dict[str, Any]]) -> None:
+    torch.manual_seed(5)
+    layers = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(5)))
+    for rank in range(2):
+        for part in torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(rank)):
+            layers(part).square().sum().backward()
+    for process in found:
+        overlapping = process["overlapping"]
+        assert overlapping["before"] == [0] * 5  # nothing is whole yet
+        # A weight and a bias of each layer that is done, while the next one's pass begins.
+        assert overlapping["during"] == [0, 2, 4, 6, 8]
+        for gradient, parameter in zip(overlapping["gradients"], layers.parameters(), strict=True):
+            torch.testing.assert_close(gradient, parameter.grad)
+
+
 def test_one_process_has_nothing_to_gather(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "1")
     ranks = join_processes("cpu")
     assert ranks == Ranks(0, 1)
     tensor = torch.ones(2, requires_grad=True)
     assert gather(tensor, ranks) is tensor
-    sum_gradients([tensor], ranks)
-    assert tensor.grad is None
+    parameter = torch.nn.Parameter(torch.ones(2))
+    sums = GradientSums([parameter], ranks)
+    sums.before_last_backward()
+    sums.finish()
+    assert parameter.grad is None
     assert mean_over_all({"loss": torch.tensor(2.0)}, ranks) == {"loss": torch.tensor(2.0)}

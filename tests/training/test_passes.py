@@ -18,7 +18,7 @@ LENGTHS = np.array([7, 2, 11, 5])
 
 
 def body_of(family: str) -> nn.Module:
-    """A random body of two layers over 40 ids, in evaluation mode; in float64, so as not to compare rounding."""
+    """A random body of two layers over 40 ids, in evaluation mode. In float64: it is no test of rounding."""
     torch.manual_seed(7)
     config = AutoConfig.for_model(
         family,

@@ -5,7 +5,7 @@ With the terms of the dense side alone this is the unsupervised contrastive stag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +40,7 @@ from training.m3.scores import side_scores
 from training.m3.teacher import Teacher
 from training.m3.text_encoder import TextEncoder
 from training.settings.run import PairSettings
-from training.step import Figures, Scaled, StepReport
+from training.step import Figures, Scaled, StepReport, nothing
 from training.transfer import on_device
 
 
@@ -95,8 +95,8 @@ class Finetune:
         positives, negatives = self.tables[number].positives, self.negatives[number]
         return pair_batch(number, pairs, positives, negatives, count, self._ranks, generator)
 
-    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
-        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+    def accumulate(self, step: int, scaled: Scaled, before_last: Callable[[], None] = nothing) -> StepReport:
+        """As `Stage`."""
         batch = self.batch(step)
         table = self.tables[batch.table]
         queries, passages = table.queries.take(batch.pairs), table.passages.take(batch.passages)
@@ -127,9 +127,10 @@ class Finetune:
             )
 
         if self._caches(parts):
-            cached_backward(parts, self.encoder.encode, loss_of_parts)
+            cached_backward(parts, self.encoder.encode, loss_of_parts, before_last=before_last)
         else:
             total = loss_of_parts([self.encoder.encode(part) for part in parts])
+            before_last()
             total.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         return StepReport(terms, int(queries.offsets[-1] + passages.offsets[-1]))
 

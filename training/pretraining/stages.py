@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -26,7 +26,7 @@ from training.pretraining.retromae import RetroMae, RetroMaeInputs, draw_retroma
 from training.pretraining.span_contrast import sample_spans, span_contrastive_loss
 from training.pretraining.vocabulary_gradient import VocabularyGradient
 from training.settings.run import CoCondenserRun, CondenserRun, MlmRun, RetroMaeRun
-from training.step import Figures, Scaled, StepReport
+from training.step import Figures, Scaled, StepReport, nothing
 
 # Two special tokens, one word to hide and one to show.
 LEAST_TOKENS = 4
@@ -53,8 +53,8 @@ class RetroMaePretraining:
         self._batches = DocumentBatches(stores, settings, ranks, LEAST_TOKENS)
         self.steps_per_epoch = self._batches.steps_per_epoch
 
-    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
-        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+    def accumulate(self, step: int, scaled: Scaled, before_last: Callable[[], None] = nothing) -> StepReport:
+        """As `Stage`."""
         documents = self._batches.documents(step)
         seeds = self._batches.seed(step, 0), self._batches.seed(step, 1)
         parts = [self._draw(*part, seeds) for part in self._batches.sub_batches(documents)]
@@ -66,6 +66,8 @@ class RetroMaePretraining:
         for part in parts:
             with autocast(self._device, self._settings.optimization.precision):
                 outputs = self._model(part, predicted, gradient)
+            if part is parts[-1]:
+                before_last()
             scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
             add_losses(losses, outputs)
         return report(losses, documents)
@@ -109,8 +111,8 @@ class MaskedPretraining:
         self._batches = DocumentBatches(stores, settings, ranks, self.least_tokens)
         self.steps_per_epoch = self._batches.steps_per_epoch
 
-    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
-        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+    def accumulate(self, step: int, scaled: Scaled, before_last: Callable[[], None] = nothing) -> StepReport:
+        """As `Stage`."""
         documents, seed = self._batches.documents(step), self._batches.seed(step)
         parts = [self._draw(*part, seed) for part in self._batches.sub_batches(documents)]
         predicted = sum(part.predicted for part in parts)
@@ -118,6 +120,8 @@ class MaskedPretraining:
         gradient = VocabularyGradient(len(parts) * self._model.vocabulary_losses)
         for part in parts:
             outputs = self._forward(part, predicted, gradient)
+            if part is parts[-1]:
+                before_last()
             scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
             add_losses(losses, outputs)
         return report(losses, documents)
@@ -156,8 +160,8 @@ class CoCondenserPretraining(MaskedPretraining):
         self._condenser = model
         self._contrast = settings.pretraining
 
-    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
-        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+    def accumulate(self, step: int, scaled: Scaled, before_last: Callable[[], None] = nothing) -> StepReport:
+        """As `Stage`."""
         settings, seed = self._contrast, self._batches.seed(step)
         generator = np.random.default_rng(self._batches.seed(step, 1))
         # Of like length first, so that the two spans of a document stay in one sub-batch.
@@ -186,7 +190,7 @@ class CoCondenserPretraining(MaskedPretraining):
             add_losses(losses, outputs)
             return outputs, scaled(outputs.total() / self._ranks.size)
 
-        cached_backward(parts, embed, contrast, forward)
+        cached_backward(parts, embed, contrast, forward, before_last)
         return report(losses, *spans, factors={"spans": settings.span_weight})
 
 
