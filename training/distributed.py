@@ -17,7 +17,7 @@ from torch.nn import functional
 
 Value = TypeVar("Value", bound=np.generic)
 
-# The others wait while the first process mines or ranks the development set.
+# The others wait while the first process writes the index that negatives are mined with.
 LONGEST_WAIT = timedelta(hours=6)
 
 
@@ -27,6 +27,9 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
+
+
+ALONE = Ranks()
 
 
 def join_processes(device: str) -> Ranks:

@@ -42,8 +42,8 @@ def train(
 ) -> Progress:
     """Trains to the end, from the state saved in `folder` where there is one.
 
-    The model is left with the weights of the best development figure, or the last ones without a development
-    set. Raises RunStateError and DivergedError.
+    The first process's model is left with the weights of the best development figure, or the last ones
+    without a development set. Raises RunStateError and DivergedError.
     """
     optimization = settings.optimization
     body_from = first_step_of_body(optimization)
@@ -81,13 +81,14 @@ def train(
 
     def evaluate() -> None:
         model.eval()
-        figures = stage.evaluate() if ranks.rank == 0 else {}
+        figures = stage.evaluate()  # the same on all processes
         if figures:
             note({"step": progress.step, "development": figures})
             figure = mean_of(figures, judged_side(settings.stage))
             if progress.best_figure is None or figure > progress.best_figure:
                 progress.best_figure, progress.best_step = figure, progress.step
-                write_tensors(folder / BEST_FILE, {name: p.detach() for name, p in trained.items()})
+                if ranks.rank == 0:
+                    write_tensors(folder / BEST_FILE, {name: p.detach() for name, p in trained.items()})
 
     if progress.step == 0:
         evaluate()
@@ -119,7 +120,7 @@ def train(
             evaluate()
         if saves:
             save_state(folder, progress, trained, optimizer, scaler, ranks)
-    if progress.best_figure is not None:
+    if progress.best_figure is not None and ranks.rank == 0:
         put_weights(trained, read_tensors(folder / BEST_FILE), folder / BEST_FILE)
     model.eval()
     return progress

@@ -39,5 +39,5 @@ class Stage(Protocol):
         ...
 
     def evaluate(self) -> Figures:
-        """Development figures; empty where nothing is held out."""
+        """Development figures, which all processes find together; empty where nothing is held out."""
         ...

@@ -21,13 +21,18 @@ from training.data.pair_table import read_tables
 from training.data.text_table import read_text_table
 from training.distributed import Ranks, gather, mean_over_all, share_weights
 from training.gradient_sums import GradientSums
+from training.m3.development import all_scores, development_figures
 from training.m3.finetune import Finetune
+from training.m3.miner import Miner
+from training.m3.mining import mine_negatives
 from training.m3.text_encoder import TextEncoder
+from training.passes import prepare
 from training.pretraining.condenser import Condenser
 from training.pretraining.masked_lm import MaskedLm
 from training.pretraining.mlm_head import load_mlm_head
 from training.pretraining.retromae import RetroMae
 from training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
+from training.settings.objective import MiningSettings
 from training.settings.reading import settings_from
 from training.settings.run import CoCondenserRun, CondenserRun, FinetuneRun, MlmRun, RetroMaeRun
 
@@ -42,6 +47,7 @@ def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> d
     model = EncoderModel(load_body(base), Heads(16, 8, encoding)).eval()
     with torch.no_grad():
         model.heads.sparse.bias.fill_(1.0)
+    prepare(model.body)
     sums = GradientSums(model.parameters(), ranks, 2000)
     if settings.optimization.head_warmup_steps:
         model.body.requires_grad_(False)
@@ -114,6 +120,46 @@ def summed_pretraining(values: dict[str, Any], folder: Path, ranks: Ranks) -> di
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     losses = mean_over_all(found["losses"], ranks)
     return {"losses": losses, "gradients": gradients, "differentiated": found["differentiated"]}
+
+
+def shared_work(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
+    """Scores and figures of the development set, and mined negatives, of which each process has a share.
+
+    texts: how many of each kind went through the body of this process.
+    """
+    settings = settings_from(values)
+    assert isinstance(settings, FinetuneRun)
+    encoding = EncodingSettings(pooling="mean", max_length=32)
+    tokenizer = Tokenizer.load(folder / "base", encoding)
+    torch.manual_seed(3)
+    model = EncoderModel(load_body(folder / "base"), Heads(16, 8, encoding)).eval()
+    with torch.no_grad():
+        model.heads.sparse.bias.fill_(0.5)
+    work = folder / f"shared-{ranks.size}-{ranks.rank}"
+    work.mkdir(exist_ok=True)
+    (table,) = read_tables(settings.data, folder, work, tokenizer, 1, settings.seed)
+    encoder = TextEncoder(model, tokenizer, 64, "float32", "cpu")
+    texts = 0
+
+    def counted(module: torch.nn.Module, given: tuple[Any, ...], named: dict[str, torch.Tensor]) -> None:
+        nonlocal texts
+        texts += len(named["input_ids"])
+
+    model.body.register_forward_pre_hook(counted, with_kwargs=True)
+    found: dict[str, Any] = {"scores": torch.from_numpy(all_scores(encoder, table, ranks=ranks).copy())}
+    found["scored"], texts = texts, 0
+    found["figures"] = development_figures(encoder, table, ranks=ranks)
+    mining = MiningSettings(first=2, last=12, ceiling=100.0)
+    for side in ("dense", "sum"):
+        texts = 0
+        mined = mine_negatives(encoder, table, mining, side, folder, ranks)
+        rows, offsets = (torch.from_numpy(array) for array in (mined.rows, mined.offsets))
+        found[side] = {"rows": rows, "offsets": offsets, "texts": texts}
+    found["queries"], found["pool"] = len(table.development), len(table.pool)
+    found["mined_from"] = len(table.training_passages()) + len(table.training)
+    miner = Miner(encoder, [table], mining, "dense", folder, ranks, 1)
+    found["kept"] = torch.from_numpy(miner.negatives(0)[0].rows)
+    return found
 
 
 def gathered(ranks: Ranks) -> dict[str, Any]:
@@ -216,6 +262,7 @@ def main() -> None:
         "summed": summed(ranks),
         "summed_in_buckets": summed_in_buckets(ranks),
         "shared": weight.detach(),
+        "work": shared_work(json.loads((folder / "shared.json").read_text()), folder, ranks),
         "overlapping": sent_while_backward_runs(ranks),
         "steps": [
             gradients_of_a_step(values, folder, ranks)

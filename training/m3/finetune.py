@@ -138,7 +138,7 @@ class Finetune:
         """Development figures of every source that holds pairs out."""
         return {
             table.settings.title: development_figures(
-                self.encoder, table, judged_sides(self._settings.stage), idf
+                self.encoder, table, judged_sides(self._settings.stage), idf, self._ranks
             )
             for table, idf in zip(self.tables, self._idf, strict=True)
             if len(table.development)
