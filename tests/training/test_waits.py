@@ -147,3 +147,38 @@ def test_the_host_waits_at_the_interval_of_the_log_alone(
     assert reads == [3, 3, 2]
     lines = [line["step"] for line in read_log(tmp_path / "out" / "run") if "losses" in line]
     assert lines == list(range(1, 9))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("dropout", [0.0, 0.1], ids=["packed", "padded"])
+@pytest.mark.parametrize("name", list(RUNS))
+def test_torch_sees_no_wait_on_a_gpu(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, name: str, dropout: float
+) -> None:
+    """As above, by torch's own check; it does not see what the library's kernels do at their first use."""
+    train, read = training.loop.train, training.loop.Readings.read
+
+    def watched(stage: Any, *rest: Any) -> Any:
+        accumulate = stage.accumulate
+
+        def accumulated(step: int, *given: Any) -> Any:
+            if step > 1:
+                torch.cuda.set_sync_debug_mode("error")
+            return accumulate(step, *given)
+
+        stage.accumulate = accumulated
+        return train(stage, *rest)
+
+    def reading(self: Any) -> Any:
+        torch.cuda.set_sync_debug_mode("default")
+        return read(self)
+
+    monkeypatch.setattr("training.run.train", watched)
+    monkeypatch.setattr(training.loop.Readings, "read", reading)
+    steps = {"optimization.steps": 6, "save_steps": 6, "evaluate_steps": 6, "log_steps": 6}
+    precision = {"optimization.precision": "bfloat16", "optimization.dropout": dropout}
+    try:
+        run("out", {**RUNS[name], **steps, **precision})
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
