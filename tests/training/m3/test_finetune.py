@@ -154,9 +154,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     cached_backward = training.m3.finetune.cached_backward
 
-    def counted(parts: Any, *rest: Any) -> None:
+    def counted(parts: Any, *rest: Any, **options: Any) -> None:
         found.append(len(parts))
-        cached_backward(parts, *rest)
+        cached_backward(parts, *rest, **options)
 
     monkeypatch.setattr(training.m3.finetune, "cached_backward", counted)
     return found
