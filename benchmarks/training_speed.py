@@ -1,10 +1,12 @@
 """What does training cost beside a bare forward and backward pass, and how much memory does it take?
 
 usage: python benchmarks/training_speed.py [--batch N] [--steps N] [--rounds N] [--precision float32|bfloat16]
+           [--before FOLDER]
 
 Fine-tunes all-MiniLM-L6-v2 with every term of the M3 loss on pairs of ../shared/data, and sends the same
 batches through the body alone, forward and backward, and nothing else. Both run in turns, each in a process
-of its own. Tokens are real ones, without padding. A step of 32 pairs is one pass; of 64 it is more than fits
+of its own; with --before also the training of another version of the source. Tokens are real ones, without
+padding; time is the processor's. A step of 32 pairs is one pass; of 64 it is more than fits
 into one, so that gradients are cached at the price of a second forward pass: the bar of the share is not for
 these. Exits with 1 where a bar is missed.
 """
@@ -18,11 +20,11 @@ import os
 import platform
 import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +70,14 @@ def train(run: FinetuneRun, folder: Path) -> float:
     """Tokens a second of `tercet train`, after its first step."""
     from training.run import run_training
 
-    lines: list[dict[str, Any]] = []
-    run_training(run, DATA, folder, lines.append)
-    steps = [line for line in lines if "losses" in line][1:]
-    return float(sum(line["tokens"] for line in steps) / sum(line["seconds"] for line in steps))
+    steps: list[tuple[int, float]] = []
+
+    def note(line: dict[str, Any]) -> None:
+        if "losses" in line:
+            steps.append((line["tokens"], time.process_time()))
+
+    run_training(run, DATA, folder, note)
+    return sum(tokens for tokens, _ in steps[1:]) / (steps[-1][1] - steps[0][1])
 
 
 def bare(run: FinetuneRun, folder: Path) -> float:
@@ -92,27 +98,39 @@ def bare(run: FinetuneRun, folder: Path) -> float:
     tokens, started = 0, 0.0
     for step in range(run.optimization.steps or 0):
         if step == 1:
-            tokens, started = 0, time.perf_counter()
+            tokens, started = 0, time.process_time()
         batch = stage.batch(step)
         table = stage.tables[batch.table]
         for texts in (table.queries.take(batch.pairs), table.passages.take(batch.passages)):
             for part in stage.encoder.parts(texts)[0]:
-                states, _, _ = stage.encoder.hidden(part)
+                states, _ = stage.encoder.hidden(part)
                 torch.autograd.backward(states.square().mean())
                 tokens += len(part.token_ids)
         base.model.zero_grad()
-    return tokens / (time.perf_counter() - started)
+    return tokens / (time.process_time() - started)
 
 
-def measured(work: Callable[[FinetuneRun, Path], float], run: FinetuneRun, folder: Path) -> tuple[float, int]:
-    """What `work` gives and the most memory that this process has had, in bytes."""
-    return work(run, folder), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def in_a_process(work: str, options: argparse.Namespace, source: Path = ROOT) -> tuple[float, int]:
+    """What `train` or `bare` of a version of the source gives in a process of its own, and the most memory
+    that this has had, in bytes.
+    """
+    named = ("batch", "steps", "precision")
+    arguments = [f"--{name}={getattr(options, name)}" for name in named]
+    found = subprocess.run(
+        [sys.executable, __file__, f"--only={work}", *arguments],
+        env={**os.environ, "PYTHONPATH": str(source.resolve())},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    rate, peak = json.loads(found.stdout.splitlines()[-1])
+    return rate, peak
 
 
-def in_a_process(work: Callable[[FinetuneRun, Path], float], run: FinetuneRun) -> tuple[float, int]:
-    """`measured` in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder, get_context("spawn").Pool(1) as pool:
-        return pool.apply(measured, (work, run, Path(folder) / "output"))
+def measured(work: Callable[[FinetuneRun, Path], float], run: FinetuneRun) -> tuple[float, int]:
+    """As `in_a_process`, in this one."""
+    with tempfile.TemporaryDirectory() as folder:
+        return work(run, Path(folder) / "output"), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def processor() -> str:
@@ -130,15 +148,27 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--precision", default="float32", choices=["float32", "bfloat16"])
+    parser.add_argument("--before", type=Path, help="a checkout of another version")
+    parser.add_argument("--only", choices=["train", "bare"], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    run = settings(options.batch, options.steps, options.precision)
-    rounds = [(in_a_process(train, run), in_a_process(bare, run)) for _ in range(options.rounds)]
-    rates = [trained for (trained, _), _ in rounds]
-    bare_rates = [rate for _, (rate, _) in rounds]
+    if options.only is not None:
+        work = {"train": train, "bare": bare}[options.only]
+        print(json.dumps(measured(work, settings(options.batch, options.steps, options.precision))))
+        return 0
+    rates, bare_rates, before_rates, peaks = [], [], [], []
+    for _ in range(options.rounds):
+        rate, peak = in_a_process("train", options)
+        rates.append(rate)
+        peaks.append(peak)
+        bare_rates.append(in_a_process("bare", options)[0])
+        if options.before is not None:
+            before_rates.append(in_a_process("train", options, options.before)[0])
     share = statistics.median(trained / rate for trained, rate in zip(rates, bare_rates, strict=True))
-    peak = max(peak for (_, peak), _ in rounds)
+    peak = max(peaks)
     print(f"training      {statistics.median(rates):8,.0f} tokens/s")
     print(f"bare passes   {statistics.median(bare_rates):8,.0f} tokens/s")
+    if before_rates:
+        print(f"before        {statistics.median(before_rates):8,.0f} tokens/s")
     print(f"share         {share:8.2f}  (bar {LEAST_SHARE})")
     print(f"peak memory   {peak / 1e9:8.2f} GB  (bar {MOST_BYTES / 1e9:.0f})")
     result = {
@@ -149,8 +179,9 @@ def main() -> int:
         "precision": options.precision,
         "batch": options.batch,
         "steps": options.steps,
-        "training_tokens_per_second": rates,
-        "bare_tokens_per_second": bare_rates,
+        "training_tokens_per_processor_second": rates,
+        "bare_tokens_per_processor_second": bare_rates,
+        "before_tokens_per_processor_second": before_rates,
         "share": share,
         "peak_bytes": peak,
     }

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional
 
-# The others wait while the first process mines or ranks the development set.
+Value = TypeVar("Value", bound=np.generic)
+
+# The others wait while the first process writes the index that negatives are mined with.
 LONGEST_WAIT = timedelta(hours=6)
-# A message as large as that of torch's DistributedDataParallel.
-BUCKET_BYTES = 25 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,9 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
+
+
+ALONE = Ranks()
 
 
 def join_processes(device: str) -> Ranks:
@@ -77,8 +82,9 @@ def gather(tensor: Tensor, ranks: Ranks) -> Tensor:
     """
     if ranks.size == 1:
         return tensor
-    sizes = torch.zeros(ranks.size, tensor.ndim, dtype=torch.int64, device=tensor.device)
-    sizes[ranks.rank] = torch.tensor(tensor.shape, device=tensor.device)
+    # Between the hosts: read from a device, sizes would be waited for.
+    sizes = torch.zeros(ranks.size, tensor.ndim, dtype=torch.int64)
+    sizes[ranks.rank] = torch.tensor(tensor.shape)
     dist.all_reduce(sizes)
     largest = sizes.amax(0).tolist()
     padding = [
@@ -92,44 +98,12 @@ def gather(tensor: Tensor, ranks: Ranks) -> Tensor:
     return torch.cat(rows)
 
 
-def sum_gradients(parameters: Iterable[Tensor], ranks: Ranks, bucket_bytes: int = BUCKET_BYTES) -> None:
-    """Replaces each gradient by its sum over all processes; one that some lack counts as zero there.
-
-    One that all lack stays missing, so that weights that do not train do not decay either. Gradients travel
-    together, about `bucket_bytes` at a time.
-    """
+def gather_array(array: npt.NDArray[Value], ranks: Ranks) -> npt.NDArray[Value]:
+    """Rows of all processes as `gather` has them, of what the hosts know."""
     if ranks.size == 1:
-        return
-    found = list(parameters)
-    present = torch.tensor([parameter.grad is not None for parameter in found], device=found[0].device).int()
-    dist.all_reduce(present)
-    for bucket in buckets(
-        [p for p, count in zip(found, present.tolist(), strict=True) if count], bucket_bytes
-    ):
-        for parameter in bucket:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        gradients = [parameter.grad for parameter in bucket if parameter.grad is not None]
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
-        dist.all_reduce(flat)
-        for gradient, summed in zip(
-            gradients, torch.split(flat, [g.numel() for g in gradients]), strict=True
-        ):
-            gradient.copy_(summed.view_as(gradient))
-
-
-def buckets(parameters: Sequence[Tensor], bucket_bytes: int) -> Iterator[list[Tensor]]:
-    """The parameters in order, cut where a bucket has its bytes, or where the type changes."""
-    bucket: list[Tensor] = []
-    size = 0
-    for parameter in parameters:
-        if bucket and (size >= bucket_bytes or parameter.dtype != bucket[0].dtype):
-            yield bucket
-            bucket, size = [], 0
-        bucket.append(parameter)
-        size += parameter.nbytes
-    if bucket:
-        yield bucket
+        return array
+    everything: npt.NDArray[Value] = gather(torch.from_numpy(array), ranks).numpy()
+    return everything
 
 
 def mean_over_all(values: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:

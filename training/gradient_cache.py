@@ -12,6 +12,8 @@ from typing import Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
+from training.step import nothing
+
 
 class Cacheable(Protocol):
     """What a part is encoded to: a record with tensors that gradients flow to."""
@@ -33,12 +35,14 @@ def cached_backward(
     encode: Callable[[Part], Encoded],
     loss: Callable[[list[Encoded]], Tensor],
     again: Callable[[Part], tuple[Encoded, Tensor]] | None = None,
+    before_last: Callable[[], None] = nothing,
 ) -> None:
     """Adds to every parameter the gradient of `loss` over all parts, as one pass over the whole batch would.
 
     Each part is encoded twice: without a graph for the loss, then with one, into which the cached gradient of
     its representations flows. The second pass repeats the random numbers of the first, dropout's among them.
     again: replaces `encode` in the second pass where a part also has a loss of its own, which it returns.
+    before_last: is called before the last backward pass.
     """
     states, leaves = [], []
     with torch.no_grad():
@@ -52,6 +56,8 @@ def cached_backward(
         encoded, own = again(part) if again else (encode(part), 0.0)
         pairs = zip(encoded.representations, leaf.representations, strict=True)
         surrogate = torch.stack([(new * old.grad).sum() for new, old in pairs if old.grad is not None]).sum()
+        if leaf is leaves[-1]:
+            before_last()
         (surrogate + own).backward()  # type: ignore[no-untyped-call]  # untyped library
     set_random_state(after)
 

@@ -10,12 +10,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from training.distributed import Ranks, mean_over_all, share_weights, sum_gradients
+from training.distributed import Ranks, share_weights
 from training.errors import DivergedError
+from training.gradient_sums import GradientSums
 from training.m3.development import judged_side, mean_of
 from training.memory import TRIM_STEPS, give_back_freed_memory
 from training.optimizer import first_step_of_body, in_body, make_optimizer, rate_factor, set_rates
 from training.runs.log import RunLog
+from training.runs.readings import Readings
 from training.runs.state import (
     BEST_FILE,
     Progress,
@@ -31,6 +33,8 @@ from training.step import Stage
 
 Report = Callable[[dict[str, object]], None]
 """Is told every line of the log."""
+LOG_STEPS = {"cpu": 1, "cuda": 10}
+"""After how many steps losses are read, unless the settings say: a CPU has no work left to wait for."""
 
 
 def train(
@@ -38,8 +42,8 @@ def train(
 ) -> Progress:
     """Trains to the end, from the state saved in `folder` where there is one.
 
-    The model is left with the weights of the best development figure, or the last ones without a development
-    set. Raises RunStateError and DivergedError.
+    The first process's model is left with the weights of the best development figure, or the last ones
+    without a development set. Raises RunStateError and DivergedError.
     """
     optimization = settings.optimization
     body_from = first_step_of_body(optimization)
@@ -52,21 +56,39 @@ def train(
     share_weights(model.parameters(), ranks)
     progress = load_state(folder, trained, optimizer, scaler, ranks)
     log = RunLog(folder, progress.step) if ranks.rank == 0 else None
+    readings = Readings(ranks)
+    sums = GradientSums(trained.values(), ranks)
+    log_steps = settings.log_steps or LOG_STEPS[device]
 
     def note(line: dict[str, object]) -> None:
         if log is not None:
             log.write(line)
             report({**line, "steps": steps})
 
+    def read() -> None:
+        for reading in readings.read():
+            require_finite(reading.losses, reading.norm, reading.step, optimization)
+            note(
+                {
+                    "step": reading.step,
+                    "losses": reading.losses,
+                    "gradient_norm": reading.norm if math.isfinite(reading.norm) else None,
+                    "learning_rate": reading.rate,
+                    "tokens": reading.tokens,
+                    "seconds": reading.seconds,
+                }
+            )
+
     def evaluate() -> None:
         model.eval()
-        figures = stage.evaluate() if ranks.rank == 0 else {}
+        figures = stage.evaluate()  # the same on all processes
         if figures:
             note({"step": progress.step, "development": figures})
             figure = mean_of(figures, judged_side(settings.stage))
             if progress.best_figure is None or figure > progress.best_figure:
                 progress.best_figure, progress.best_step = figure, progress.step
-                write_tensors(folder / BEST_FILE, {name: p.detach() for name, p in trained.items()})
+                if ranks.rank == 0:
+                    write_tensors(folder / BEST_FILE, {name: p.detach() for name, p in trained.items()})
 
     if progress.step == 0:
         evaluate()
@@ -76,40 +98,29 @@ def train(
         train_body(trained, step >= body_from)
         set_rates(optimizer, step, steps, optimization)
         model.train()
-        found = stage.accumulate(step, scaler.scale)
-        sum_gradients(trained.values(), ranks)
+        found = stage.accumulate(step, scaler.scale, sums.before_last_backward)
+        sums.finish()
         scaler.unscale_(optimizer)
         clipped_from = clip(trained, optimization.clip)
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad()
         progress.step += 1
-        tokens = torch.tensor(float(found.tokens), device=device)
-        means = mean_over_all({**found.losses, "tokens": tokens}, ranks)
-        # The one place of a step that waits for the device.
-        *values, norm = torch.stack([*means.values(), clipped_from]).tolist()
-        losses = dict(zip(means, values, strict=True))
-        tokens_of_all = round(losses.pop("tokens") * ranks.size)
-        require_finite(losses, norm, progress.step, optimization)
-        note(
-            {
-                "step": progress.step,
-                "losses": losses,
-                "gradient_norm": norm if math.isfinite(norm) else None,
-                "learning_rate": rate_factor(step, body_from, steps, optimization)
-                * optimization.learning_rate,
-                "tokens": tokens_of_all,
-                "seconds": time.monotonic() - began,
-            }
-        )
+        rate = rate_factor(step, body_from, steps, optimization) * optimization.learning_rate
+        seconds = time.monotonic() - began
+        readings.add(progress.step, found.losses, clipped_from, rate, found.tokens, seconds)
+        done = progress.step == steps
+        evaluates = done or progress.step % settings.evaluate_steps == 0
+        saves = done or progress.step % settings.save_steps == 0
+        if evaluates or saves or progress.step % log_steps == 0:
+            read()  # first, so that nothing is saved of a run that has diverged
         if progress.step % TRIM_STEPS == 0:
             give_back_freed_memory()
-        done = progress.step == steps
-        if done or progress.step % settings.evaluate_steps == 0:
+        if evaluates:
             evaluate()
-        if done or progress.step % settings.save_steps == 0:
+        if saves:
             save_state(folder, progress, trained, optimizer, scaler, ranks)
-    if progress.best_figure is not None:
+    if progress.best_figure is not None and ranks.rank == 0:
         put_weights(trained, read_tensors(folder / BEST_FILE), folder / BEST_FILE)
     model.eval()
     return progress

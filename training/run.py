@@ -173,7 +173,7 @@ def finetuning(
     if settings.objective.prior > 0:
         passages = [table.passages for table in tables if table.settings.train]
         scale = settings.objective.prior_scale
-        prior = LexicalPrior.of(passages, base.tokenizer, base.encoding.lexical, scale, device)
+        prior = LexicalPrior.of(passages, base.tokenizer, base.encoding.lexical, scale)
     return Finetune(encoder, tables, settings, folder, ranks, held, prior, teacher), counts
 
 

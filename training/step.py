@@ -22,15 +22,22 @@ class StepReport:
     tokens: int
 
 
+def nothing() -> None:
+    """What a step of one process has to do before its last backward pass."""
+
+
 class Stage(Protocol):
     """Batches and what is learned from them."""
 
     steps_per_epoch: int
 
-    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
-        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+    def accumulate(self, step: int, scaled: Scaled, before_last: Callable[[], None] = nothing) -> StepReport:
+        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it.
+
+        before_last: is called before the last backward pass, after which nothing is added.
+        """
         ...
 
     def evaluate(self) -> Figures:
-        """Development figures; empty where nothing is held out."""
+        """Development figures, which all processes find together; empty where nothing is held out."""
         ...

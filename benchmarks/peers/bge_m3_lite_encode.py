@@ -10,6 +10,7 @@ import argparse
 import json
 import shutil
 import tempfile
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +29,10 @@ def prepare(asked: Asked, options: argparse.Namespace) -> Run:
     """All texts in its batches."""
     hub.is_complete = lambda path, remote, *, verify=False: path.exists()
     cache = Path(tempfile.mkdtemp())
-    for name in FILES:
-        shutil.copyfile(asked.checkpoint / name, cache / name)
-    write_graph(asked.checkpoint, cache / "model.onnx")
-    fuse(cache / "model.onnx")
-    with options.texts.open(encoding="utf-8") as lines:
-        sample = [json.loads(line)["text"] for line, _ in zip(lines, range(CALIBRATION), strict=False)]
-    quantize(cache / "model_fused.onnx", cache / "model_int8.onnx", calibration_texts=sample)
-    for name in ("model.onnx_data", "model_fused.onnx_data"):
-        (cache / name).unlink(missing_ok=True)
+    # To quantize takes 23 GB, which are not to be counted.
+    maker = get_context("spawn").Process(target=fill, args=(cache, asked.checkpoint, options.texts))
+    maker.start()
+    maker.join()
     embedder = BGEM3Embedder(cache, precision="int8", max_length=asked.max_length, quiet=True)
     sides = {
         "return_dense": "dense" in asked.outputs,
@@ -44,6 +40,19 @@ def prepare(asked: Asked, options: argparse.Namespace) -> Run:
         "return_colbert_vecs": "colbert" in asked.outputs,
     }
     return lambda texts: embedder.encode(texts, **sides)
+
+
+def fill(cache: Path, checkpoint: Path, texts: Path) -> None:
+    """The files that it looks for, with 8-bit weights calibrated by the first texts."""
+    for name in FILES:
+        shutil.copyfile(checkpoint / name, cache / name)
+    write_graph(checkpoint, cache / "model.onnx")
+    fuse(cache / "model.onnx")
+    with texts.open(encoding="utf-8") as lines:
+        sample = [json.loads(line)["text"] for line, _ in zip(lines, range(CALIBRATION), strict=False)]
+    quantize(cache / "model_fused.onnx", cache / "model_int8.onnx", calibration_texts=sample)
+    for name in ("model.onnx_data", "model_fused.onnx_data"):
+        (cache / name).unlink(missing_ok=True)
 
 
 def write_graph(checkpoint: Path, file: Path) -> None:

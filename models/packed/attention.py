@@ -28,7 +28,8 @@ def attention(
     """Attention as the library asks for it, float[B, heads, L, d/heads] each, to float[B, L, heads, d/heads].
 
     With `cu_seq_lens_q` int32[N+1] among the options, of a packed pass (B = 1) over N texts; its
-    `max_length_q` is the longest one's tokens. Else of a padded pass under its mask.
+    `max_length_q` is the longest one's tokens; with `lengths`, those of each, it may be trained on a CPU,
+    too. Else of a padded pass under its mask.
     """
     offsets: Tensor | None = options.get("cu_seq_lens_q")
     if offsets is None:
@@ -38,7 +39,12 @@ def attention(
     queries, keys, values = (states[0].transpose(0, 1) for states in (query, key, value))
     before, after = _window(module, options.get("sliding_window"))
     longest: int = options["max_length_q"]
-    attended = within_texts(queries, keys, values, offsets, longest, scale, before, after)
+    lengths: list[int] | None = options.get("lengths")
+    if lengths is not None and not query.is_cuda:
+        dropout: float = options.get("dropout") or 0.0
+        attended = torch.cat(each_text(queries, keys, values, lengths, scale, before, after, dropout))
+    else:
+        attended = within_texts(queries, keys, values, offsets, longest, scale, before, after)
     return attended.unsqueeze(0), None
 
 
@@ -97,18 +103,37 @@ def _by_text(
     query: Tensor, key: Tensor, value: Tensor, offsets: Tensor, scale: float, before: int, after: int
 ) -> Tensor:
     attended = torch.zeros_like(query, memory_format=torch.contiguous_format)
-    for start, end in itertools.pairwise(offsets.tolist()):
-        if start < end:
-            q, k, v = (states[start:end].transpose(0, 1).unsqueeze(0) for states in (query, key, value))
+    places = offsets.tolist()
+    tokens = places[-1]
+    lengths = [end - start for start, end in itertools.pairwise(places)]
+    given = (query[:tokens], key[:tokens], value[:tokens])
+    torch.cat(each_text(*given, lengths, scale, before, after), out=attended[:tokens])
+    return attended
+
+
+def each_text(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    lengths: list[int],
+    scale: float,
+    before: int,
+    after: int,
+    dropout: float = 0.0,
+) -> list[Tensor]:
+    """Attention of the tokens of each text, float[L, heads, d/heads], one text after another. lengths: of
+    texts, as many tokens as there are.
+    """
+    grouped = query.shape[1] != key.shape[1]
+    attended = []
+    for text in zip(*(torch.split(states, lengths) for states in (query, key, value)), strict=True):
+        q, k, v = (states.transpose(0, 1).unsqueeze(0) for states in text)
+        if q.shape[2]:
+            mask = seen(q.shape[2], before, after)
             found = scaled_dot_product_attention(
-                q,
-                k,
-                v,
-                attn_mask=seen(end - start, before, after),
-                scale=scale,
-                enable_gqa=query.shape[1] != key.shape[1],
+                q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale, enable_gqa=grouped
             )
-            attended[start:end] = found[0].transpose(0, 1)
+            attended.append(found[0].transpose(0, 1))
     return attended
 
 

@@ -19,14 +19,20 @@ from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body
 from training.data.pair_table import read_tables
 from training.data.text_table import read_text_table
-from training.distributed import Ranks, gather, mean_over_all, share_weights, sum_gradients
+from training.distributed import Ranks, gather, mean_over_all, share_weights
+from training.gradient_sums import GradientSums
+from training.m3.development import all_scores, development_figures
 from training.m3.finetune import Finetune
+from training.m3.miner import Miner
+from training.m3.mining import mine_negatives
 from training.m3.text_encoder import TextEncoder
+from training.passes import prepare
 from training.pretraining.condenser import Condenser
 from training.pretraining.masked_lm import MaskedLm
 from training.pretraining.mlm_head import load_mlm_head
 from training.pretraining.retromae import RetroMae
 from training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
+from training.settings.objective import MiningSettings
 from training.settings.reading import settings_from
 from training.settings.run import CoCondenserRun, CondenserRun, FinetuneRun, MlmRun, RetroMaeRun
 
@@ -41,6 +47,8 @@ def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> d
     model = EncoderModel(load_body(base), Heads(16, 8, encoding)).eval()
     with torch.no_grad():
         model.heads.sparse.bias.fill_(1.0)
+    prepare(model.body)
+    sums = GradientSums(model.parameters(), ranks, 2000)
     if settings.optimization.head_warmup_steps:
         model.body.requires_grad_(False)
     tokenizer = Tokenizer.load(base, encoding)
@@ -49,8 +57,8 @@ def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> d
     tables = read_tables(settings.data, folder, work, tokenizer, 1, settings.seed)
     encoder = TextEncoder(model, tokenizer, settings.batches.sub_batch_tokens, "float32", "cpu")
     stage = Finetune(encoder, tables, settings, work, ranks)
-    report = stage.accumulate(0, lambda loss: loss)
-    sum_gradients(model.parameters(), ranks)
+    report = stage.accumulate(0, lambda loss: loss, sums.before_last_backward)
+    sums.finish()
     means = mean_over_all({**report.losses, "tokens": torch.tensor(float(report.tokens))}, ranks)
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     return {"losses": means, "gradients": gradients}
@@ -91,20 +99,67 @@ def pretraining_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) ->
         differentiated.append(loss.detach())
         return loss
 
-    report = stage.accumulate(0, scaled)
+    sums = GradientSums(model.parameters(), ranks if dist.is_initialized() else Ranks(), 2000)
+    report = stage.accumulate(0, scaled, sums.before_last_backward)
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     total = torch.stack(differentiated).sum()
-    return {"losses": report.losses, "gradients": gradients, "model": model, "differentiated": total}
+    return {
+        "losses": report.losses,
+        "gradients": gradients,
+        "model": model,
+        "differentiated": total,
+        "sums": sums,
+    }
 
 
 def summed_pretraining(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
     """The same after all processes have added up their gradients."""
     found = pretraining_of_a_step(values, folder, ranks)
-    model = found.pop("model")
-    sum_gradients(model.parameters(), ranks)
+    model, sums = found.pop("model"), found.pop("sums")
+    sums.finish()
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     losses = mean_over_all(found["losses"], ranks)
     return {"losses": losses, "gradients": gradients, "differentiated": found["differentiated"]}
+
+
+def shared_work(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
+    """Scores and figures of the development set, and mined negatives, of which each process has a share.
+
+    texts: how many of each kind went through the body of this process.
+    """
+    settings = settings_from(values)
+    assert isinstance(settings, FinetuneRun)
+    encoding = EncodingSettings(pooling="mean", max_length=32)
+    tokenizer = Tokenizer.load(folder / "base", encoding)
+    torch.manual_seed(3)
+    model = EncoderModel(load_body(folder / "base"), Heads(16, 8, encoding)).eval()
+    with torch.no_grad():
+        model.heads.sparse.bias.fill_(0.5)
+    work = folder / f"shared-{ranks.size}-{ranks.rank}"
+    work.mkdir(exist_ok=True)
+    (table,) = read_tables(settings.data, folder, work, tokenizer, 1, settings.seed)
+    encoder = TextEncoder(model, tokenizer, 64, "float32", "cpu")
+    texts = 0
+
+    def counted(module: torch.nn.Module, given: tuple[Any, ...], named: dict[str, torch.Tensor]) -> None:
+        nonlocal texts
+        texts += len(named["input_ids"])
+
+    model.body.register_forward_pre_hook(counted, with_kwargs=True)
+    found: dict[str, Any] = {"scores": torch.from_numpy(all_scores(encoder, table, ranks=ranks).copy())}
+    found["scored"], texts = texts, 0
+    found["figures"] = development_figures(encoder, table, ranks=ranks)
+    mining = MiningSettings(first=2, last=12, ceiling=100.0)
+    for side in ("dense", "sum"):
+        texts = 0
+        mined = mine_negatives(encoder, table, mining, side, folder, ranks)
+        rows, offsets = (torch.from_numpy(array) for array in (mined.rows, mined.offsets))
+        found[side] = {"rows": rows, "offsets": offsets, "texts": texts}
+    found["queries"], found["pool"] = len(table.development), len(table.pool)
+    found["mined_from"] = len(table.training_passages()) + len(table.training)
+    miner = Miner(encoder, [table], mining, "dense", folder, ranks, 1)
+    found["kept"] = torch.from_numpy(miner.negatives(0)[0].rows)
+    return found
 
 
 def gathered(ranks: Ranks) -> dict[str, Any]:
@@ -129,11 +184,11 @@ def gathered(ranks: Ranks) -> dict[str, Any]:
 
 def summed(ranks: Ranks) -> list[torch.Tensor | None]:
     """Gradients that both, one and none of the processes have."""
-    both, one, none = (torch.zeros(2, requires_grad=True) for _ in range(3))
+    both, one, none = (torch.nn.Parameter(torch.zeros(2)) for _ in range(3))
     both.grad = torch.tensor([1.0, 2.0]) * (ranks.rank + 1)
     if ranks.rank == 1:
         one.grad = torch.tensor([5.0, 6.0])
-    sum_gradients([both, one, none], ranks)
+    GradientSums([both, one, none], ranks).finish()
     return [both.grad, one.grad, none.grad]
 
 
@@ -147,21 +202,51 @@ def summed_in_buckets(ranks: Ranks) -> dict[str, Any]:
         dist.all_reduce(gradient)
     found = {}
     for bucket_bytes in (1, 200, 25 * 1024**2):
-        parameters = [torch.zeros(shape, requires_grad=True) for shape in shapes]
+        parameters = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
         for parameter, gradient in zip(parameters, given, strict=True):
             parameter.grad = gradient.clone()
         messages, all_reduce = 0, dist.all_reduce
 
-        def counted(tensor: torch.Tensor) -> None:
+        def counted(tensor: torch.Tensor, **options: Any) -> Any:
             nonlocal messages
             messages += 1
-            all_reduce(tensor)  # noqa: B023  # called in this round
+            return all_reduce(tensor, **options)  # noqa: B023  # called in this round
 
         dist.all_reduce = counted
-        sum_gradients(parameters, ranks, bucket_bytes)
+        GradientSums(parameters, ranks, bucket_bytes).finish()
         dist.all_reduce = all_reduce
         found[bucket_bytes] = ([parameter.grad for parameter in parameters], messages)
     return {"expected": expected, "found": found}
+
+
+def sent_while_backward_runs(ranks: Ranks) -> dict[str, Any]:
+    """Which layers' gradients were sent when each layer's backward pass began, first to last in that order,
+    and the sums over two backward passes that add up.
+    """
+    torch.manual_seed(5)
+    layers = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(5)))
+    sums = GradientSums(layers.parameters(), ranks, 1)
+    sent, all_reduce, seen = 0, dist.all_reduce, []
+
+    def counted(tensor: torch.Tensor, **options: Any) -> Any:
+        nonlocal sent
+        sent += 1
+        return all_reduce(tensor, **options)
+
+    for layer in layers:
+        layer.register_full_backward_pre_hook(lambda *_: seen.append(sent))
+    inputs = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(ranks.rank)).requires_grad_()
+    dist.all_reduce = counted
+    layers(inputs[0]).square().sum().backward()
+    before = list(seen)
+    seen.clear()
+    loss = layers(inputs[1]).square().sum()
+    sums.before_last_backward()
+    loss.backward()
+    during = list(seen)
+    sums.finish()
+    dist.all_reduce = all_reduce
+    return {"before": before, "during": during, "gradients": [p.grad for p in layers.parameters()]}
 
 
 def main() -> None:
@@ -177,6 +262,8 @@ def main() -> None:
         "summed": summed(ranks),
         "summed_in_buckets": summed_in_buckets(ranks),
         "shared": weight.detach(),
+        "work": shared_work(json.loads((folder / "shared.json").read_text()), folder, ranks),
+        "overlapping": sent_while_backward_runs(ranks),
         "steps": [
             gradients_of_a_step(values, folder, ranks)
             for values in json.loads((folder / "values.json").read_text())

@@ -16,7 +16,8 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from training.distributed import Ranks, gather, join_processes, mean_over_all, sum_gradients
+from training.distributed import Ranks, gather, join_processes, mean_over_all
+from training.gradient_sums import GradientSums
 
 WORKER = Path(__file__).with_name("distributed_worker.py")
 VALUES: dict[str, Any] = {
@@ -55,6 +56,30 @@ def values(batch: int, **batches: Any) -> dict[str, Any]:
     return changed
 
 
+# An odd number of passages, so that shares are not alike.
+MANY = [
+    {
+        "query": f"word{n} word{(n + 3) % 40}",
+        "pos": [" ".join(f"word{(n * k + k) % 40}" for k in range(1, 7))],
+    }
+    for n in range(39)
+]
+
+
+def shared_values() -> dict[str, Any]:
+    changed = values(2)
+    changed["data"]["sources"] = [
+        {
+            "path": "many.jsonl",
+            "title": "M",
+            "licence": "CC0 1.0",
+            "development_pairs": 7,
+            "development_passages": 13,
+        }
+    ]
+    return changed
+
+
 STAGES = ("mlm", "retromae", "condenser", "cocondenser")
 DOCUMENTS = [" ".join(f"word{(n * 7 + k) % 40}" for k in range(5 + n)) for n in range(4)]
 
@@ -85,6 +110,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, written_base: tuple[Path, s
     warmup = {**values(2, **CHANGES[-1]), "optimization": {**VALUES["optimization"], "head_warmup_steps": 1}}
     steps = [*(values(2, **change) for change in CHANGES), warmup]
     (folder / "values.json").write_text(json.dumps(steps))
+    (folder / "shared.json").write_text(json.dumps(shared_values()))
+    (folder / "many.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in MANY))
     (folder / "documents.txt").write_text("\n".join(DOCUMENTS))
     (folder / "pretraining.json").write_text(json.dumps([pretraining_values(stage) for stage in STAGES]))
     # Condenser needs an early and a late layer.
@@ -232,12 +259,67 @@ def test_gradients_travel_in_buckets_and_are_those_summed_one_by_one(found: list
             assert all(torch.equal(a, b) for a, b in zip(gradients, expected, strict=True))
 
 
+def test_processes_share_evaluation_and_find_what_one_does(
+    folder: Path, found: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    one = worker_module().shared_work(shared_values(), alone_in(folder, tmp_path), Ranks())
+    for process in found:
+        work = process["work"]
+        torch.testing.assert_close(work["scores"], one["scores"], rtol=0.0, atol=1e-5)
+        assert work["figures"] == pytest.approx(one["figures"], abs=1e-6)
+        # Queries meet every share of the pool.
+        assert work["scored"] <= one["queries"] + one["pool"] // 2 + 1
+    assert one["scored"] == one["queries"] + one["pool"]
+    assert torch.equal(*(process["work"]["scores"] for process in found))
+
+
+@pytest.mark.parametrize("side", ["dense", "sum"])
+def test_processes_share_mining_and_find_what_one_does(
+    folder: Path, found: list[dict[str, Any]], tmp_path: Path, side: str
+) -> None:
+    one = worker_module().shared_work(shared_values(), alone_in(folder, tmp_path), Ranks())
+    assert len(one[side]["rows"]) > 100
+    for process in found:
+        work = process["work"]
+        assert torch.equal(work[side]["offsets"], one[side]["offsets"])
+        assert torch.equal(work[side]["rows"], one[side]["rows"])
+        assert work[side]["texts"] <= one["mined_from"] // 2 + 1
+        assert torch.equal(work["kept"], one["kept"])
+    assert one[side]["texts"] == one["mined_from"]
+    assert not list(folder.glob("mining-*"))
+
+
+def alone_in(folder: Path, other: Path) -> Path:
+    """What both processes read, in a folder without what they wrote."""
+    shutil.copytree(folder / "base", other / "base")
+    shutil.copy(folder / "many.jsonl", other)
+    return other
+
+
+def test_gradients_are_sent_while_the_last_backward_pass_runs(found: list[dict[str, Any]]) -> None:
+    torch.manual_seed(5)
+    layers = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(5)))
+    for rank in range(2):
+        for part in torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(rank)):
+            layers(part).square().sum().backward()
+    for process in found:
+        overlapping = process["overlapping"]
+        assert overlapping["before"] == [0] * 5  # nothing is whole yet
+        # A weight and a bias of each layer that is done, while the next one's pass begins.
+        assert overlapping["during"] == [0, 2, 4, 6, 8]
+        for gradient, parameter in zip(overlapping["gradients"], layers.parameters(), strict=True):
+            torch.testing.assert_close(gradient, parameter.grad)
+
+
 def test_one_process_has_nothing_to_gather(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "1")
     ranks = join_processes("cpu")
     assert ranks == Ranks(0, 1)
     tensor = torch.ones(2, requires_grad=True)
     assert gather(tensor, ranks) is tensor
-    sum_gradients([tensor], ranks)
-    assert tensor.grad is None
+    parameter = torch.nn.Parameter(torch.ones(2))
+    sums = GradientSums([parameter], ranks)
+    sums.before_last_backward()
+    sums.finish()
+    assert parameter.grad is None
     assert mean_over_all({"loss": torch.tensor(2.0)}, ranks) == {"loss": torch.tensor(2.0)}

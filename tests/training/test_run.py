@@ -197,7 +197,7 @@ def test_attention_is_written_out_for_short_texts_in_half_precision_on_a_cpu(
     assert written_out_attention(settings, device) is written_out
 
 
-@pytest.mark.parametrize(("precision", "attention"), [("bfloat16", "eager"), ("float32", "sdpa")])
+@pytest.mark.parametrize(("precision", "attention"), [("bfloat16", "eager"), ("float32", "tercet_training")])
 def test_the_body_gets_the_attention_chosen(
     tmp_path: Path, settings_of: SettingsOf, precision: Precision, attention: str
 ) -> None:

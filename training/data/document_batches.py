@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from models.batching import plan_batches
-from models.representations import TokenBatch
+from models.representations import Int64, TokenBatch
 from training.data.batch_plan import EpochPlan, require_batches
 from training.data.text_table import plan_texts
 from training.data.token_store import TokenStore
@@ -43,18 +42,15 @@ class DocumentBatches:
         number, rows = self._planned[1].batches[place]
         return self._stores[number].take(np.array_split(rows, self._ranks.size)[self._ranks.rank])
 
-    def generator(self, step: int, stream: int = 0) -> torch.Generator:
-        """The random numbers of a step on this device; each of several streams has its own.
-
-        What is drawn text after text from one stream does not depend on how a batch is cut into sub-batches.
-        """
+    def seed(self, step: int, stream: int = 0) -> int:
+        """Of what a step draws on this device, below 2^63; each of several streams has its own."""
         seeds = np.random.SeedSequence([self._settings.seed, step, self._ranks.rank, stream])
-        return torch.Generator().manual_seed(int(seeds.generate_state(1, np.uint64)[0] >> 1))
+        return int(seeds.generate_state(1, np.uint64)[0] >> 1)
 
-    def sub_batches(self, texts: TokenBatch) -> list[TokenBatch]:
-        """Texts of like length, as many as one pass may hold."""
+    def sub_batches(self, texts: TokenBatch) -> list[tuple[Int64, TokenBatch]]:
+        """Texts of like length, as many as one pass may hold, each with their numbers in the step."""
         plan = plan_batches(texts.lengths, self._settings.batches.sub_batch_tokens)
-        return [texts.take(rows) for rows in plan]
+        return [(rows, texts.take(rows)) for rows in plan]
 
     def _plan(self, epoch: int) -> EpochPlan:
         settings = self._settings

@@ -59,6 +59,6 @@ def _pooled(encoder: TextEncoder, texts: TokenBatch) -> Tensor:
     found = []
     for part in parts:
         with torch.no_grad():
-            hidden, _, mask = encoder.hidden(part)
+            hidden, mask = encoder.hidden(part)
         found.append(pool(hidden, mask, encoder.model.heads.settings))
     return torch.cat(found)

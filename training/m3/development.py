@@ -12,9 +12,11 @@ from models.batching import plan_batches
 from models.representations import Bool, Float32, Int64
 from training.data.pair_table import PairTable
 from training.data.token_store import TokenStore
+from training.distributed import ALONE, Ranks, gather_array
 from training.m3.document_frequencies import SourceIdf
 from training.m3.encoded_texts import SIDES, EncodedTexts
 from training.m3.scores import side_scores
+from training.m3.shares import share_of
 from training.m3.text_encoder import TextEncoder
 from training.settings.run import Stage
 from training.step import Figures
@@ -23,7 +25,11 @@ CUTOFF = 10
 
 
 def development_figures(
-    encoder: TextEncoder, table: PairTable, sides: Sequence[str] = SIDES, idf: SourceIdf | None = None
+    encoder: TextEncoder,
+    table: PairTable,
+    sides: Sequence[str] = SIDES,
+    idf: SourceIdf | None = None,
+    ranks: Ranks = ALONE,
 ) -> dict[str, float]:
     """Mean nDCG@10 of these sides and, of several, their plain sum over a source's development queries.
 
@@ -32,7 +38,7 @@ def development_figures(
     relevant = np.zeros((len(table.development), len(table.pool)), np.bool_)
     for place, pair in enumerate(table.development):
         relevant[place, np.searchsorted(table.pool, table.positives.of(pair))] = True
-    found = all_scores(encoder, table, sides, idf)
+    found = all_scores(encoder, table, sides, idf, ranks)
     figures = {side: ndcg(scores, relevant, CUTOFF) for side, scores in zip(sides, found, strict=True)}
     return figures if len(sides) == 1 else {**figures, "sum": ndcg(found.sum(axis=0), relevant, CUTOFF)}
 
@@ -54,20 +60,29 @@ def mean_of(figures: Figures, side: str) -> float:
 
 
 def all_scores(
-    encoder: TextEncoder, table: PairTable, sides: Sequence[str] = SIDES, idf: SourceIdf | None = None
+    encoder: TextEncoder,
+    table: PairTable,
+    sides: Sequence[str] = SIDES,
+    idf: SourceIdf | None = None,
+    ranks: Ranks = ALONE,
 ) -> Float32:
-    """Scores float32[sides, B, N] of development queries and pool, in sub-batches."""
-    scores = np.zeros((len(sides), len(table.development), len(table.pool)), np.float32)
+    """Scores float32[sides, B, N] of development queries and pool, in sub-batches.
+
+    Each process scores its share of the pool.
+    """
+    pool = share_of(table.pool, ranks)
+    scores = np.zeros((len(sides), len(table.development), len(pool)), np.float32)
     query_blocks = [
         (rows, queries if idf is None else idf.weighted(queries))
         for rows, queries in encoded_blocks(encoder, table.queries, table.development)
     ]
-    for columns, passages in encoded_blocks(encoder, table.passages, table.pool):
+    for columns, passages in encoded_blocks(encoder, table.passages, pool):
         for rows, queries in query_blocks:
             found = side_scores(queries, passages, sides)
             for place, side in enumerate(sides):
                 scores[place][np.ix_(rows, columns)] = found[side].cpu().numpy()
-    return scores
+    by_passage = gather_array(np.ascontiguousarray(scores.transpose(2, 0, 1)), ranks)
+    return by_passage.transpose(1, 2, 0)
 
 
 def encoded_blocks(

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from index.sparse.idf import inverse_document_frequencies
 from models.representations import Float32, Int64
 from models.tokenizer import Tokenizer
 from training.data.token_store import TokenStore
 from training.m3.encoded_texts import EncodedTexts
+from training.transfer import on_device
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +27,21 @@ class SourceIdf:
     in m. Special tokens have none.
     """
 
-    factors: Tensor
+    factors: Float32
 
     @staticmethod
-    def of(passages: TokenStore, tokenizer: Tokenizer, device: str) -> SourceIdf:
+    def of(passages: TokenStore, tokenizer: Tokenizer) -> SourceIdf:
         """From the passages of one source."""
         holding = document_frequencies(passages, tokenizer.vocabulary_size)
         holding[list(tokenizer.special_ids)] = 0
         idf = inverse_document_frequencies(len(passages), holding)
         mean = np.average(idf, weights=holding) if holding.any() else 1.0
-        return SourceIdf(torch.from_numpy((idf / mean).astype(np.float32)).to(device))
+        return SourceIdf((idf / mean).astype(np.float32))
 
     def weighted(self, queries: EncodedTexts) -> EncodedTexts:
         """The queries with their lexical weights times the factors."""
-        return replace(queries, lexical=queries.lexical * self.factors[queries.token_ids])
+        factors = on_device(self.factors[queries.token_ids], queries.lexical.device)
+        return replace(queries, lexical=queries.lexical * factors)
 
 
 def idf_of_all(passages: Sequence[TokenStore], vocabulary_size: int) -> Float32:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from training.distributed import Ranks, gather
+from models.representations import Bool, Int64
+from training.distributed import Ranks, gather, gather_array
+from training.transfer import on_device
+
+Value = TypeVar("Value", bound=np.generic)
 
 SIDES = ("dense", "sparse", "colbert")
 SCORED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -21,7 +28,7 @@ SCORED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class EncodedTexts:
-    """B texts, padded on the right.
+    """B texts, padded on the right. Tensors are what was computed, arrays what the host knows without it.
 
     dense: float32[B, D]; lexical: weights float32[B, L], exactly 0 for what is no term; token_ids:
     int64[B, L]; is_term: bool[B, L], false for padding, special tokens and instructions; vectors:
@@ -30,18 +37,13 @@ class EncodedTexts:
 
     dense: Tensor
     lexical: Tensor
-    token_ids: Tensor
-    is_term: Tensor
+    token_ids: Int64
+    is_term: Bool
     vectors: Tensor
-    vector_mask: Tensor
+    vector_mask: Bool
 
     def __len__(self) -> int:
         return len(self.dense)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """All, in the order above."""
-        return tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def representations(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -51,26 +53,47 @@ class EncodedTexts:
     def detached(self) -> EncodedTexts:
         """The same values as leaves that take gradients of their own."""
         dense, lexical, vectors = (tensor.detach().requires_grad_() for tensor in self.representations)
-        return EncodedTexts(dense, lexical, self.token_ids, self.is_term, vectors, self.vector_mask)
+        return replace(self, dense=dense, lexical=lexical, vectors=vectors)
 
     def of_all(self, ranks: Ranks, sides: Collection[str]) -> EncodedTexts:
         """What these sides read, of the texts of all processes, in order of rank; the rest as it is."""
-        names = [name for side in sides for name in SCORED_BY[side]]
-        return replace(self, **{name: gather(getattr(self, name), ranks) for name in names})
+        found: dict[str, Any] = {}
+        for name in [name for side in sides for name in SCORED_BY[side]]:
+            own = getattr(self, name)
+            found[name] = gather(own, ranks) if isinstance(own, Tensor) else gather_array(own, ranks)
+        return replace(self, **found)
 
     @staticmethod
-    def concatenate(parts: Sequence[EncodedTexts], order: Tensor | None = None) -> EncodedTexts:
+    def concatenate(parts: Sequence[EncodedTexts], order: Int64 | None = None) -> EncodedTexts:
         """The texts of all parts, padded to the longest; `order` int64[B] says which comes at each place."""
-        columns = zip(*(part.tensors for part in parts), strict=True)
-        joined = [
-            torch.cat([_widened(t, max(c.shape[1] for c in column)) for t in column]) for column in columns
-        ]
+        order = np.arange(sum(map(len, parts))) if order is None else order
+        place = on_device(order, parts[0].dense.device)
+        dense, lexical, vectors = (
+            torch.cat(_widened(column)).index_select(0, place)
+            for column in zip(*(part.representations for part in parts), strict=True)
+        )
         return EncodedTexts(
-            *(joined if order is None else [tensor.index_select(0, order) for tensor in joined])
+            dense,
+            lexical,
+            _joined([part.token_ids for part in parts])[order],
+            _joined([part.is_term for part in parts])[order],
+            vectors,
+            _joined([part.vector_mask for part in parts])[order],
         )
 
 
-def _widened(tensor: Tensor, width: int) -> Tensor:
-    """The tensor [B, L, …] padded by zeros to `width` in its second dimension."""
-    missing = width - tensor.shape[1]
-    return tensor if missing == 0 else functional.pad(tensor, (0, 0) * (tensor.ndim - 2) + (0, missing))
+def _widened(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors [B, L, …] padded by zeros to the widest in their second dimension."""
+    width = max(tensor.shape[1] for tensor in tensors)
+    return [
+        functional.pad(tensor, (0, 0) * (tensor.ndim - 2) + (0, width - tensor.shape[1]))
+        if tensor.shape[1] < width
+        else tensor
+        for tensor in tensors
+    ]
+
+
+def _joined(arrays: Sequence[npt.NDArray[Value]]) -> npt.NDArray[Value]:
+    """Arrays [B, L], padded by zeros to the widest, one below the other."""
+    width = max(array.shape[1] for array in arrays)
+    return np.concatenate([np.pad(array, ((0, 0), (0, width - array.shape[1]))) for array in arrays])

@@ -5,7 +5,7 @@ With the terms of the dense side alone this is the unsupervised contrastive stag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from training.data.batch_plan import (
     require_batches,
 )
 from training.data.pair_table import PairTable, RaggedRows
-from training.distributed import Ranks, gather
+from training.distributed import Ranks, gather_array
 from training.gradient_cache import cached_backward
 from training.m3.development import development_figures, judged_sides
 from training.m3.document_frequencies import SourceIdf
@@ -40,7 +40,8 @@ from training.m3.scores import side_scores
 from training.m3.teacher import Teacher
 from training.m3.text_encoder import TextEncoder
 from training.settings.run import PairSettings
-from training.step import Figures, Scaled, StepReport
+from training.step import Figures, Scaled, StepReport, nothing
+from training.transfer import on_device
 
 
 class Finetune:
@@ -74,9 +75,7 @@ class Finetune:
         self._prior = prior
         self._teacher = teacher
         self._idf = [
-            SourceIdf.of(table.passages, encoder.tokenizer, encoder.device)
-            if encoder.lexical == "idf"
-            else None
+            SourceIdf.of(table.passages, encoder.tokenizer) if encoder.lexical == "idf" else None
             for table in tables
         ]
         self._planned: tuple[int, EpochPlan] = (0, self._plan(0))
@@ -96,8 +95,8 @@ class Finetune:
         positives, negatives = self.tables[number].positives, self.negatives[number]
         return pair_batch(number, pairs, positives, negatives, count, self._ranks, generator)
 
-    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
-        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+    def accumulate(self, step: int, scaled: Scaled, before_last: Callable[[], None] = nothing) -> StepReport:
+        """As `Stage`."""
         batch = self.batch(step)
         table = self.tables[batch.table]
         queries, passages = table.queries.take(batch.pairs), table.passages.take(batch.passages)
@@ -128,9 +127,10 @@ class Finetune:
             )
 
         if self._caches(parts):
-            cached_backward(parts, self.encoder.encode, loss_of_parts)
+            cached_backward(parts, self.encoder.encode, loss_of_parts, before_last=before_last)
         else:
             total = loss_of_parts([self.encoder.encode(part) for part in parts])
+            before_last()
             total.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         return StepReport(terms, int(queries.offsets[-1] + passages.offsets[-1]))
 
@@ -138,7 +138,7 @@ class Finetune:
         """Development figures of every source that holds pairs out."""
         return {
             table.settings.title: development_figures(
-                self.encoder, table, judged_sides(self._settings.stage), idf
+                self.encoder, table, judged_sides(self._settings.stage), idf, self._ranks
             )
             for table, idf in zip(self.tables, self._idf, strict=True)
             if len(table.development)
@@ -155,8 +155,8 @@ class Finetune:
         if self._settings.body_is_frozen:
             return False
         padded = sum(len(part) * int(part.lengths.max()) for part in parts)
-        largest = gather(torch.tensor([padded], device=self.encoder.device), self._ranks).max()
-        return int(largest) > settings.sub_batch_tokens
+        largest = int(gather_array(np.array([padded]), self._ranks).max())
+        return largest > settings.sub_batch_tokens
 
     def _regularization(
         self, texts: EncodedTexts, base: EncodedTexts | None, *, queries: bool
@@ -180,17 +180,17 @@ class Finetune:
         taught: the teacher's scores of the same queries and passages.
         """
         device = queries.dense.device
-        rows = gather(torch.from_numpy(batch.passages).to(device), self._ranks)
-        counts = gather(torch.tensor([len(batch.passages)], device=device), self._ranks)
+        rows = gather_array(batch.passages, self._ranks)
+        counts = gather_array(np.array([len(batch.passages)]), self._ranks)
         own = np.arange(len(batch.pairs)) + int(counts[: self._ranks.rank].sum())
         positives: RaggedRows = self.tables[batch.table].positives
-        allowed = allowed_passages(positives, batch.pairs, rows.cpu().numpy(), own)
+        allowed = allowed_passages(positives, batch.pairs, rows, own)
         losses = self._settings.objective
         sides = trained_sides(losses)
         idf = self._idf[batch.table]
         weighted = queries if idf is None else idf.weighted(queries)
         scores = side_scores(weighted, passages.of_all(self._ranks, sides), sides)
-        columns, mask = (torch.from_numpy(array).to(device) for array in (own, allowed))
+        columns, mask = (on_device(array, device) for array in (own, allowed))
         total, terms = total_loss(scores, columns, mask, losses)
         teaching = self._settings.teaching
         if taught is None or teaching is None:

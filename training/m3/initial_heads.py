@@ -89,7 +89,7 @@ def sample_states(
         parts, _ = encoder.parts(store.take(order[:count]))
         for part in parts:
             with torch.inference_mode():
-                hidden, _, mask = encoder.hidden(part)
+                hidden, mask = encoder.hidden(part)
             states.append(hidden[mask.bool()].cpu().numpy())
             token_ids.append(part.token_ids)
     return np.concatenate(states), np.concatenate(token_ids)
@@ -117,7 +117,7 @@ def token_states(encoder: TextEncoder, texts: TokenBatch) -> list[Tensor]:
     found: list[Tensor] = []
     for part in parts:
         with torch.no_grad():
-            hidden, _, mask = encoder.hidden(part)
+            hidden, mask = encoder.hidden(part)
         lengths: list[int] = mask.sum(dim=1).tolist()
         found += [states[1:length].half() for states, length in zip(hidden, lengths, strict=True)]
     return [found[place] for place in order.tolist()]

@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from models.representations import LexicalKind
+from models.representations import Bool, Float32, Int64, LexicalKind
 from models.tokenizer import Tokenizer
 from training.data.token_store import TokenStore
 from training.m3.document_frequencies import idf_of_all
 from training.m3.encoded_texts import EncodedTexts
+from training.transfer import on_device
 
 K1 = 1.2
 B = 0.75
@@ -32,13 +32,13 @@ B = 0.75
 class LexicalPrior:
     """idf: float32[V], or None where scores bring it; average_tokens: of a passage; scale: of the weights."""
 
-    idf: Tensor | None
+    idf: Float32 | None
     average_tokens: float
     scale: float
 
     @staticmethod
     def of(
-        passages: Sequence[TokenStore], tokenizer: Tokenizer, lexical: LexicalKind, scale: float, device: str
+        passages: Sequence[TokenStore], tokenizer: Tokenizer, lexical: LexicalKind, scale: float
     ) -> LexicalPrior:
         """From the passages of all sources, special tokens counted as part of a passage's length.
 
@@ -46,29 +46,31 @@ class LexicalPrior:
         """
         idf = None
         if lexical == "plain":
-            idf = torch.from_numpy(idf_of_all(passages, tokenizer.vocabulary_size)).to(device)
+            idf = idf_of_all(passages, tokenizer.vocabulary_size)
         lengths = np.concatenate([store.lengths for store in passages])
         return LexicalPrior(idf, float(lengths.mean()), scale)
 
     def loss(self, texts: EncodedTexts, *, queries: bool) -> Tensor:
         """Mean squared distance of the lexical weights from their targets, over all tokens that are terms."""
-        terms = texts.is_term
-        targets = self.targets(texts.token_ids, terms, queries=queries)
-        return (texts.lexical - targets).square()[terms].mean()
+        targets, terms = (
+            on_device(array, texts.lexical.device)
+            for array in (self.targets(texts.token_ids, texts.is_term, queries=queries), texts.is_term)
+        )
+        return ((texts.lexical - targets) * terms).square().sum() / int(texts.is_term.sum())
 
-    def targets(self, token_ids: Tensor, terms: Tensor, *, queries: bool) -> Tensor:
+    def targets(self, token_ids: Int64, terms: Bool, *, queries: bool) -> Float32:
         """float32[B, L], 0 where no term is: scale · √idf · frequency in a query, saturated in a passage.
 
         token_ids: int64[B, L]; terms: bool[B, L].
         """
-        rows = torch.arange(len(token_ids), device=token_ids.device).unsqueeze(1)
-        keys = torch.where(terms, rows * (int(token_ids.max()) + 1) + token_ids, -1)
-        _, place, counts = torch.unique(keys, return_inverse=True, return_counts=True)
-        frequency = counts[place].float()
+        rows = np.arange(len(token_ids))[:, None]
+        keys = np.where(terms, rows * (int(token_ids.max()) + 1) + token_ids, -1)
+        _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        frequency = counts[place].reshape(keys.shape).astype(np.float64)
         if not queries or self.idf is None:
-            lengths = 1.0 if queries else terms.sum(dim=1, keepdim=True) / self.average_tokens
+            lengths = 1.0 if queries else terms.sum(axis=1, keepdims=True) / self.average_tokens
             frequency = frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * lengths))
         if self.idf is not None:
-            frequency = frequency * self.idf[token_ids].sqrt()
-        targets: Tensor = self.scale * frequency * terms
+            frequency = frequency * np.sqrt(self.idf[token_ids])
+        targets: Float32 = (self.scale * frequency * terms).astype(np.float32)
         return targets

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from training.m3.encoded_texts import SIDES, EncodedTexts
 from training.settings.objective import LossSettings
+from training.transfer import on_device
 
 SEARCH_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
@@ -117,10 +118,11 @@ def anchor_losses(texts: EncodedTexts, base: EncodedTexts) -> dict[str, Tensor]:
 
     Each is the mean of one minus the cosine, over texts or over their token vectors.
     """
-    apart = 1 - (texts.vectors * base.vectors).sum(dim=-1)[texts.vector_mask]
+    counted = on_device(texts.vector_mask, texts.vectors.device)
+    apart = (1 - (texts.vectors * base.vectors).sum(dim=-1)) * counted
     return {
         "anchor_dense": (1 - (texts.dense * base.dense).sum(dim=-1)).mean(),
-        "anchor_colbert": apart.mean(),
+        "anchor_colbert": apart.sum() / int(texts.vector_mask.sum()),
     }
 
 

@@ -1,74 +1,63 @@
 """The best passage token of every query token, with gradients, in little memory.
 
 Autograd through the written-out formula would keep a vector for each query token and passage; here only the
-places of the best tokens are kept, and gradients are added up a few passages at a time.
+places of the best tokens are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
+from torch.nn.functional import embedding_bag
 
-# Similarities that are computed together. On a CPU those of one passage, so that they stay in its cache; a
-# GPU would wait longer for each passage than it works on it.
-AT_ONCE = {"cpu": 0, "cuda": 1 << 26}
+from models.batching import plan_batches
+from models.representations import Int64, offsets_of
+from training.transfer import on_device
+
+# Similarities that are computed together: on a CPU as many as stay in its cache.
+AT_ONCE = {"cpu": 1 << 18, "cuda": 1 << 28}
 
 
 class MaxSim(torch.autograd.Function):
     """max_j ⟨t, p_j⟩ over the tokens j of each passage p.
 
-    tokens: float32[T, C]; vectors: float32[M, C], those of N passages, packed; lengths: tokens of each
-    passage, N numbers of at least 1. Returns float32[T, N].
+    tokens: float32[T, C]; vectors: float32[M, C], those of N passages, packed; lengths: int64[N] on the host,
+    tokens of each passage, at least 1. Returns float32[T, N].
     """
 
     @staticmethod
-    def forward(context: Any, tokens: Tensor, vectors: Tensor, lengths: list[int]) -> Tensor:
-        similarities = tokens.new_empty(len(tokens), len(lengths))
-        best = torch.empty(similarities.shape, dtype=torch.int32, device=tokens.device)
-        parts: list[Tensor] = list(vectors.split(lengths))  # type: ignore[no-untyped-call]  # untyped library
-        starts = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32, device=tokens.device)
-        for block in _blocks(lengths, len(tokens), tokens.device.type):
-            padded = pad_sequence(parts[block], batch_first=True)  # (P, L, C)
-            found = torch.einsum("tc,plc->tpl", tokens, padded)
-            if len(padded) > 1:
-                found.masked_fill_(_padding(lengths[block], padded), float("-inf"))
-            similarities[:, block], places = found.max(dim=2)
-            best[:, block] = places + starts[block]
+    def forward(context: Any, tokens: Tensor, vectors: Tensor, lengths: Int64) -> Tensor:
+        starts = offsets_of(lengths)[:-1]
+        similarities = tokens.new_empty(len(lengths), len(tokens))
+        best = torch.empty(similarities.shape, dtype=torch.int64, device=tokens.device)
+        # Passages of like length together, as many as may be.
+        for rows in plan_batches(lengths, AT_ONCE[tokens.device.type] // max(1, len(tokens))):
+            place, first, last = (
+                on_device(array, tokens.device)
+                for array in (rows, starts[rows], (starts + lengths - 1)[rows])
+            )
+            # The last token again where a passage has no more: that changes no maximum.
+            padded = torch.minimum(
+                first[:, None] + torch.arange(int(lengths[rows].max()), device=tokens.device), last[:, None]
+            )  # (P, L)
+            found = (tokens @ vectors.index_select(0, padded.flatten()).T).view(len(tokens), *padded.shape)
+            largest, token = found.max(dim=2)
+            similarities.index_copy_(0, place, largest.T)
+            best.index_copy_(0, place, torch.minimum(first + token, last).T)
         context.save_for_backward(tokens, vectors, best)
-        return similarities
+        return similarities.T
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        """A token gets the weighted sum of its best ones, a passage's token of those that it is best for."""
         tokens, vectors, best = context.saved_tensors
-        of_tokens, of_vectors = torch.zeros_like(tokens), torch.zeros_like(vectors)
-        at_once = max(1, AT_ONCE[tokens.device.type] // max(1, tokens.numel()))
-        for start in range(0, best.shape[1], at_once):
-            block = slice(start, start + at_once)
-            gradient, places = gradients[0][:, block], best[:, block]
-            flat = places.reshape(-1)
-            chosen = vectors.index_select(0, flat).view(*places.shape, -1)  # (T, P, C)
-            of_tokens += torch.einsum("tp,tpc->tc", gradient, chosen)
-            of_vectors.index_add_(0, flat, (gradient[:, :, None] * tokens[:, None, :]).flatten(0, 1))
+        gradient = gradients[0].T.contiguous()  # (N, T), as the places
+        of_tokens = embedding_bag(best.T, vectors, per_sample_weights=gradient.T, mode="sum")
+        places, order = best.flatten().sort(stable=True)
+        bags = torch.searchsorted(places, torch.arange(len(vectors), device=tokens.device))
+        of_vectors = embedding_bag(
+            order % len(tokens), tokens, bags, per_sample_weights=gradient.flatten()[order], mode="sum"
+        )
         return of_tokens, of_vectors, None
-
-
-def _blocks(lengths: Sequence[int], tokens: int, device: str) -> Iterator[slice]:
-    """Consecutive passages of which one each, or as many as may be computed together, padded alike."""
-    first, longest = 0, 0
-    for place, length in enumerate(lengths):
-        longest = max(longest, length)
-        if place > first and tokens * longest * (place + 1 - first) > AT_ONCE[device]:
-            yield slice(first, place)
-            first, longest = place, length
-    yield slice(first, len(lengths))
-
-
-def _padding(lengths: Sequence[int], padded: Tensor) -> Tensor:
-    """bool[P, L]: where passages of these lengths are padded."""
-    places = torch.arange(padded.shape[1], device=padded.device)
-    return places >= torch.tensor(lengths, device=padded.device)[:, None]

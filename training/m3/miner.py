@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from training.data.pair_table import PairTable, RaggedRows
-from training.distributed import Ranks, wait_for_all
+from training.distributed import Ranks, gather_array, wait_for_all
 from training.errors import RunStateError
 from training.files import replacing
 from training.m3.mining import discard_unfinished, mine_negatives, random_negatives
@@ -45,12 +45,13 @@ class Miner:
         self._negatives: list[RaggedRows] = []
 
     def negatives(self, step: int) -> list[RaggedRows]:
-        """Those of the last round at or before the step; the first process mines where it is due."""
+        """Those of the last round at or before the step, mined by all processes where they are due."""
         every = self._settings.every_steps
         current = step // every * every if every else 0
         if current != self._round:
             path = self._folder / f"negatives-{current:07d}.npz"
-            if self._ranks.rank == 0 and not path.is_file():
+            # As the first process sees it, which wrote them if they are there.
+            if not gather_array(np.array([path.is_file()]), self._ranks)[0]:
                 self._mine(path, current)
             wait_for_all(self._ranks)
             self._negatives = self._read(path)
@@ -67,11 +68,14 @@ class Miner:
                     generator = np.random.default_rng([self._seed, step, number])
                     mined = random_negatives(table, self._settings, generator)
                 else:
-                    mined = mine_negatives(self._encoder, table, self._settings, self._side, self._folder)
+                    mined = mine_negatives(
+                        self._encoder, table, self._settings, self._side, self._folder, self._ranks
+                    )
                 arrays[f"rows_{number}"], arrays[f"offsets_{number}"] = mined.rows, mined.offsets
         model.train()
-        with replacing(path) as file:
-            np.savez(file, **arrays)
+        if self._ranks.rank == 0:
+            with replacing(path) as file:
+                np.savez(file, **arrays)
 
     def _read(self, path: Path) -> list[RaggedRows]:
         try:

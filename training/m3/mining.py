@@ -1,7 +1,8 @@
 """Hard negatives among the passages themselves, ranked by the encoder as trained so far (ANCE).
 
 By the sum, an index of the passages ranks them; by the dense side alone, every passage is scored on the
-device that trains, which on a GPU takes seconds for 100,000.
+device that trains, which on a GPU takes seconds for 100,000. Each process encodes its share of the passages
+and ranks for its share of the queries.
 
 Source: Xiong et al. 2020, arXiv 2007.00808.
 """
@@ -9,8 +10,8 @@ Source: Xiong et al. 2020, arXiv 2007.00808.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from models.batching import PaddedOutputs, pack, plan_batches
 from models.representations import Float32, Int64, Representations
 from training.data.pair_table import PairTable, RaggedRows
 from training.data.token_store import TokenStore
+from training.distributed import ALONE, Ranks, gather, gather_array, wait_for_all
+from training.m3.shares import representations_of_all, share_of
 from training.m3.text_encoder import TextEncoder
 from training.settings.objective import MiningSettings
 
@@ -38,33 +41,42 @@ ROW = "row"
 
 
 def mine_negatives(
-    encoder: TextEncoder, table: PairTable, settings: MiningSettings, side: str, folder: Path
+    encoder: TextEncoder,
+    table: PairTable,
+    settings: MiningSettings,
+    side: str,
+    folder: Path,
+    ranks: Ranks = ALONE,
 ) -> RaggedRows:
     """For every training pair the rows of passages that rank high and are no positives; none for others.
 
     They are passages of training pairs: those held out stay unseen. side: what ranks them, `dense` alone or
-    the plain `sum`. An index lies in a temporary folder below `folder`.
+    the plain `sum`. An index lies in a temporary folder below `folder`, which all processes share.
     """
-    found: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
     if side == "dense":
-        mined = by_dense(encoder, table, settings)
+        mined = dict(by_dense(encoder, table, settings, ranks))
     else:
-        mined = by_sum(encoder, table, settings, folder)
-    for pair, rows in mined:
-        found[pair] = rows
+        mined = dict(by_sum(encoder, table, settings, folder, ranks))
+    own = [mined[pair] for pair in share_of(table.training, ranks).tolist()]
+    counts = gather_array(np.array([len(rows) for rows in own], np.int64), ranks)
+    rows = gather_array(np.concatenate([np.zeros(0, np.int64), *own]), ranks)
+    found: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
+    for pair, part in zip(table.training.tolist(), np.split(rows, np.cumsum(counts)[:-1]), strict=True):
+        found[pair] = part
     return RaggedRows.pack(found)
 
 
 def by_sum(
-    encoder: TextEncoder, table: PairTable, settings: MiningSettings, folder: Path
+    encoder: TextEncoder, table: PairTable, settings: MiningSettings, folder: Path, ranks: Ranks
 ) -> Iterator[tuple[int, Int64]]:
-    """Training pairs with what an index finds for their query by the plain sum."""
+    """This process's training pairs with what an index finds for their query by the plain sum."""
     limits = CandidateLimits(2 * settings.last, 2 * settings.last)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
-        snapshot = indexed_passages(encoder, table, Path(scratch))
+    training = share_of(table.training, ranks)
+    with shared_scratch(folder, ranks) as scratch:
+        snapshot = indexed_passages(encoder, table, scratch, ranks)
         ranked = partial(snapshot.search, weights=Weights(), candidates=limits)
-        for start in range(0, len(table.training), TEXTS_AT_ONCE):
-            pairs = table.training[start : start + TEXTS_AT_ONCE]
+        for start in range(0, len(training), TEXTS_AT_ONCE):
+            pairs = training[start : start + TEXTS_AT_ONCE]
             queries = represent(encoder, table.queries, pairs)
             for place, pair in enumerate(pairs.tolist()):
                 query, own = queries.take(np.array([place], np.int64)), table.positives.of(pair)
@@ -77,12 +89,14 @@ def by_sum(
         snapshot.close()
 
 
-def by_dense(encoder: TextEncoder, table: PairTable, settings: MiningSettings) -> Iterator[tuple[int, Int64]]:
-    """Training pairs with the passages whose dense vectors are nearest to their query's."""
-    passages = table.training_passages()
-    vectors = dense_vectors(encoder, table.passages, passages)
-    for start in range(0, len(table.training), QUERIES_AT_ONCE):
-        pairs = table.training[start : start + QUERIES_AT_ONCE]
+def by_dense(
+    encoder: TextEncoder, table: PairTable, settings: MiningSettings, ranks: Ranks
+) -> Iterator[tuple[int, Int64]]:
+    """This process's training pairs with the passages whose dense vectors are nearest to their query's."""
+    passages, training = table.training_passages(), share_of(table.training, ranks)
+    vectors = gather(dense_vectors(encoder, table.passages, share_of(passages, ranks)), ranks)
+    for start in range(0, len(training), QUERIES_AT_ONCE):
+        pairs = training[start : start + QUERIES_AT_ONCE]
         scores = dense_vectors(encoder, table.queries, pairs) @ vectors.T
         top = scores.topk(min(settings.last, len(passages)), dim=1)
         values, places = top.values.cpu().numpy(), top.indices.cpu().numpy()
@@ -91,6 +105,21 @@ def by_dense(encoder: TextEncoder, table: PairTable, settings: MiningSettings) -
             columns = torch.from_numpy(np.searchsorted(passages, own)).to(scores.device)
             best = float(scores[place, columns].max())
             yield pair, hard_negatives(passages[places[place]], values[place], own, best, settings)
+
+
+@contextmanager
+def shared_scratch(folder: Path, ranks: Ranks) -> Iterator[Path]:
+    """A folder that the first process makes for all, and removes once all have left it."""
+    scratch = folder / f"{SCRATCH}index"
+    if ranks.rank == 0:
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+    try:
+        yield scratch
+        wait_for_all(ranks)
+    finally:
+        if ranks.rank == 0:
+            shutil.rmtree(scratch)
 
 
 def random_negatives(
@@ -128,8 +157,8 @@ def hard_negatives(
     return rows[scores <= settings.ceiling * best]
 
 
-def indexed_passages(encoder: TextEncoder, table: PairTable, root: Path) -> Snapshot:
-    """A snapshot with every passage of the training pairs; its id is its row."""
+def indexed_passages(encoder: TextEncoder, table: PairTable, root: Path, ranks: Ranks = ALONE) -> Snapshot:
+    """A snapshot with every passage of the training pairs, its row as its id. The first process writes it."""
     rows = table.training_passages()
     lexical, projection = encoder.model.heads.weights().both()
     settings = CollectionSettings(
@@ -142,23 +171,32 @@ def indexed_passages(encoder: TextEncoder, table: PairTable, root: Path) -> Snap
         lexical=encoder.lexical,
         fields={ROW: "integer"},
     )
-    collection = Collection.create(root, "mining", settings)
-    with collection.writer() as writer:
+    with ExitStack() as stack:
+        writer = None
+        if ranks.rank == 0:
+            writer = stack.enter_context(Collection.create(root, "mining", settings).writer())
         for start in range(0, len(rows), TEXTS_AT_ONCE):
             part = rows[start : start + TEXTS_AT_ONCE]
-            documents = [Document(str(row), str(row), metadata={ROW: row}) for row in part.tolist()]
-            writer.add(documents, represent(encoder, table.passages, part))
-        writer.publish()
-    return collection.snapshot()
+            own = represent(encoder, table.passages, share_of(part, ranks))
+            encoded = representations_of_all(own, ranks)
+            if writer is not None:
+                documents = [Document(str(row), str(row), metadata={ROW: row}) for row in part.tolist()]
+                writer.add(documents, encoded)
+        if writer is not None:
+            writer.publish()
+    wait_for_all(ranks)
+    return Collection.open(root, "mining").snapshot()
 
 
 def dense_vectors(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Tensor:
     """Unit vectors float32[len(rows), D] of texts, in the given order, on the encoder's device."""
+    if not len(rows):  # of one text, to know their width
+        return dense_vectors(encoder, store, np.zeros(1, np.int64))[:0]
     plan = plan_batches(store.lengths[rows], encoder.sub_batch_tokens)
     parts = []
     for places in plan:
         with torch.inference_mode():
-            states, _, mask = encoder.hidden(store.take(rows[places]))
+            states, mask = encoder.hidden(store.take(rows[places]))
             parts.append(encoder.model.heads.dense(states, mask))
     order = torch.from_numpy(np.argsort(np.concatenate(plan), kind="stable"))
     return torch.cat(parts).index_select(0, order.to(parts[0].device))
@@ -166,13 +204,15 @@ def dense_vectors(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Tenso
 
 def represent(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Representations:
     """The packed representations of texts, in the given order."""
+    if not len(rows):
+        return represent(encoder, store, np.zeros(1, np.int64)).take(rows)
     plan = plan_batches(store.lengths[rows], encoder.sub_batch_tokens)
     heads = encoder.model.heads
     parts = []
     for places in plan:
         batch = store.take(rows[places])
         with torch.inference_mode():
-            states, _, mask = encoder.hidden(batch)
+            states, mask = encoder.hidden(batch)
             outputs = heads(states, mask)
         padded = PaddedOutputs(*(output.cpu().numpy() for output in outputs))
         parts.append(pack(batch, padded, encoder.tokenizer))

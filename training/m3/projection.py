@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from models.representations import Float32
+from models.representations import Float32, Int64
 from training.m3.losses import distillation_loss
 from training.m3.max_sim import MaxSim
 
@@ -62,7 +62,7 @@ def distilled_projection(
 
 def _loss(projection: torch.nn.Module, queries: States, passages: States) -> Tensor:
     """Cross entropy of the states' rankings and the projection's, by query and by token."""
-    lengths = [len(states) for states in passages]
+    lengths = np.array([len(states) for states in passages])
     asked, held = (torch.cat([states.float() for states in texts]) for texts in (queries, passages))
     taught, found = _best(asked, held, lengths), _best(projection(asked), projection(held), lengths)
     by_query = _means(found, queries), _means(taught, queries)
@@ -70,7 +70,7 @@ def _loss(projection: torch.nn.Module, queries: States, passages: States) -> Ten
     return of_queries + distillation_loss(found, taught, torch.ones_like(found, dtype=torch.bool), *OF_TOKENS)
 
 
-def _best(tokens: Tensor, vectors: Tensor, lengths: list[int]) -> Tensor:
+def _best(tokens: Tensor, vectors: Tensor, lengths: Int64) -> Tensor:
     """The largest cosine float32[T, N] of each token with a vector of each passage."""
     unit = functional.normalize(tokens, dim=-1), functional.normalize(vectors, dim=-1)
     best: Tensor = MaxSim.apply(*unit, lengths)  # type: ignore[no-untyped-call]  # torch leaves it untyped

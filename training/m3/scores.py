@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import torch
+import numpy as np
 from torch import Tensor
 
+from models.representations import Bool, Int64
 from training.m3.encoded_texts import SIDES, EncodedTexts
 from training.m3.max_sim import MaxSim
+from training.transfer import on_device
 
 
 def side_scores(
@@ -40,41 +42,48 @@ def dense_scores(queries: Tensor, passages: Tensor) -> Tensor:
 
 def lexical_scores(
     query_lexical: Tensor,
-    query_ids: Tensor,
+    query_ids: Int64,
     passage_lexical: Tensor,
-    passage_ids: Tensor,
+    passage_ids: Int64,
 ) -> Tensor:
     """s_lex = Σ over shared token ids of the product of both texts' largest lexical weights; float32[B, N].
 
-    Lexical weights float32[B, L] and [N, L], at least 0, exactly 0 for padding and special tokens; ids int64.
-    Only the ids of the batch itself get a column, so the vocabulary's size does not matter.
+    Lexical weights float32[B, L] and [N, L], at least 0, exactly 0 for padding and special tokens; ids int64
+    on the host. Only the ids of the batch itself get a column, so the vocabulary's size does not matter.
     """
-    columns, column_of = torch.unique(
-        torch.cat([query_ids.flatten(), passage_ids.flatten()]), return_inverse=True
-    )
-    query_columns, passage_columns = column_of.split([query_ids.numel(), passage_ids.numel()])
-    queries = largest_by_column(query_lexical, query_columns.view_as(query_ids), len(columns))
-    passages = largest_by_column(passage_lexical, passage_columns.view_as(passage_ids), len(columns))
+    ids, column_of = np.unique(np.concatenate([query_ids.ravel(), passage_ids.ravel()]), return_inverse=True)
+    query_columns, passage_columns = np.split(column_of, [query_ids.size])
+    queries = largest_by_column(query_lexical, query_columns.reshape(query_ids.shape), len(ids))
+    passages = largest_by_column(passage_lexical, passage_columns.reshape(passage_ids.shape), len(ids))
     return queries @ passages.T
 
 
-def largest_by_column(lexical: Tensor, columns: Tensor, width: int) -> Tensor:
+def largest_by_column(lexical: Tensor, columns: Int64, width: int) -> Tensor:
     """Largest lexical weight of each column in each row, 0 where a row lacks it; float32[B, width]."""
-    return lexical.new_zeros(len(lexical), width).scatter_reduce(1, columns, lexical, "amax")
+    places = on_device(columns, lexical.device)
+    return lexical.new_zeros(len(lexical), width).scatter_reduce(1, places, lexical, "amax")
 
 
 def colbert_scores(
-    query_vectors: Tensor, query_mask: Tensor, passage_vectors: Tensor, passage_mask: Tensor
+    query_vectors: Tensor, query_mask: Bool, passage_vectors: Tensor, passage_mask: Bool
 ) -> Tensor:
     """s_mul = (1/n) Σ_i max_j ⟨E_q[i], E_p[j]⟩ over the n unmasked query tokens; float32[B, N].
 
-    Vectors float32[B, L, C] and [N, L, C], masks bool[B, L] and [N, L]; every text has an unmasked token.
+    Vectors float32[B, L, C] and [N, L, C], masks bool[B, L] and [N, L] on the host; every text has an
+    unmasked token.
     """
-    tokens = query_vectors[query_mask]  # (T, C), T tokens of all queries
-    lengths: list[int] = passage_mask.sum(dim=1).tolist()
     similarities: Tensor = MaxSim.apply(  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        tokens, passage_vectors[passage_mask], lengths
+        packed(query_vectors, query_mask), packed(passage_vectors, passage_mask), passage_mask.sum(axis=1)
     )
-    query_of_token = query_mask.nonzero()[:, 0]  # (T,)
-    sums = similarities.new_zeros(len(query_vectors), len(lengths)).index_add(0, query_of_token, similarities)
-    return sums / query_mask.sum(dim=1, keepdim=True)
+    counts = query_mask.sum(axis=1)
+    query_of_token, shares = (
+        on_device(array, similarities.device)
+        for array in (np.repeat(np.arange(len(counts)), counts), (1 / counts).astype(np.float32))
+    )
+    sums = similarities.new_zeros(len(counts), len(passage_mask)).index_add(0, query_of_token, similarities)
+    return sums * shares[:, None]
+
+
+def packed(vectors: Tensor, mask: Bool) -> Tensor:
+    """Those of float32[B, L, C] that the mask bool[B, L] has, text after text; float32[T, C]."""
+    return vectors.flatten(0, 1).index_select(0, on_device(np.flatnonzero(mask), vectors.device))

@@ -18,6 +18,7 @@ from training.m3.document_frequencies import SourceIdf
 from training.m3.encoded_texts import SIDES
 from training.m3.scores import side_scores
 from training.m3.text_encoder import TextEncoder
+from training.passes import prepare
 from training.settings.optimization import Precision
 
 
@@ -34,6 +35,7 @@ class Teacher:
             raise CheckpointError(f"{folder} has adapters by task, with which it does not teach here")
         self.tokenizer = Tokenizer.load(folder, settings)
         model = load_model(folder, settings).requires_grad_(False).to(device)
+        prepare(model.body)
         self._encoder = TextEncoder(model, self.tokenizer, sub_batch_tokens, precision, device)
         self._idf: dict[int, SourceIdf] = {}
 
@@ -43,7 +45,7 @@ class Teacher:
             for number, table in enumerate(tables):
                 if table.taught is not None:
                     passages = table.taught.passages
-                    self._idf[number] = SourceIdf.of(passages, self.tokenizer, self._encoder.device)
+                    self._idf[number] = SourceIdf.of(passages, self.tokenizer)
 
     def scores(self, texts: PairTexts, batch: PairBatch, ranks: Ranks) -> Tensor:
         """The plain sum float32[B, N] of this device's queries with the passages of all devices."""

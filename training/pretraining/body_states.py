@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from models.checkpoint import OFFSET_POSITION_TYPES
 from models.errors import UnsupportedError
+from training.passes import LAST, states, states_of_layers
+from training.pretraining.masking import MaskedText
 
 
 def require_supported(body: nn.Module) -> None:
@@ -24,16 +26,15 @@ def require_supported(body: nn.Module) -> None:
         )
 
 
-def last_states(body: Any, ids: Tensor, mask: Tensor) -> Tensor:
-    """Last hidden states float[B, L, D] of ids and mask, int64[B, L] each."""
-    states: Tensor = body(input_ids=ids, attention_mask=mask).last_hidden_state
-    return states
+def last_states(body: nn.Module, text: MaskedText) -> Tensor:
+    """Last hidden states float[B, L, D] of a text as it is masked."""
+    return states(body, text.ids, text.mask, text.lengths)
 
 
-def early_and_late_states(body: Any, ids: Tensor, mask: Tensor, early_layers: int) -> tuple[Tensor, Tensor]:
+def early_and_late_states(body: nn.Module, text: MaskedText, early_layers: int) -> tuple[Tensor, Tensor]:
     """Hidden states float[B, L, D] after the first `early_layers` layers, and after the last one."""
-    states = body(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
-    return states[early_layers], states[-1]
+    early, late = states_of_layers(body, text.ids, text.mask, text.lengths, [early_layers, LAST])
+    return early, late
 
 
 def token_embeddings(body: Any, ids: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from training.pretraining.masking import MaskedText
 from training.pretraining.mlm_head import MlmHead
 from training.pretraining.outputs import PretrainingOutputs
 from training.pretraining.transformer_layer import TransformerLayer
+from training.pretraining.vocabulary_gradient import VocabularyGradient
 
 HEAD_LAYERS = 2
 
@@ -29,6 +30,8 @@ class Condenser(nn.Module):
     body. Both losses share the prediction head. The paper's text embedding is CLS; with a checkpoint that
     pools by mean, the mean of the late states takes its place.
     """
+
+    vocabulary_losses = 2
 
     def __init__(
         self,
@@ -56,27 +59,33 @@ class Condenser(nn.Module):
         self.settings = settings
         self.condenser_head = nn.ModuleList(TransformerLayer(config) for _ in range(head_layers))
 
-    def forward(self, inputs: MaskedText, batch_predicted: int | None = None) -> PretrainingOutputs:
+    def forward(
+        self,
+        inputs: MaskedText,
+        batch_predicted: int | None = None,
+        gradient: VocabularyGradient | None = None,
+    ) -> PretrainingOutputs:
         """Losses `late_mlm` and `head_mlm`, each a mean over the predicted tokens.
 
         inputs: from `mask_tokens`, ratio 0.15 in the paper; batch_predicted: `predicted` of the whole batch
         where `inputs` are some of its rows; the losses of all its parts, and their gradients, then add up to
-        those of the whole. The embeddings are for `span_contrastive_loss`.
+        those of the whole; gradient: gathers that of the word embeddings. The embeddings are for
+        `span_contrastive_loss`.
         """
         tokens = inputs.predicted if batch_predicted is None else batch_predicted
-        early, late = early_and_late_states(self.body, inputs.ids, inputs.mask, self.early_layers)
+        early, late = early_and_late_states(self.body, inputs, self.early_layers)
         embeddings = pool(late, inputs.mask, self.settings)
         words = word_embeddings(self.body)
         condensed = self.condense(embeddings, early, inputs.mask)
         losses = {
-            "late_mlm": self.head.loss(late, inputs.labels, words, tokens),
-            "head_mlm": self.head.loss(condensed, inputs.labels, words, tokens),
+            "late_mlm": self.head.loss(late, inputs, words, tokens, gradient),
+            "head_mlm": self.head.loss(condensed, inputs, words, tokens, gradient),
         }
         return PretrainingOutputs(embeddings, losses)
 
     def embed(self, inputs: MaskedText) -> Tensor:
         """The embeddings alone, float[B, D]: the first pass of gradient caching."""
-        return pool(last_states(self.body, inputs.ids, inputs.mask), inputs.mask, self.settings)
+        return pool(last_states(self.body, inputs), inputs.mask, self.settings)
 
     def condense(self, embeddings: Tensor, early: Tensor, mask: Tensor) -> Tensor:
         """States float[B, L, D] of the head from embeddings float[B, D] and early states float[B, L, D]."""

@@ -13,10 +13,16 @@ from training.pretraining.body_states import last_states, word_embeddings
 from training.pretraining.masking import MaskedText
 from training.pretraining.mlm_head import MlmHead
 from training.pretraining.outputs import PretrainingOutputs
+from training.pretraining.vocabulary_gradient import VocabularyGradient
 
 
 class MaskedLm(nn.Module):
-    """A body with its prediction head; after pre-training only `body` is kept."""
+    """A body with its prediction head; after pre-training only `body` is kept.
+
+    vocabulary_losses: how many losses read the word embeddings as what predicts.
+    """
+
+    vocabulary_losses = 1
 
     def __init__(self, body: nn.Module, head: MlmHead, settings: EncodingSettings) -> None:
         """settings: of the checkpoint."""
@@ -25,13 +31,19 @@ class MaskedLm(nn.Module):
         self.head = head
         self.settings = settings
 
-    def forward(self, inputs: MaskedText, batch_predicted: int | None = None) -> PretrainingOutputs:
+    def forward(
+        self,
+        inputs: MaskedText,
+        batch_predicted: int | None = None,
+        gradient: VocabularyGradient | None = None,
+    ) -> PretrainingOutputs:
         """Loss `mlm`, a mean over the predicted tokens, and embeddings float[B, D], which no loss reads.
 
         batch_predicted: `predicted` of the whole batch where `inputs` are some of its rows; the losses of all
-        its parts, and their gradients, then add up to those of the whole.
+        its parts, and their gradients, then add up to those of the whole. gradient: gathers that of the word
+        embeddings.
         """
         tokens = inputs.predicted if batch_predicted is None else batch_predicted
-        hidden = last_states(self.body, inputs.ids, inputs.mask)
-        loss = self.head.loss(hidden, inputs.labels, word_embeddings(self.body), tokens)
+        hidden = last_states(self.body, inputs)
+        loss = self.head.loss(hidden, inputs, word_embeddings(self.body), tokens, gradient)
         return PretrainingOutputs(pool(hidden, inputs.mask, self.settings), {"mlm": loss})

@@ -7,13 +7,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from models.representations import Int64, TokenBatch
+from training.pretraining.draws import Draws, uniform
 from training.pretraining.masking_vocabulary import MaskingVocabulary
+from training.transfer import on_device
 
 IGNORED = -100
 """Label of a token that is not predicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedTexts:
+    """B texts on the device, padded on the right.
+
+    ids: int64[B, L]; mask: int64[B, L], 1 on tokens; content: int64[B] on the host, how many tokens of each
+    are not special; numbers: int64[B] on the host, which text of a step each is, by which it draws; lengths:
+    int64[B] on the host, tokens of each.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    content: Int64
+    numbers: Int64
+    lengths: Int64
+
+    @staticmethod
+    def of(
+        texts: TokenBatch, pad_id: int, vocabulary: MaskingVocabulary, numbers: Int64, device: str
+    ) -> PaddedTexts:
+        """The texts as they are padded for a pass."""
+        ids, mask = texts.padded(pad_id)
+        content = (mask.astype(np.bool_) & ~vocabulary.is_special[ids]).sum(axis=1)
+        return PaddedTexts(on_device(ids, device), on_device(mask, device), content, numbers, texts.lengths)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the texts are."""
+        return self.ids.device
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,41 +55,41 @@ class MaskedText:
     """A batch of B texts with tokens hidden.
 
     ids: int64[B, L]; labels: int64[B, L], the token's own id where it is predicted and `IGNORED` elsewhere;
-    mask: int64[B, L], 1 on tokens, padded on the right.
+    mask: int64[B, L], 1 on tokens, padded on the right; counts, lengths: int64[B] on the
+    host, predicted tokens and all tokens.
     """
 
     ids: Tensor
     labels: Tensor
     mask: Tensor
+    counts: Int64
+    lengths: Int64
 
     @property
     def predicted(self) -> int:
         """How many tokens are predicted."""
-        return int((self.labels != IGNORED).sum())
+        return int(self.counts.sum())
 
     def rows(self, rows: slice) -> MaskedText:
         """Some of the texts, for a sub-batch."""
-        return MaskedText(self.ids[rows], self.labels[rows], self.mask[rows])
-
-    def to(self, device: torch.device | str) -> MaskedText:
-        """The same batch on a device."""
-        return MaskedText(self.ids.to(device), self.labels.to(device), self.mask.to(device))
+        return MaskedText(
+            self.ids[rows], self.labels[rows], self.mask[rows], self.counts[rows], self.lengths[rows]
+        )
 
 
 def mask_tokens(
-    token_ids: Tensor,
-    mask: Tensor,
+    texts: PaddedTexts,
     *,
     ratio: float,
     vocabulary: MaskingVocabulary,
-    generator: torch.Generator,
+    seed: int,
     random: float = 0.1,
     kept: float = 0.1,
 ) -> MaskedText:
     """Hides `ratio` of each text's tokens, whole words at a time.
 
-    token_ids, mask: int64[B, L] on the CPU. random, kept: of the hidden tokens these shares get a random
-    token, or stay as they are (Devlin et al. 2019, section 3.1); the others become the mask token.
+    seed: of the draws. random, kept: of the hidden tokens these shares get a random token, or stay as they
+    are (Devlin et al. 2019, section 3.1); the others become the mask token.
 
     The released code of RetroMAE and of Condenser (staoxiao/RetroMAE `src/pretrain/data.py`, luyug/Condenser
     `data.py`) takes words in random order, too, replaces with those same shares, and passes over a word that
@@ -63,27 +97,28 @@ def mask_tokens(
     instead. So of n tokens that are not special, exactly round(n·ratio) are hidden, and of two or more at
     least one is and at least one is not.
 
-    Each real token takes the same number of draws, so padding does not change them.
+    What a text draws depends on its number and the seed alone, so padding and other texts do not change it.
     Raises ValueError for a ratio or shares out of range.
     """
     _require_shares(ratio, random, kept)
-    present = mask.bool()
-    content = present & ~vocabulary.special[token_ids]
-    draws = torch.zeros(*mask.shape, 3, dtype=torch.float64)
-    draws[present] = torch.rand(int(present.sum()), 3, dtype=torch.float64, generator=generator)
+    content = texts.mask.bool() & ~vocabulary.special[texts.ids]
+    # Fewer than two tokens leave no room between at least one hidden and at least one shown.
+    counts = np.minimum(np.maximum((texts.content * ratio + 0.5).astype(np.int64), 1), texts.content - 1)
+    counts = np.maximum(counts, 0)
+    draws = Draws.of(seed, texts.numbers, texts.device)
+    order, choice, token = (uniform(draws.of_places(content.shape[1], stream)) for stream in range(3))
+    starts = _word_starts(texts.ids, content, vocabulary)
+    hidden = _first_words(order, starts, content, on_device(counts, texts.device))
+    drawn = vocabulary.ordinary[(token * len(vocabulary.ordinary)).long()]
+    replaced = torch.where(choice < random, drawn, vocabulary.mask_id)
+    ids = torch.where(hidden & (choice < 1 - kept), replaced, texts.ids)
+    return MaskedText(ids, texts.ids.masked_fill(~hidden, IGNORED), texts.mask, counts, texts.lengths)
 
-    hidden = _first_words(draws[..., 0], _word_starts(token_ids, content, vocabulary), content, ratio)
-    ids = token_ids.clone()
-    ids[hidden & (draws[..., 1] < 1 - kept)] = vocabulary.mask_id
-    swapped = hidden & (draws[..., 1] < random)
-    ordinary = (~vocabulary.special).nonzero().squeeze(1)
-    ids[swapped] = ordinary[(draws[..., 2][swapped] * len(ordinary)).long()]
-    return MaskedText(ids, token_ids.masked_fill(~hidden, IGNORED), mask)
 
-
-def content_labels(token_ids: Tensor, mask: Tensor, vocabulary: MaskingVocabulary) -> Tensor:
-    """Labels int64[B, L] by which all tokens are predicted but special ones; arguments as `mask_tokens`."""
-    return token_ids.masked_fill(~mask.bool() | vocabulary.special[token_ids], IGNORED)
+def content_predicted(texts: PaddedTexts, vocabulary: MaskingVocabulary) -> MaskedText:
+    """The texts as they are; all tokens are predicted but special ones."""
+    labels = texts.ids.masked_fill(~texts.mask.bool() | vocabulary.special[texts.ids], IGNORED)
+    return MaskedText(texts.ids, labels, texts.mask, texts.content, texts.lengths)
 
 
 def _word_starts(token_ids: Tensor, content: Tensor, vocabulary: MaskingVocabulary) -> Tensor:
@@ -93,19 +128,16 @@ def _word_starts(token_ids: Tensor, content: Tensor, vocabulary: MaskingVocabula
     return content & ~(vocabulary.continues[token_ids] & follows)
 
 
-def _first_words(keys: Tensor, starts: Tensor, content: Tensor, ratio: float) -> Tensor:
-    """The first tokens of each text when its words are ordered by key, bool[B, L].
+def _first_words(keys: Tensor, starts: Tensor, content: Tensor, counts: Tensor) -> Tensor:
+    """The first `counts` int64[B] tokens of each text when its words are ordered by key, bool[B, L].
 
     keys: float64[B, L], read where a word starts; content: bool[B, L], tokens that may be chosen.
     """
-    places = torch.arange(content.shape[1]).expand(content.shape)
+    places = torch.arange(content.shape[1], device=content.device).expand(content.shape)
     first = places.masked_fill(~starts, 0).cummax(dim=1).values
     order = keys.gather(1, first).masked_fill(~content, 2.0).argsort(dim=1, stable=True)
     rank = torch.zeros_like(order).scatter_(1, order, places)
-    tokens = content.sum(dim=1)
-    # Fewer than two tokens leave no room between at least one hidden and at least one shown.
-    count = (tokens * ratio + 0.5).long().clamp(min=1).minimum(tokens - 1)
-    return rank < count.unsqueeze(1)
+    return rank < counts.unsqueeze(1)
 
 
 def _require_shares(ratio: float, random: float, kept: float) -> None:

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from models.errors import CheckpointError
+from models.representations import Bool
 from models.tokenizer import Tokenizer
+from training.transfer import on_device
 
 MASK_NAMES = ("[MASK]", "<mask>")
 # SentencePiece writes the space before a word into the word's first piece.
@@ -36,16 +38,27 @@ UNSPACED = (
 class MaskingVocabulary:
     """V token ids as masking sees them.
 
-    mask_id: id of the mask token; special: bool[V], ids that are never predicted nor drawn at random;
-    continues: bool[V], pieces that belong to the word of the piece before them.
+    mask_id: id of the mask token; is_special: bool[V] on the host, ids that are never predicted nor drawn at
+    random, and special, the same on the device; continues: bool[V], pieces that belong to the word of the
+    piece before them; ordinary: int64, the ids that are not special, ascending.
     """
 
     mask_id: int
+    is_special: Bool
     special: Tensor
     continues: Tensor
+    ordinary: Tensor
 
     @staticmethod
-    def of(tokenizer: Tokenizer) -> MaskingVocabulary:
+    def of_arrays(
+        mask_id: int, special: Bool, continues: Bool, device: torch.device | str = "cpu"
+    ) -> MaskingVocabulary:
+        """special, continues: bool[V], of which special ids continue nothing."""
+        arrays = special, continues & ~special, np.flatnonzero(~special)
+        return MaskingVocabulary(mask_id, special, *(on_device(array, device) for array in arrays))
+
+    @staticmethod
+    def of(tokenizer: Tokenizer, device: torch.device | str = "cpu") -> MaskingVocabulary:
         """Derived from the pieces of a tokenizer: WordPiece, or SentencePiece's Unigram and BPE.
 
         In any other vocabulary each token is a word of its own.
@@ -59,10 +72,10 @@ class MaskingVocabulary:
                 "choose a checkpoint that was pre-trained with masks"
             )
         prefix = json.loads(tokenizer.to_bytes())["model"].get("continuing_subword_prefix")
-        special = torch.tensor([not piece for piece in pieces])
+        special = np.array([not piece for piece in pieces])
         special[list(tokenizer.special_ids)] = True
-        continues = torch.tensor(continuing_pieces(pieces, prefix)) & ~special
-        return MaskingVocabulary(mask_id, special, continues)
+        continues = np.array(continuing_pieces(pieces, prefix))
+        return MaskingVocabulary.of_arrays(mask_id, special, continues, device)
 
 
 def continuing_pieces(pieces: Sequence[str], prefix: str | None) -> list[bool]:

@@ -15,8 +15,10 @@ from torch import Tensor, nn
 from transformers.activations import ACT2FN
 
 from models.fingerprint import weight_files
-from training.pretraining.masking import IGNORED
-from training.pretraining.token_loss import LOGITS_AT_ONCE, linear_cross_entropy
+from models.packed.model import kept_first
+from training.pretraining.masking import IGNORED, MaskedText
+from training.pretraining.token_loss import linear_cross_entropy
+from training.pretraining.vocabulary_gradient import VocabularyGradient
 
 # Our names of the head's tensors, and those of masked language models of the two families.
 BERT_NAMES = {
@@ -59,21 +61,22 @@ class MlmHead(nn.Module):
     def loss(
         self,
         hidden: Tensor,
-        labels: Tensor,
+        text: MaskedText,
         words: Tensor,
         tokens: int,
-        *,
-        logits_at_once: int = LOGITS_AT_ONCE,
+        gradient: VocabularyGradient | None = None,
     ) -> Tensor:
         """Cross-entropy of the predicted tokens, summed and divided by `tokens`, float32[].
 
-        hidden: float[B, L, D]; labels: int64[B, L], `IGNORED` where nothing is predicted; words: float[V, D],
-        the word embeddings; tokens: predicted tokens of the batch that this is, or is part of. Only predicted
-        tokens get logits. 0 where nothing is predicted.
+        hidden: float[B, L, D], states of the text; words: float[V, D], the word embeddings; tokens: predicted
+        tokens of the batch that this is, or is part of; gradient: gathers that of the words over all parts.
+        Only predicted tokens get logits. 0 where nothing is predicted.
         """
-        chosen = labels != IGNORED
-        states = self(hidden[chosen])  # (N, D)
-        total = linear_cross_entropy(states, words, self.bias, labels[chosen], logits_at_once=logits_at_once)
+        labels = text.labels.flatten()
+        # As many as the host knows of, which does not wait to count them.
+        places = kept_first(labels != IGNORED)[: text.predicted]
+        states = self(hidden.flatten(0, 1).index_select(0, places))  # (N, D)
+        total = linear_cross_entropy(states, words, self.bias, labels[places], gradient=gradient)
         return total / max(1, tokens)
 
 

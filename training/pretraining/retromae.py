@@ -21,11 +21,13 @@ from training.pretraining.body_states import (
     token_embeddings,
     word_embeddings,
 )
-from training.pretraining.masking import MaskedText, content_labels, mask_tokens
+from training.pretraining.draws import Draws, reaches
+from training.pretraining.masking import MaskedText, PaddedTexts, content_predicted, mask_tokens
 from training.pretraining.masking_vocabulary import MaskingVocabulary
 from training.pretraining.mlm_head import MlmHead
 from training.pretraining.outputs import PretrainingOutputs
 from training.pretraining.transformer_layer import TransformerLayer
+from training.pretraining.vocabulary_gradient import VocabularyGradient
 
 Decoding = Literal["basic", "enhanced"]
 
@@ -52,68 +54,52 @@ class RetroMaeInputs:
         visible = None if self.visible is None else self.visible[rows]
         return RetroMaeInputs(self.encoder.rows(rows), self.decoder.rows(rows), visible)
 
-    def to(self, device: torch.device | str) -> RetroMaeInputs:
-        """The same batch on a device."""
-        visible = None if self.visible is None else self.visible.to(device)
-        return RetroMaeInputs(self.encoder.to(device), self.decoder.to(device), visible)
-
 
 def draw_retromae_inputs(
-    token_ids: Tensor,
-    mask: Tensor,
+    texts: PaddedTexts,
     vocabulary: MaskingVocabulary,
-    generator: torch.Generator,
-    decoder_generator: torch.Generator | None = None,
+    seeds: tuple[int, int],
     *,
     decoding: Decoding = "enhanced",
     encoder_ratio: float = 0.3,
     decoder_ratio: float = 0.5,
 ) -> RetroMaeInputs:
-    """Masks of encoder and decoder for a padded batch, token_ids and mask int64[B, L] on the CPU.
+    """Masks of encoder and decoder for a padded batch. seeds: of the encoder's draws and of the decoder's.
 
     The paper's ratios are 0.15 to 0.3 and 0.5 to 0.7. Basic decoding hides words behind the mask token alone:
     random and unchanged tokens prepare a model for text without masks, and the decoder is thrown away.
     Enhanced decoding reads the text as it is and predicts all tokens, but for special ones, which carry
     nothing; its attention hides them.
 
-    decoder_generator: of the decoder's draws, by default the encoder's. With one of its own a batch gets the
-    same draws however it is cut. Raises ValueError for a ratio out of range.
+    Raises ValueError for a ratio out of range.
     """
-    decoder_generator = decoder_generator or generator
-    encoder = mask_tokens(token_ids, mask, ratio=encoder_ratio, vocabulary=vocabulary, generator=generator)
+    encoder = mask_tokens(texts, ratio=encoder_ratio, vocabulary=vocabulary, seed=seeds[0])
     if decoding == "basic":
         decoder = mask_tokens(
-            token_ids,
-            mask,
-            ratio=decoder_ratio,
-            vocabulary=vocabulary,
-            generator=decoder_generator,
-            random=0.0,
-            kept=0.0,
+            texts, ratio=decoder_ratio, vocabulary=vocabulary, seed=seeds[1], random=0.0, kept=0.0
         )
         return RetroMaeInputs(encoder, decoder, None)
-    labels = content_labels(token_ids, mask, vocabulary)
-    visible = enhanced_decoding_mask(mask, decoder_ratio, decoder_generator)
-    return RetroMaeInputs(encoder, MaskedText(token_ids, labels, mask), visible)
+    visible = enhanced_decoding_mask(texts, decoder_ratio, seeds[1])
+    return RetroMaeInputs(encoder, content_predicted(texts, vocabulary), visible)
 
 
-def enhanced_decoding_mask(mask: Tensor, ratio: float, generator: torch.Generator) -> Tensor:
+def enhanced_decoding_mask(texts: PaddedTexts, ratio: float, seed: int) -> Tensor:
     """Which positions each position of a text attends to, bool[B, L, L] (equation 7 of the paper).
 
-    mask: int64[B, L], 1 on tokens, on the CPU. Position 0, the text's embedding, is visible to all, also to
-    itself and to padding, which keeps every softmax finite and gives away nothing, since neither is
-    predicted. Any other position never sees itself, and sees each other token with probability 1 − ratio,
-    drawn for each row anew. The paper draws single tokens; the released code draws from at most 256 sets of
-    whole words. Draws are taken for pairs of real tokens only, so padding does not change them.
-    Raises ValueError for a ratio out of range.
+    Position 0, the text's embedding, is visible to all, also to itself and to padding, which keeps every
+    softmax finite and gives away nothing, since neither is predicted. Any other position never sees itself,
+    and sees each other token with probability 1 − ratio, drawn for each row anew. The paper draws single
+    tokens; the released code draws from at most 256 sets of whole words. What a text draws depends on its
+    number and the seed alone. Raises ValueError for a ratio out of range.
     """
     if not 0 < ratio < 1:
         raise ValueError(
             f"the decoder's masking ratio is {ratio}; it must lie between 0 and 1, as 0.5 or 0.7"
         )
-    present = mask.bool()
-    visible = present.unsqueeze(2) & present.unsqueeze(1)
-    visible[visible.clone()] = torch.rand(int(visible.sum()), generator=generator) >= ratio
+    present = texts.mask.bool()
+    draws = Draws.of(seed, texts.numbers, texts.device)
+    visible = reaches(draws.of_pairs(present.shape[1], 0), ratio)
+    visible &= present.unsqueeze(2) & present.unsqueeze(1)
     visible.diagonal(dim1=1, dim2=2).fill_(False)
     visible[:, :, 0] = True
     return visible
@@ -126,6 +112,8 @@ class RetroMae(nn.Module):
     CLS). Encoder and decoder share the prediction head, as in the released code.
     """
 
+    vocabulary_losses = 2
+
     def __init__(self, body: nn.Module, head: MlmHead, settings: EncodingSettings) -> None:
         """settings: of the checkpoint. Raises UnsupportedError for a body of another family."""
         super().__init__()
@@ -136,22 +124,26 @@ class RetroMae(nn.Module):
         self.settings = settings
 
     def forward(
-        self, inputs: RetroMaeInputs, batch_predicted: Mapping[str, int] | None = None
+        self,
+        inputs: RetroMaeInputs,
+        batch_predicted: Mapping[str, int] | None = None,
+        gradient: VocabularyGradient | None = None,
     ) -> PretrainingOutputs:
         """Losses `encoder_mlm` and `decoder`, each a mean over the predicted tokens.
 
         batch_predicted: `predicted` of the whole batch where `inputs` are some of its rows; the losses of
-        all its parts, and their gradients, then add up to those of the whole.
+        all its parts, and their gradients, then add up to those of the whole. gradient: gathers that of the
+        word embeddings.
         """
         tokens = batch_predicted or inputs.predicted
         words = word_embeddings(self.body)
         encoder, decoder = inputs.encoder, inputs.decoder
-        hidden = last_states(self.body, encoder.ids, encoder.mask)
+        hidden = last_states(self.body, encoder)
         embeddings = pool(hidden, encoder.mask, self.settings)
         decoded = self.decode(embeddings, inputs)
         losses = {
-            "encoder_mlm": self.head.loss(hidden, encoder.labels, words, tokens["encoder_mlm"]),
-            "decoder": self.head.loss(decoded, decoder.labels, words, tokens["decoder"]),
+            "encoder_mlm": self.head.loss(hidden, encoder, words, tokens["encoder_mlm"], gradient),
+            "decoder": self.head.loss(decoded, decoder, words, tokens["decoder"], gradient),
         }
         return PretrainingOutputs(embeddings, losses)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from models.representations import Int32, Int64, TokenBatch, offsets_of
+from models.representations import Int64, TokenBatch, offsets_of
 from training.errors import TrainingDataError
 
 
@@ -29,7 +29,7 @@ def span_contrastive_loss(embeddings: Tensor, *, temperature: float = 1.0, norma
     return functional.cross_entropy(similarities, partners)
 
 
-def sample_spans(documents: TokenBatch, span_tokens: int, generator: torch.Generator) -> TokenBatch:
+def sample_spans(documents: TokenBatch, span_tokens: int, generator: np.random.Generator) -> TokenBatch:
     """Two spans of each document that do not overlap, at random places: rows 2i and 2i + 1 for document i.
 
     documents: each between one first and one last special token, as the tokenizers of BERT and XLM-RoBERTa
@@ -49,27 +49,14 @@ def sample_spans(documents: TokenBatch, span_tokens: int, generator: torch.Gener
         )
     lengths: Int64 = np.minimum(span_tokens - 2, content // 2)
     slack = content - 2 * lengths
-    draws = torch.rand(len(documents), 2, dtype=torch.float64, generator=generator).numpy()
+    draws = generator.random((len(documents), 2))
     # Two places in the slack, in order; the second span starts a span's length after its place.
     places = np.sort((draws * (slack + 1)[:, None]).astype(np.int64), axis=1)
     starts = documents.offsets[:-1, None] + 1 + places + np.stack([np.zeros_like(lengths), lengths], axis=1)
-    spans = [
-        _framed(documents, row, int(start), int(length))
-        for row, (pair, length) in enumerate(zip(starts, lengths, strict=True))
-        for start in pair
-    ]
-    return TokenBatch(
-        np.concatenate(spans) if spans else np.zeros(0, np.int32),
-        offsets_of(np.repeat(lengths + 2, 2)),
-        np.repeat(content > 2 * lengths, 2),
-    )
-
-
-def _framed(documents: TokenBatch, row: int, start: int, length: int) -> Int32:
-    """Tokens from `start` on, between the first and the last token of their document."""
-    ids = documents.token_ids
-    first, last = documents.offsets[row], documents.offsets[row + 1] - 1
-    framed: Int32 = np.concatenate(
-        [ids[first : first + 1], ids[start : start + length], ids[last : last + 1]]
-    )
-    return framed
+    sizes, owner = np.repeat(lengths + 2, 2), np.repeat(np.arange(len(documents)), 2)
+    offsets = offsets_of(sizes)
+    # Each token's place in the documents: a span's, between the first and the last one of its document.
+    places = np.arange(offsets[-1]) + np.repeat(starts.ravel() - 1 - offsets[:-1], sizes)
+    places[offsets[:-1]] = documents.offsets[owner]
+    places[offsets[1:] - 1] = documents.offsets[owner + 1] - 1
+    return TokenBatch(documents.token_ids[places], offsets, np.repeat(content > 2 * lengths, 2))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from models.representations import TokenBatch
+from models.representations import Int64, TokenBatch
 from models.tokenizer import Tokenizer
 from training.data.document_batches import DocumentBatches
 from training.data.token_store import TokenStore
@@ -18,13 +19,14 @@ from training.gradient_cache import cached_backward
 from training.precision import autocast
 from training.pretraining.condenser import Condenser
 from training.pretraining.masked_lm import MaskedLm
-from training.pretraining.masking import MaskedText, mask_tokens
+from training.pretraining.masking import MaskedText, PaddedTexts, mask_tokens
 from training.pretraining.masking_vocabulary import MaskingVocabulary
 from training.pretraining.outputs import PretrainingOutputs
 from training.pretraining.retromae import RetroMae, RetroMaeInputs, draw_retromae_inputs
 from training.pretraining.span_contrast import sample_spans, span_contrastive_loss
+from training.pretraining.vocabulary_gradient import VocabularyGradient
 from training.settings.run import CoCondenserRun, CondenserRun, MlmRun, RetroMaeRun
-from training.step import Figures, Scaled, StepReport
+from training.step import Figures, Scaled, StepReport, nothing
 
 # Two special tokens, one word to hide and one to show.
 LEAST_TOKENS = 4
@@ -44,25 +46,28 @@ class RetroMaePretraining:
     ) -> None:
         self._model = model
         self._pad_id = tokenizer.pad_id
-        self._vocabulary = MaskingVocabulary.of(tokenizer)
+        self._vocabulary = MaskingVocabulary.of(tokenizer, device)
         self._settings = settings
         self._device = device
         self._ranks = ranks
         self._batches = DocumentBatches(stores, settings, ranks, LEAST_TOKENS)
         self.steps_per_epoch = self._batches.steps_per_epoch
 
-    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
-        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+    def accumulate(self, step: int, scaled: Scaled, before_last: Callable[[], None] = nothing) -> StepReport:
+        """As `Stage`."""
         documents = self._batches.documents(step)
-        encoder, decoder = (self._batches.generator(step, stream) for stream in range(2))
-        parts = [self._draw(part, encoder, decoder) for part in self._batches.sub_batches(documents)]
+        seeds = self._batches.seed(step, 0), self._batches.seed(step, 1)
+        parts = [self._draw(*part, seeds) for part in self._batches.sub_batches(documents)]
         predicted = Counter[str]()
         for part in parts:
             predicted.update(part.predicted)
         losses: dict[str, Tensor] = {}
+        gradient = VocabularyGradient(len(parts) * self._model.vocabulary_losses)
         for part in parts:
             with autocast(self._device, self._settings.optimization.precision):
-                outputs = self._model(part.to(self._device), predicted)
+                outputs = self._model(part, predicted, gradient)
+            if part is parts[-1]:
+                before_last()
             scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
             add_losses(losses, outputs)
         return report(losses, documents)
@@ -71,15 +76,12 @@ class RetroMaePretraining:
         """Nothing is held out: what pre-training is worth shows after fine-tuning."""
         return {}
 
-    def _draw(self, texts: TokenBatch, encoder: torch.Generator, decoder: torch.Generator) -> RetroMaeInputs:
-        ids, mask = (torch.from_numpy(array) for array in texts.padded(self._pad_id))
+    def _draw(self, numbers: Int64, texts: TokenBatch, seeds: tuple[int, int]) -> RetroMaeInputs:
         settings = self._settings.pretraining
         return draw_retromae_inputs(
-            ids,
-            mask,
+            PaddedTexts.of(texts, self._pad_id, self._vocabulary, numbers, self._device),
             self._vocabulary,
-            encoder,
-            decoder,
+            seeds,
             decoding=settings.decoding,
             encoder_ratio=settings.encoder_ratio,
             decoder_ratio=settings.decoder_ratio,
@@ -102,21 +104,24 @@ class MaskedPretraining:
     ) -> None:
         self._model = model
         self._pad_id = tokenizer.pad_id
-        self._vocabulary = MaskingVocabulary.of(tokenizer)
+        self._vocabulary = MaskingVocabulary.of(tokenizer, device)
         self._settings = settings
         self._device = device
         self._ranks = ranks
         self._batches = DocumentBatches(stores, settings, ranks, self.least_tokens)
         self.steps_per_epoch = self._batches.steps_per_epoch
 
-    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
-        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
-        documents, generator = self._batches.documents(step), self._batches.generator(step)
-        parts = [self._draw(part, generator) for part in self._batches.sub_batches(documents)]
+    def accumulate(self, step: int, scaled: Scaled, before_last: Callable[[], None] = nothing) -> StepReport:
+        """As `Stage`."""
+        documents, seed = self._batches.documents(step), self._batches.seed(step)
+        parts = [self._draw(*part, seed) for part in self._batches.sub_batches(documents)]
         predicted = sum(part.predicted for part in parts)
         losses: dict[str, Tensor] = {}
+        gradient = VocabularyGradient(len(parts) * self._model.vocabulary_losses)
         for part in parts:
-            outputs = self._forward(part, predicted)
+            outputs = self._forward(part, predicted, gradient)
+            if part is parts[-1]:
+                before_last()
             scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
             add_losses(losses, outputs)
         return report(losses, documents)
@@ -125,14 +130,14 @@ class MaskedPretraining:
         """Nothing is held out: what pre-training is worth shows after fine-tuning."""
         return {}
 
-    def _draw(self, texts: TokenBatch, generator: torch.Generator) -> MaskedText:
-        ids, mask = (torch.from_numpy(array) for array in texts.padded(self._pad_id))
+    def _draw(self, numbers: Int64, texts: TokenBatch, seed: int) -> MaskedText:
+        padded = PaddedTexts.of(texts, self._pad_id, self._vocabulary, numbers, self._device)
         ratio = self._settings.pretraining.ratio
-        return mask_tokens(ids, mask, ratio=ratio, vocabulary=self._vocabulary, generator=generator)
+        return mask_tokens(padded, ratio=ratio, vocabulary=self._vocabulary, seed=seed)
 
-    def _forward(self, part: MaskedText, predicted: int) -> PretrainingOutputs:
+    def _forward(self, part: MaskedText, predicted: int, gradient: VocabularyGradient) -> PretrainingOutputs:
         with autocast(self._device, self._settings.optimization.precision):
-            outputs: PretrainingOutputs = self._model(part.to(self._device), predicted)
+            outputs: PretrainingOutputs = self._model(part, predicted, gradient)
         return PretrainingOutputs(outputs.embeddings.float(), outputs.losses)
 
 
@@ -155,21 +160,22 @@ class CoCondenserPretraining(MaskedPretraining):
         self._condenser = model
         self._contrast = settings.pretraining
 
-    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
-        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
-        generator, settings = self._batches.generator(step), self._contrast
+    def accumulate(self, step: int, scaled: Scaled, before_last: Callable[[], None] = nothing) -> StepReport:
+        """As `Stage`."""
+        settings, seed = self._contrast, self._batches.seed(step)
+        generator = np.random.default_rng(self._batches.seed(step, 1))
         # Of like length first, so that the two spans of a document stay in one sub-batch.
-        spans = [
-            sample_spans(part, settings.span_tokens, generator)
-            for part in self._batches.sub_batches(self._batches.documents(step))
-        ]
-        parts = [self._draw(part, generator) for part in spans]
+        documents = self._batches.sub_batches(self._batches.documents(step))
+        spans = [sample_spans(part, settings.span_tokens, generator) for _, part in documents]
+        numbers = [(2 * rows[:, None] + np.arange(2)).ravel() for rows, _ in documents]
+        parts = [self._draw(*part, seed) for part in zip(numbers, spans, strict=True)]
         predicted = sum(part.predicted for part in parts)
         losses: dict[str, Tensor] = {}
+        gradient = VocabularyGradient(len(parts) * self._model.vocabulary_losses)
 
         def embed(part: MaskedText) -> PretrainingOutputs:
             with autocast(self._device, self._settings.optimization.precision):
-                return PretrainingOutputs(self._condenser.embed(part.to(self._device)).float(), {})
+                return PretrainingOutputs(self._condenser.embed(part).float(), {})
 
         def contrast(encoded: list[PretrainingOutputs]) -> Tensor:
             embeddings = gather(torch.cat([outputs.embeddings for outputs in encoded]), self._ranks)
@@ -180,11 +186,11 @@ class CoCondenserPretraining(MaskedPretraining):
             return scaled(settings.span_weight * loss / self._ranks.size)
 
         def forward(part: MaskedText) -> tuple[PretrainingOutputs, Tensor]:
-            outputs = self._forward(part, predicted)
+            outputs = self._forward(part, predicted, gradient)
             add_losses(losses, outputs)
             return outputs, scaled(outputs.total() / self._ranks.size)
 
-        cached_backward(parts, embed, contrast, forward)
+        cached_backward(parts, embed, contrast, forward, before_last)
         return report(losses, *spans, factors={"spans": settings.span_weight})
 
 

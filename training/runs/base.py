@@ -23,6 +23,7 @@ from models.torch_encoder import EncoderModel, load_body, load_model
 from models.weights.head_weights import HEAD_FILES
 from training.distributed import Ranks
 from training.errors import ConfigError
+from training.passes import prepare
 from training.runs.base_checkpoint import locate_base
 from training.runs.fresh_body import write_fresh_base
 from training.settings.objective import HeadSettings
@@ -96,6 +97,8 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
                 module.p = settings.optimization.dropout
     if written_out_attention(settings, device):
         model.body.set_attn_implementation("eager")  # type: ignore[operator]  # a method
+    else:
+        prepare(model.body)
     if settings.batches.gradient_checkpointing:
         model.body.activation_checkpointing_enable()  # type: ignore[operator]  # a method
     return Base(folder, encoding, tokenizer, model, has_heads)

@@ -34,7 +34,7 @@ class Run(Table):
     """What a run of any stage has.
 
     evaluate_steps, save_steps: the development set is ranked, and the state of training saved, every so many
-    steps; both also happen at the end.
+    steps; both also happen at the end. log_steps: as often losses are read and logged.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Run(Table):
     encoder: EncodingOverrides = EncodingOverrides()
     evaluate_steps: AtLeast1 = 500
     save_steps: AtLeast1 = 500
+    log_steps: AtLeast1 | None = None
 
     @model_validator(mode="after")
     def _is_a_folder_and_batches_every_text(self) -> Run:

@@ -38,10 +38,10 @@ def texts(dense: list[list[float]], vectors: list[list[list[float]]], mask: list
     return EncodedTexts(
         torch.tensor(dense, requires_grad=True),
         unused,
-        unused.long(),
-        unused.bool(),
+        np.zeros(unused.shape, np.int64),
+        np.zeros(unused.shape, np.bool_),
         torch.tensor(vectors, requires_grad=True),
-        torch.tensor(mask),
+        np.array(mask),
     )
 
 
@@ -154,9 +154,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     cached_backward = training.m3.finetune.cached_backward
 
-    def counted(parts: Any, *rest: Any) -> None:
+    def counted(parts: Any, *rest: Any, **options: Any) -> None:
         found.append(len(parts))
-        cached_backward(parts, *rest)
+        cached_backward(parts, *rest, **options)
 
     monkeypatch.setattr(training.m3.finetune, "cached_backward", counted)
     return found

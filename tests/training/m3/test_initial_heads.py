@@ -121,7 +121,7 @@ def test_pairs_of_states_are_those_of_the_texts(base_folder: Path, tokenizer: To
     order = np.random.default_rng(3).permutation(20)
     for row, one, other in zip(order.tolist(), queries, passages, strict=True):
         with torch.no_grad():
-            hidden, _, mask = encoder.hidden(store.take(np.array([row])))
+            hidden, mask = encoder.hidden(store.take(np.array([row])))
         expected = hidden[0, 1 : int(mask.sum())]
         torch.testing.assert_close(one.float(), expected, atol=2e-3, rtol=2e-3)
         torch.testing.assert_close(other.float(), one.float())

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from models.checkpoint import EncodingSettings, Pooling
 from training.pretraining.condenser import Condenser
-from training.pretraining.masking import IGNORED, MaskedText, mask_tokens
+from training.pretraining.masking import IGNORED, MaskedText, PaddedTexts, mask_tokens
 from training.pretraining.masking_vocabulary import MaskingVocabulary
 from training.pretraining.mlm_head import MlmHead
 from training.pretraining.span_contrast import span_contrastive_loss
 
 CLS, SEP, MASK = 2, 3, 4
-VOCABULARY = MaskingVocabulary(MASK, torch.arange(40) < 5, torch.zeros(40, dtype=torch.bool))
+VOCABULARY = MaskingVocabulary.of_arrays(MASK, np.arange(40) < 5, np.zeros(40, np.bool_))
 CONTENTS = [[10, 11, 12, 13, 14, 15, 16, 17], [20, 21, 22], [30, 31, 32, 33, 34], [6, 7, 8, 9]]
 
 
@@ -25,8 +27,9 @@ def masked(body: Any, contents: list[list[int]]) -> MaskedText:
     length = max(map(len, rows))
     pad = body.config.pad_token_id
     ids = torch.tensor([row + [pad] * (length - len(row)) for row in rows])
-    generator = torch.Generator().manual_seed(5)
-    return mask_tokens(ids, (ids != pad).long(), ratio=0.3, vocabulary=VOCABULARY, generator=generator)
+    lengths = np.array([len(content) for content in contents])
+    texts = PaddedTexts(ids, (ids != pad).long(), lengths, np.arange(len(contents)), lengths + 2)
+    return mask_tokens(texts, ratio=0.3, vocabulary=VOCABULARY, seed=5)
 
 
 def model_of(body: Any, pooling: Pooling = "cls", early_layers: int | None = None) -> Condenser:
@@ -112,7 +115,7 @@ def test_the_heads_loss_reaches_late_layers_only_through_cls(tiny_body: Any) -> 
 def test_padding_does_not_matter(tiny_body: Any) -> None:
     model = model_of(tiny_body)
     text = masked(tiny_body, CONTENTS).rows(slice(1, 4))
-    cut = MaskedText(text.ids[:, :7], text.labels[:, :7], text.mask[:, :7])
+    cut = replace(text, ids=text.ids[:, :7], labels=text.labels[:, :7], mask=text.mask[:, :7])
     with torch.no_grad():
         wide, narrow = model(text), model(cut)
     torch.testing.assert_close(wide.embeddings, narrow.embeddings)

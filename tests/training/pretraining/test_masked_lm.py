@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,7 +21,7 @@ def test_the_loss_is_the_mean_over_hidden_tokens(tiny_body: Any, pooling: Poolin
     pad = tiny_body.config.pad_token_id
     ids = torch.tensor([[2, 4, 11, 12, 3], [2, 20, 4, 3, pad]])
     labels = torch.tensor([[IGNORED, 10, IGNORED, 12, IGNORED], [IGNORED, IGNORED, 21, IGNORED, IGNORED]])
-    text = MaskedText(ids, labels, (ids != pad).long())
+    text = MaskedText(ids, labels, (ids != pad).long(), np.array([2, 1]), np.array([5, 4]))
     with torch.no_grad():
         outputs = model(text)
         hidden = tiny_body(input_ids=ids, attention_mask=text.mask).last_hidden_state

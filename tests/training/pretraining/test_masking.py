@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from training.pretraining.masking import IGNORED, MaskedText, content_labels, mask_tokens
+from training.pretraining.masking import IGNORED, MaskedText, PaddedTexts, content_predicted, mask_tokens
 from training.pretraining.masking_vocabulary import MaskingVocabulary
 
 CLS, SEP, PAD, MASK = 0, 1, 2, 3
 FIRST_WORD, FIRST_CONTINUING, SIZE = 4, 20, 40
-VOCABULARY = MaskingVocabulary(MASK, torch.arange(SIZE) < FIRST_WORD, torch.arange(SIZE) >= FIRST_CONTINUING)
+VOCABULARY = MaskingVocabulary.of_arrays(
+    MASK, np.arange(SIZE) < FIRST_WORD, np.arange(SIZE) >= FIRST_CONTINUING
+)
 
 
 def padded(*contents: list[int]) -> tuple[Tensor, Tensor]:
@@ -22,9 +25,17 @@ def padded(*contents: list[int]) -> tuple[Tensor, Tensor]:
     return ids, (ids != PAD).long()
 
 
-def masked(ids: Tensor, mask: Tensor, seed: int = 1, ratio: float = 0.3, **shares: float) -> MaskedText:
-    generator = torch.Generator().manual_seed(seed)
-    return mask_tokens(ids, mask, ratio=ratio, vocabulary=VOCABULARY, generator=generator, **shares)
+def texts_of(ids: Tensor, mask: Tensor, first: int = 0) -> PaddedTexts:
+    """The texts, numbered from `first` on."""
+    return PaddedTexts(
+        ids, mask, (ids >= FIRST_WORD).sum(1).numpy(), first + np.arange(len(ids)), mask.sum(1).numpy()
+    )
+
+
+def masked(
+    ids: Tensor, mask: Tensor, seed: int = 1, ratio: float = 0.3, first: int = 0, **shares: float
+) -> MaskedText:
+    return mask_tokens(texts_of(ids, mask, first), ratio=ratio, vocabulary=VOCABULARY, seed=seed, **shares)
 
 
 def hidden(text: MaskedText) -> Tensor:
@@ -37,7 +48,8 @@ def test_the_share_of_hidden_tokens_is_exact(ratio: float) -> None:
     ids, mask = padded(*[[4 + i % 16 for i in range(length)] for length in lengths])
     # round(n · ratio), at least one hidden and one shown; a single token stays.
     expected = [0 if n == 1 else min(max(1, int(n * ratio + 0.5)), n - 1) for n in lengths]
-    assert hidden(masked(ids, mask, ratio=ratio)).sum(1).tolist() == expected
+    text = masked(ids, mask, ratio=ratio)
+    assert hidden(text).sum(1).tolist() == text.counts.tolist() == expected
 
 
 def test_special_tokens_and_padding_are_never_hidden_and_labels_are_the_text() -> None:
@@ -101,9 +113,8 @@ def test_padding_does_not_change_what_is_drawn() -> None:
     contents = [[5, 20, 6, 7], [8, 9, 21, 22, 10, 11, 12, 13], [14, 15]]
     ids, mask = padded(*contents)
     together = masked(ids, mask, seed=9)
-    generator = torch.Generator().manual_seed(9)
     for row, content in enumerate(contents):
-        alone = mask_tokens(*padded(content), ratio=0.3, vocabulary=VOCABULARY, generator=generator)
+        alone = masked(*padded(content), seed=9, first=row)
         length = len(content) + 2
         assert torch.equal(together.ids[row, :length], alone.ids[0])
         assert torch.equal(together.labels[row, :length], alone.labels[0])
@@ -111,18 +122,18 @@ def test_padding_does_not_change_what_is_drawn() -> None:
         assert (together.ids[row, length:] == PAD).all()
 
 
-def test_the_generator_decides() -> None:
+def test_the_seed_decides() -> None:
     ids, mask = padded(list(range(4, 20)))
     assert torch.equal(masked(ids, mask, 3).ids, masked(ids, mask, 3).ids)
     assert not torch.equal(masked(ids, mask, 3).ids, masked(ids, mask, 4).ids)
 
 
-def test_content_labels_are_all_tokens_but_special_ones() -> None:
+def test_what_is_predicted_of_the_content_are_all_tokens_but_special_ones() -> None:
     ids, mask = padded([5, 6], [7])
-    assert content_labels(ids, mask, VOCABULARY).tolist() == [
-        [IGNORED, 5, 6, IGNORED],
-        [IGNORED, 7, IGNORED, IGNORED],
-    ]
+    text = content_predicted(texts_of(ids, mask), VOCABULARY)
+    assert text.labels.tolist() == [[IGNORED, 5, 6, IGNORED], [IGNORED, 7, IGNORED, IGNORED]]
+    assert text.counts.tolist() == [2, 1]
+    assert torch.equal(text.ids, ids)
 
 
 def test_rows_and_the_count_of_predicted_tokens() -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from training.pretraining.body_states import last_states, word_embeddings
-from training.pretraining.masking import IGNORED
+from training.pretraining.masking import IGNORED, MaskedText
 from training.pretraining.mlm_head import MlmHead, load_mlm_head
 
 IDS = torch.tensor([[2, 7, 8, 9, 3], [2, 11, 12, 13, 3]])
 LABELS = torch.tensor([[IGNORED, 7, IGNORED, 9, IGNORED], [IGNORED, 31, IGNORED, IGNORED, IGNORED]])
+
+
+def text() -> MaskedText:
+    return MaskedText(IDS, LABELS, torch.ones_like(IDS), np.array([2, 1]), np.array([5, 5]))
 
 
 def masked_language_model(body: Any) -> Any:
@@ -40,8 +45,8 @@ def test_loss_and_weights_equal_those_of_a_masked_language_model(
     head, trained = load_mlm_head(model.config, tmp_path)
     assert trained
     body = model.base_model
-    hidden = last_states(body, IDS, torch.ones_like(IDS))
-    loss = head.loss(hidden, LABELS, word_embeddings(body), tokens=3)
+    hidden = last_states(body, text())
+    loss = head.loss(hidden, text(), word_embeddings(body), tokens=3)
     torch.testing.assert_close(loss, model(input_ids=IDS, labels=LABELS).loss)
 
 
@@ -69,16 +74,19 @@ def test_a_head_for_another_vocabulary_is_not_taken(tiny_body: Any, tmp_path: Pa
 
 def test_losses_of_parts_add_up(tiny_body: Any) -> None:
     head = MlmHead(tiny_body.config)
-    hidden = last_states(tiny_body, IDS, torch.ones_like(IDS)).detach()
+    hidden = last_states(tiny_body, text()).detach()
     words = word_embeddings(tiny_body)
-    parts = [head.loss(hidden[row], LABELS[row], words, tokens=3) for row in (slice(0, 1), slice(1, 2))]
-    torch.testing.assert_close(sum(parts), head.loss(hidden, LABELS, words, tokens=3))
+    parts = [head.loss(hidden[row], text().rows(row), words, tokens=3) for row in (slice(0, 1), slice(1, 2))]
+    torch.testing.assert_close(sum(parts), head.loss(hidden, text(), words, tokens=3))
 
 
 def test_nothing_predicted_gives_zero_and_the_body_a_gradient_of_zero(tiny_body: Any) -> None:
     head = MlmHead(tiny_body.config)
-    hidden = last_states(tiny_body, IDS, torch.ones_like(IDS))
-    loss = head.loss(hidden, torch.full_like(IDS, IGNORED), word_embeddings(tiny_body), tokens=0)
+    hidden = last_states(tiny_body, text())
+    nothing = MaskedText(
+        IDS, torch.full_like(IDS, IGNORED), torch.ones_like(IDS), np.zeros(2, np.int64), np.array([5, 5])
+    )
+    loss = head.loss(hidden, nothing, word_embeddings(tiny_body), tokens=0)
     loss.backward()
     assert loss.item() == 0
     assert word_embeddings(tiny_body).grad.abs().sum() == 0
@@ -86,8 +94,8 @@ def test_nothing_predicted_gives_zero_and_the_body_a_gradient_of_zero(tiny_body:
 
 def test_gradients_reach_words_body_and_head(tiny_body: Any) -> None:
     head = MlmHead(tiny_body.config)
-    hidden = last_states(tiny_body, IDS, torch.ones_like(IDS))
-    head.loss(hidden, LABELS, word_embeddings(tiny_body), tokens=3).backward()
+    hidden = last_states(tiny_body, text())
+    head.loss(hidden, text(), word_embeddings(tiny_body), tokens=3).backward()
     parameters = [*head.parameters(), word_embeddings(tiny_body), *tiny_body.encoder.layer[0].parameters()]
     for parameter in parameters:
         assert parameter.grad is not None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from models.checkpoint import EncodingSettings, Pooling
 from models.errors import UnsupportedError
-from training.pretraining.masking import IGNORED
+from training.pretraining.masking import IGNORED, PaddedTexts
 from training.pretraining.masking_vocabulary import MaskingVocabulary
 from training.pretraining.mlm_head import MlmHead
 from training.pretraining.retromae import (
@@ -23,23 +25,29 @@ from training.pretraining.retromae import (
 )
 
 CLS, SEP, MASK = 2, 3, 4
-VOCABULARY = MaskingVocabulary(MASK, torch.arange(40) < 5, torch.zeros(40, dtype=torch.bool))
+VOCABULARY = MaskingVocabulary.of_arrays(MASK, np.arange(40) < 5, np.zeros(40, np.bool_))
 CONTENTS = [[10, 11, 12, 13, 14, 15, 16, 17], [20, 21, 22], [30, 31, 32, 33, 34]]
 DECODINGS = get_args(Decoding)
 POOLINGS = ("cls", "mean", "last")
 
 
-def batch_of(body: Any, contents: list[list[int]]) -> tuple[Tensor, Tensor]:
+def batch_of(body: Any, contents: list[list[int]]) -> PaddedTexts:
     rows = [[CLS, *content, SEP] for content in contents]
     length = max(map(len, rows))
     pad = body.config.pad_token_id
     ids = torch.tensor([row + [pad] * (length - len(row)) for row in rows])
-    return ids, (ids != pad).long()
+    lengths = np.array([len(content) for content in contents])
+    return PaddedTexts(ids, (ids != pad).long(), lengths, np.arange(len(contents)), lengths + 2)
 
 
 def drawn(body: Any, contents: list[list[int]], decoding: Decoding, seed: int = 5) -> RetroMaeInputs:
-    generator = torch.Generator().manual_seed(seed)
-    return draw_retromae_inputs(*batch_of(body, contents), VOCABULARY, generator, decoding=decoding)
+    return draw_retromae_inputs(batch_of(body, contents), VOCABULARY, (seed, seed + 1), decoding=decoding)
+
+
+def texts_of(lengths: list[int]) -> PaddedTexts:
+    """Texts of so many tokens, whose ids do not matter."""
+    mask = (torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)).long()
+    return PaddedTexts(mask, mask, np.array(lengths), np.arange(len(lengths)), np.array(lengths))
 
 
 def model_of(body: Any, pooling: Pooling = "cls") -> RetroMae:
@@ -141,9 +149,8 @@ def test_encoder_and_decoder_are_masked_apart(tiny_body: Any) -> None:
 
 def test_mask_rules_position_by_position() -> None:
     lengths = [6, 3, 1]
-    mask = (torch.arange(6) < torch.tensor(lengths).unsqueeze(1)).long()
     for seed in range(30):
-        visible = enhanced_decoding_mask(mask, 0.5, torch.Generator().manual_seed(seed))
+        visible = enhanced_decoding_mask(texts_of(lengths), 0.5, seed)
         for row, length in enumerate(lengths):
             for i in range(6):
                 assert visible[row, i, 0]
@@ -154,9 +161,7 @@ def test_mask_rules_position_by_position() -> None:
 
 @pytest.mark.parametrize("ratio", [0.5, 0.7])
 def test_each_row_sees_its_own_sample(ratio: float) -> None:
-    visible = enhanced_decoding_mask(
-        torch.ones(4, 60, dtype=torch.long), ratio, torch.Generator().manual_seed(1)
-    )
+    visible = enhanced_decoding_mask(texts_of([60] * 4), ratio, 1)
     others = ~torch.eye(60, dtype=torch.bool).expand(4, 60, 60).clone()
     others[:, :, 0] = False
     assert visible[others].float().mean().item() == pytest.approx(1 - ratio, abs=0.02)
@@ -166,7 +171,7 @@ def test_each_row_sees_its_own_sample(ratio: float) -> None:
 
 def test_the_decoders_ratio_must_be_between_0_and_1() -> None:
     with pytest.raises(ValueError, match="decoder's masking ratio is 1"):
-        enhanced_decoding_mask(torch.ones(1, 3), 1.0, torch.Generator())
+        enhanced_decoding_mask(texts_of([3]), 1.0, 0)
 
 
 def test_only_the_embedding_and_visible_tokens_reach_a_prediction(tiny_body: Any) -> None:
@@ -179,7 +184,7 @@ def test_only_the_embedding_and_visible_tokens_reach_a_prediction(tiny_body: Any
         for j in range(1, 9):
             ids = inputs.decoder.ids.clone()
             ids[:, j] = 39
-            text = type(inputs.decoder)(ids, inputs.decoder.labels, inputs.decoder.mask)
+            text = replace(inputs.decoder, ids=ids)
             after = model.decode(embeddings, RetroMaeInputs(inputs.encoder, text, inputs.visible))
             changed = (after - before).abs().sum(2) > 1e-6
             # All texts are alike in this: a position changes exactly where it sees the token replaced.
@@ -205,7 +210,7 @@ def test_padding_does_not_matter(tiny_body: Any, decoding: Decoding, pooling: Po
 def cut_to(inputs: RetroMaeInputs, length: int) -> RetroMaeInputs:
     """The same draws with less padding."""
     texts = [
-        type(text)(text.ids[:, :length], text.labels[:, :length], text.mask[:, :length])
+        replace(text, ids=text.ids[:, :length], labels=text.labels[:, :length], mask=text.mask[:, :length])
         for text in (inputs.encoder, inputs.decoder)
     ]
     visible = None if inputs.visible is None else inputs.visible[:, :length, :length]
@@ -213,11 +218,9 @@ def cut_to(inputs: RetroMaeInputs, length: int) -> RetroMaeInputs:
 
 
 def test_padding_does_not_change_the_sampled_attention() -> None:
-    generator = torch.Generator().manual_seed(4)
-    mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
-    together = enhanced_decoding_mask(mask, 0.5, torch.Generator().manual_seed(4))
+    together = enhanced_decoding_mask(texts_of([3, 5]), 0.5, 4)
     for row, length in enumerate((3, 5)):
-        alone = enhanced_decoding_mask(mask[row : row + 1, :length], 0.5, generator)
+        alone = enhanced_decoding_mask(replace(texts_of([length]), numbers=np.array([row])), 0.5, 4)
         assert torch.equal(together[row, :length, :length], alone[0])
 
 

@@ -59,7 +59,7 @@ def test_an_odd_number_of_spans_is_named() -> None:
 def test_spans_are_pieces_of_their_document_that_do_not_overlap() -> None:
     given = documents(100, 20, 5, 2)
     for seed in range(100):
-        spans = sample_spans(given, 12, torch.Generator().manual_seed(seed))
+        spans = sample_spans(given, 12, np.random.default_rng(seed))
         pieces = spans_of(spans)
         assert [len(piece) for piece in pieces] == [12, 12, 12, 12, 4, 4, 3, 3]
         for row in range(4):
@@ -75,7 +75,7 @@ def test_spans_are_pieces_of_their_document_that_do_not_overlap() -> None:
 def test_spans_begin_anywhere() -> None:
     pairs = set()
     for seed in range(300):
-        one, other = spans_of(sample_spans(documents(8), 4, torch.Generator().manual_seed(seed)))
+        one, other = spans_of(sample_spans(documents(8), 4, np.random.default_rng(seed)))
         pairs.add((one[1], other[1]))
     # Two spans of two tokens in eight: 5 + 4 + 3 + 2 + 1 ways.
     assert len(pairs) == 15
@@ -83,17 +83,16 @@ def test_spans_begin_anywhere() -> None:
 
 def test_the_generator_decides() -> None:
     one, same, other = (
-        sample_spans(documents(90), 10, torch.Generator().manual_seed(seed)).token_ids.tolist()
-        for seed in (1, 1, 2)
+        sample_spans(documents(90), 10, np.random.default_rng(seed)).token_ids.tolist() for seed in (1, 1, 2)
     )
     assert one == same != other
 
 
 def test_a_document_too_short_for_two_spans_is_named() -> None:
     with pytest.raises(TrainingDataError, match="document 1 has 1 tokens of content"):
-        sample_spans(documents(5, 1), 10, torch.Generator())
+        sample_spans(documents(5, 1), 10, np.random.default_rng(0))
 
 
 def test_spans_without_room_are_named() -> None:
     with pytest.raises(ValueError, match="span_tokens is 2"):
-        sample_spans(documents(5), 2, torch.Generator())
+        sample_spans(documents(5), 2, np.random.default_rng(0))
