@@ -53,7 +53,7 @@ def export(
         raise UnsupportedError(
             f"export needs torch ({error}): pip install -c constraints.txt -e '.[cpu,torch]'"
         ) from error
-    from models.int8_loss import FIGURES, LEAST_KEPT, poor_sides
+    from models.int8.loss import FIGURES, LEAST_KEPT, poor_sides
 
     texts = corpus_texts() if int8 else []
     if adapter is not None:

@@ -38,9 +38,9 @@ from ingest.sources.checks import OnError, Skipped
 from ingest.sources.files import Source, holds_texts, paths_of, source_files
 from ingest.sources.reader import AS_FOUND, DocumentReader, Reading
 from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
-from models.blank import without_blank
 from models.representations import LexicalKind, Representations
-from models.text_windows import WindowCutter
+from models.texts.blank import without_blank
+from models.texts.windows import WindowCutter
 
 CANCELLED = "the build was cancelled; nothing was published"
 

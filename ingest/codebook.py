@@ -22,8 +22,8 @@ from ingest.sources.checks import OnError
 from ingest.sources.files import Source, shown
 from ingest.sources.reader import DocumentReader, Reading
 from models.representations import Float32
-from models.text_groups import estimated_tokens
-from models.text_windows import WindowCutter
+from models.texts.groups import estimated_tokens
+from models.texts.windows import WindowCutter
 
 DEFAULT: TokenCodec = "residual1"
 WORTH_LEARNING = 20_000  # token vectors; of fewer a codebook knows little, and int8 takes few bytes

@@ -12,7 +12,7 @@ from index.catalog.settings import CollectionSettings
 from index.windows.store import DocumentWindows
 from ingest.errors import SourceError
 from models.errors import TextTooLongError
-from models.text_windows import Span, WindowCutter
+from models.texts.windows import Span, WindowCutter
 from models.tokenizer import Tokenizer
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from models.encoder import EncoderInfo
 from models.errors import EncoderMemoryError
+from models.lexical.reduction import reduce_sparse
 from models.representations import (
     Bool,
     Float32,
@@ -24,7 +25,6 @@ from models.representations import (
     TokenVectors,
     offsets_of,
 )
-from models.sparse_reduction import reduce_sparse
 from models.tokenizer import Tokenizer
 from models.workers import Workers
 

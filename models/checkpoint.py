@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from models.errors import CheckpointError
-from models.late_interaction import KEY as LATE_INTERACTION
-from models.late_interaction import LateInteraction
-from models.multi_vector import settings_of_multi_vector
+from models.formats.late_interaction import KEY as LATE_INTERACTION
+from models.formats.late_interaction import LateInteraction
+from models.formats.multi_vector import settings_of_multi_vector
+from models.formats.sentence_transformers import settings_of_modules
+from models.formats.sparse_modules import settings_of_sparse_modules, transformer_folder
+from models.formats.splade import SpladeSettings
+from models.formats.stanford_colbert import METADATA_FILE, settings_of_stanford
 from models.representations import LexicalKind
-from models.sentence_transformers import settings_of_modules
-from models.sparse_modules import settings_of_sparse_modules, transformer_folder
-from models.splade import SpladeSettings
-from models.stanford_colbert import METADATA_FILE, settings_of_stanford
 
 Pooling = Literal["cls", "mean", "last", "none"]
 JsonObject = dict[str, Any]

@@ -27,7 +27,7 @@ from pathlib import Path
 from models.checkpoint import REVISION_MARK
 from models.errors import EncoderMemoryError, UnsupportedError
 from models.fingerprint import file_digest, json_digest, weight_files
-from models.head_weights import HEAD_FILES
+from models.weights.head_weights import HEAD_FILES
 
 log = logging.getLogger("tercet")
 

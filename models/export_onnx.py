@@ -19,15 +19,19 @@ import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 
 from models.adapters.body import FixedAdapters, fold, install, load_parts
-from models.attention_graph import choose_mask_at_run_time
 from models.batching import encode_in_batches
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_settings
 from models.cores import usable_cores
 from models.encoder import Encoder, encode_tokens, with_adapter
 from models.errors import EncoderMemoryError, UnsupportedError, reason
-from models.export_attention import ATTENTION, register
+from models.export.attention import ATTENTION, register
+from models.export.attention_mask import choose_mask_at_run_time
 from models.fingerprint import file_digest, fingerprint, heads_digest
-from models.graphs import (
+from models.formats.sparse_modules import transformer_folder
+from models.formats.splade import HIDDEN
+from models.graphs.onnx_graph import Placement
+from models.graphs.onnx_splade import JOINED, MASK, head_file
+from models.graphs.record import (
     FOLDER,
     GRAPH_FILES,
     Export,
@@ -40,21 +44,17 @@ from models.graphs import (
     verify_graph,
     write_export,
 )
-from models.head_weights import HeadWeights, write_heads
 from models.heads import Heads
-from models.int8_loss import kept as kept_of
+from models.int8.loss import kept as kept_of
+from models.int8.quantize import is_identified, quantize
+from models.lexical.query_table import read_query_weights
 from models.onnx_encoder import CPU_BATCH_TOKENS, open_graph
-from models.onnx_graph import Placement
-from models.onnx_splade import JOINED, MASK, head_file
-from models.quantize_onnx import is_identified, quantize
-from models.query_table import read_query_weights
 from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows, TokenBatch
-from models.sparse_modules import transformer_folder
-from models.splade import HIDDEN
-from models.static_files import is_static
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 from models.torch_memory import OUT_OF_MEMORY
+from models.weights.head_weights import HeadWeights, write_heads
+from models.weights.static_files import is_static
 
 # Files that an export has in common with its source, where that has them; the last is the model card.
 COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json", "README.md")
@@ -81,7 +81,7 @@ VERIFIED_TEXTS = (
 @dataclass(frozen=True, slots=True)
 class ExportReport:
     """What was written. differences: largest absolute difference from torch float32 of each output; kept: how
-    much of each is left, as `models.int8_loss.kept`.
+    much of each is left, as `models.int8.loss.kept`.
     """
 
     folder: Path
@@ -104,7 +104,7 @@ def export(
 ) -> ExportReport:
     """Writes an exported graph into `output`, itself a checkpoint for the onnx engine, and verifies it.
 
-    int8: as `models.quantize_onnx`; otherwise float32. calibration: texts by which int8 weights are rounded;
+    int8: as `models.int8.quantize`; otherwise float32. calibration: texts by which int8 weights are rounded;
     heads_of: folder of another checkpoint, whose heads take the place of its own. Another precision exported
     there before from the same source stays. Raises CheckpointError where the checkpoint is incomplete, and
     UnsupportedError where the float32 graph does not give what torch gives, or the int8 graph gives no finite

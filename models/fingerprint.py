@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from models.checkpoint import EncodingSettings, read_json
 from models.errors import CheckpointError
-from models.sparse_modules import transformer_folder
+from models.formats.sparse_modules import transformer_folder
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 WEIGHT_INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")

@@ -10,15 +10,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_json
-from models.dense_layers import Layers
-from models.dense_modules import Projection, linear_of, read_layers, read_weights, stanford_projection
 from models.errors import CheckpointError
-from models.gte_head import token_weight_head
-from models.head_weights import COLBERT, HEADS_FILE, SPARSE, HeadWeights, load_arrays, read_heads
-from models.multi_vector import dense_of_tokens
+from models.formats.multi_vector import dense_of_tokens
+from models.formats.sentence_transformers import MODULES_FILE, dense_after_pooling
+from models.formats.stanford_colbert import is_stanford
 from models.representations import Float32, Output, sides_of
-from models.sentence_transformers import MODULES_FILE, dense_after_pooling
-from models.stanford_colbert import is_stanford
+from models.weights.dense_layers import Layers
+from models.weights.dense_modules import Projection, linear_of, read_layers, read_weights, stanford_projection
+from models.weights.gte_head import token_weight_head
+from models.weights.head_weights import COLBERT, HEADS_FILE, SPARSE, HeadWeights, load_arrays, read_heads
 
 
 class Heads(nn.Module):

@@ -20,12 +20,12 @@ from models.encoder import Encoder, Engine
 from models.errors import CheckpointError, UnsupportedError
 from models.export_cache import cached_export
 from models.fingerprint import heads_digest
-from models.graphs import has_export, read_export
-from models.head_weights import read_heads
+from models.graphs.record import has_export, read_export
 from models.representations import OUTPUTS
 from models.static_encoder import StaticEncoder
-from models.static_files import is_static, read_static
 from models.tokenizer import Tokenizer
+from models.weights.head_weights import read_heads
+from models.weights.static_files import is_static, read_static
 
 if TYPE_CHECKING:
     from models.onnx_encoder import OnnxEncoder

@@ -18,14 +18,14 @@ from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo, Engine
 from models.errors import AdapterNotServedError, UnsupportedError
 from models.fingerprint import fingerprint, heads_digest
-from models.graphs import check_settings, choose_graph, read_export, verify_graph
-from models.head_weights import HeadWeights, read_heads
-from models.native_graph import NativeGraph, is_fast
-from models.onnx_graph import OnnxGraph, Placement, has_cuda
-from models.onnx_splade import OnnxSplade
-from models.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
+from models.graphs.onnx_graph import OnnxGraph, Placement, has_cuda
+from models.graphs.onnx_splade import OnnxSplade
+from models.graphs.record import check_settings, choose_graph, read_export, verify_graph
+from models.lexical.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
+from models.native.native_graph import NativeGraph, is_fast
 from models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
 from models.tokenizer import Tokenizer
+from models.weights.head_weights import HeadWeights, read_heads
 from models.workers import Workers
 
 # Small enough for a batch's activations to stay in the caches.

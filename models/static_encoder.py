@@ -13,7 +13,7 @@ from models.encoder import STATIC, AdapterDescription, EncoderInfo
 from models.errors import UnsupportedError
 from models.fingerprint import fingerprint, heads_digest
 from models.representations import OUTPUTS, Float32, Int64, Output, Representations, Route, TokenBatch
-from models.static_files import read_static
+from models.weights.static_files import read_static
 
 # Tokens whose vectors are gathered at a time, so that they stay in the caches.
 TOKENS_AT_A_TIME = 4096

@@ -18,7 +18,7 @@ import numpy as np
 
 from models.encoder import Encoder, EncoderInfo, encode_tokens
 from models.representations import OUTPUTS, InputType, Int64, Output, Representations
-from models.text_groups import groups
+from models.texts.groups import groups
 from models.tokenizer import too_long
 
 WINDOW_TOKENS = 65_536

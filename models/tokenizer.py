@@ -10,15 +10,15 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from models.capitals import in_small_letters
 from models.checkpoint import TOKENIZER_CONFIG, EncodingSettings, read_json
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
-from models.json_vocabulary import TOKENIZER_JSON, JsonVocabulary
-from models.late_interaction import KEY as LATE_INTERACTION
+from models.formats.late_interaction import KEY as LATE_INTERACTION
+from models.formats.sparse_modules import transformer_folder
 from models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
-from models.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
-from models.sparse_modules import transformer_folder
-from models.vocabulary import TokenSpans, Vocabulary
+from models.tokens.capitals import in_small_letters
+from models.tokens.json_vocabulary import TOKENIZER_JSON, JsonVocabulary
+from models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
+from models.tokens.vocabulary import TokenSpans, Vocabulary
 
 # Of a folder the first that is there.
 TOKENIZER_FILES = (TOKENIZER_JSON, SENTENCEPIECE_MODEL)
@@ -148,7 +148,7 @@ class Tokenizer:
 
         A text of more than `max_length` tokens (special tokens included; by default the checkpoint's
         limit) keeps its first ones and its last special token, and is marked truncated. Queries of some
-        checkpoints are filled up (`models.late_interaction`).
+        checkpoints are filled up (`models.formats.late_interaction`).
         Raises TextTooLongError instead where `truncate` is false, and UnsupportedError for a
         `max_length` outside what the checkpoint allows.
         """

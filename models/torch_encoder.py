@@ -27,12 +27,16 @@ from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
 from models.errors import CheckpointError, UnsupportedError, reason
 from models.fingerprint import fingerprint, heads_digest, weight_files
-from models.graphs import Graph, body_digest, packed_graph, verify_graph
+from models.formats.sparse_modules import transformer_folder
+from models.formats.splade import HIDDEN
+from models.graphs.record import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
+from models.lexical.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
+from models.lexical.splade_head import SpladeHead, split_language_model
+from models.lexical.splade_rows import splade_rows
 from models.packed.bodies import LEAST_CAPABILITY
 from models.packed.build import packed_passes
 from models.packed.shapes import budget_tokens, bytes_per_token
-from models.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
 from models.representations import (
     OUTPUTS,
     Int64,
@@ -42,10 +46,6 @@ from models.representations import (
     SparseRows,
     TokenBatch,
 )
-from models.sparse_modules import transformer_folder
-from models.splade import HIDDEN
-from models.splade_head import SpladeHead, split_language_model
-from models.splade_rows import splade_rows
 from models.tokenizer import Tokenizer
 from models.torch_memory import memory_errors, release_memory
 
@@ -131,7 +131,7 @@ def load_body(folder: Path, precision: str = "float32", *, language_model: bool 
 
 def _unpacked_body(folder: Path, graph: Graph, precision: str) -> nn.Module:
     """The body whose weights are those of an int8 graph."""
-    from models.unpack_int8 import unpacked_weights  # needs onnx, which serving other checkpoints does not
+    from models.int8.unpack import unpacked_weights  # needs onnx, which serving other checkpoints does not
 
     weights = unpacked_weights(verify_graph(folder, graph))
     config = body_config(folder)

@@ -39,7 +39,7 @@ from serving.trees import tree_of
 from models.checkpoint import resolve_checkpoint
 from models.cores import usable_cores
 from models.encoder import Encoder
-from models.graphs import choose_graph, read_export, verify_graph
+from models.graphs.record import choose_graph, read_export, verify_graph
 from models.loader import load_encoder
 from models.representations import OUTPUTS
 from service.app import create_app, server_for

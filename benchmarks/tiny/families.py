@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, GteConfig, GteModel, PreTrainedModel
 
-from models.head_weights import HeadWeights, LinearHead, write_heads
+from models.weights.head_weights import HeadWeights, LinearHead, write_heads
 
 from .vocabularies import Kind, byte_fallback, byte_pairs, unigrams, word_pieces
 

@@ -83,7 +83,7 @@ def _gpus(proc: Path) -> Iterator[Finding]:
     if not names:
         yield Finding("ok", TOPIC, "no NVIDIA GPU; the encoder runs on the CPU")
         return
-    from models.onnx_graph import has_cuda
+    from models.graphs.onnx_graph import has_cuda
 
     if has_cuda():
         yield Finding("ok", TOPIC, f"GPUs: {', '.join(names)}")

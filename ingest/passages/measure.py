@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.text_groups import estimated_tokens
+from models.texts.groups import estimated_tokens
 from models.tokenizer import CHARACTERS_PER_TOKEN, Tokenizer
 
 USUAL_SIZE = 256  # tokens, half of what most encoders take

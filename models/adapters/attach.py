@@ -41,11 +41,11 @@ from models.adapters.settings import (
 from models.checkpoint import CONFIG_FILE, checkpoint_name, read_json, read_settings
 from models.errors import CheckpointError, UnsupportedError
 from models.fingerprint import fingerprint, heads_digest
-from models.graphs import body_digest
-from models.head_weights import HeadWeights
+from models.graphs.record import body_digest
 from models.heads import load_heads
 from models.representations import Float32
 from models.tokenizer import Tokenizer
+from models.weights.head_weights import HeadWeights
 
 try:
     from peft import IA3Config, LoraConfig, PrefixEncoder, PrefixTuningConfig, inject_adapter_in_model

@@ -26,7 +26,7 @@ from models.adapters.settings import (
 )
 from models.checkpoint import JsonObject, read_json
 from models.errors import CheckpointError
-from models.head_weights import HeadWeights
+from models.weights.head_weights import HeadWeights
 
 RECORD_FILE = "adapter.json"
 TENSORS_FILE = "adapter.safetensors"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from models.adapters.library import AdapterLibrary
 from models.errors import AdapterNotServedError, AdapterUnusableError, CheckpointError, UnsupportedError
-from models.graphs import Export, Graph, choose_graph, has_export, read_export, verify_graph
-from models.onnx_graph import OnnxGraph, Placement
+from models.graphs.onnx_graph import OnnxGraph, Placement
+from models.graphs.record import Export, Graph, choose_graph, has_export, read_export, verify_graph
 
 
 @dataclass(frozen=True, slots=True)

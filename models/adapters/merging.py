@@ -17,8 +17,8 @@ import numpy as np
 from models.adapters.record import Adapter
 from models.adapters.settings import Ia3Settings, LoraSettings, StackSettings
 from models.errors import CheckpointError
-from models.head_weights import HeadWeights
 from models.representations import Float32
+from models.weights.head_weights import HeadWeights
 
 Method = Literal["average", "weighted", "arithmetic"]
 SUM_TOLERANCE = 1e-6

@@ -10,8 +10,8 @@ import numpy as np
 from models.adapters.settings import AdapterSettings, BodyShape, StackSettings, digested_settings
 from models.errors import CheckpointError
 from models.fingerprint import arrays_digest, json_digest
-from models.head_weights import HeadWeights
 from models.representations import Float32
+from models.weights.head_weights import HeadWeights
 
 HEAD_PREFIX = "heads."
 

@@ -118,7 +118,7 @@ def _sums(values: Tensor, begins: Tensor) -> Tensor:
 
 
 def largest_by_key(keys: Tensor, weights: Tensor, texts: int, vocabulary: int) -> dict[str, Tensor]:
-    """The largest weight of each token id in each text, ascending, as `models.sparse_reduction` has it.
+    """The largest weight of each token id in each text, ascending, as `models.lexical.reduction` has it.
 
     keys: int64[T], text times vocabulary plus id, NO_KEY for tokens left out; weights: float32[T]. Every
     array keeps its size; behind the last row lies nothing of use.

@@ -12,9 +12,9 @@ from index.catalog.settings import CollectionSettings
 from index.errors import InvalidDocumentError
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
 from ingest.errors import SourceError
-from models.blank import without_blank
 from models.representations import Int64, Representations
-from models.text_windows import WindowCutter
+from models.texts.blank import without_blank
+from models.texts.windows import WindowCutter
 from service.documents.batch import EncodedDocuments, stored_outputs
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices

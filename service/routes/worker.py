@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import Response
 
-from models.json_vocabulary import TOKENIZER_JSON
+from models.tokens.json_vocabulary import TOKENIZER_JSON
 from service.routes.common import Services, router
 
 JSON, BINARY = "application/json", "application/octet-stream"

@@ -13,7 +13,7 @@ from index.search.explanation import Alignment, MatchingTerms
 from index.snapshot import Snapshot
 from ingest.document_windows import cutter_for, text_of_window
 from models.representations import Int32, Int64, Representations
-from models.text_windows import WindowCutter
+from models.texts.windows import WindowCutter
 from models.tokenizer import Tokenizer
 from service.exceptions import InvalidRequestError
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from index.scoring import DECIMALS
 from index.sparse.idf import CollectionIdf
-from models.blank import is_blank
 from models.representations import Representations
+from models.texts.blank import is_blank
 from models.tokenizer import Tokenizer
 from service.exceptions import InvalidRequestError
 

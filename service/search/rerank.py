@@ -12,8 +12,8 @@ import numpy as np
 from index.candidates import Scores, Weights
 from index.fusion import as_weighted, relative_sum
 from index.sparse.idf import CollectionIdf
-from models.blank import without_blank
 from models.representations import Bool, Float64, Output, Representations
+from models.texts.blank import without_blank
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.load.admission import Ticket

@@ -14,7 +14,7 @@ from models.encoder import EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Int64, Representations
 from models.stream import EncodeRows, Known, Watch, encode_windows, window_tokens
-from models.text_groups import estimated_tokens
+from models.texts.groups import estimated_tokens
 from models.tokenizer import Tokenizer
 from service.exceptions import OverloadedError
 from service.settings import WorkerAccess

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from models.head_weights import HeadWeights, LinearHead, write_heads
+from models.weights.head_weights import HeadWeights, LinearHead, write_heads
 from tests.cli.conftest import Run
 
 pytest.importorskip("torch", reason="to read heads takes torch: install tercet[torch]")

@@ -26,7 +26,7 @@ from models.encoder import encode
 from models.errors import UnsupportedWindowError
 from models.loader import load_encoder
 from models.stream import Known, Watch
-from models.text_windows import WindowCutter
+from models.texts.windows import WindowCutter
 from models.tokenizer import Tokenizer
 
 WINDOW = WindowSettings(tokens=12, overlap=2)

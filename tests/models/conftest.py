@@ -50,7 +50,7 @@ def write_bert(folder: Path, positions: int = BERT_POSITIONS, **settings: object
     """A random two-layer BERT with heads.safetensors and tercet.json; weights tell texts apart."""
     from transformers import BertConfig, BertModel
 
-    from models.head_weights import HeadWeights, LinearHead, write_heads
+    from models.weights.head_weights import HeadWeights, LinearHead, write_heads
 
     folder.mkdir(parents=True)
     (folder / "tokenizer.json").write_bytes(word_piece_json())

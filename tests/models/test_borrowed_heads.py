@@ -13,9 +13,9 @@ from models.borrowed_heads import named_with_heads, split_heads
 from models.encoder import encode
 from models.errors import CheckpointError, UnsupportedError
 from models.export_onnx import export
-from models.head_weights import HeadWeights, LinearHead, read_heads, write_heads
 from models.loader import load_encoder
 from models.representations import OUTPUTS
+from models.weights.head_weights import HeadWeights, LinearHead, read_heads, write_heads
 from tests.models.conftest import write_bert
 from tests.models.late_folders import write_pylate
 

@@ -11,7 +11,7 @@ import pytest
 from models.encoder import encode
 from models.errors import CheckpointError, UnsupportedError
 from models.export_onnx import export, largest_differences
-from models.graphs import GRAPH_FILES, read_export
+from models.graphs.record import GRAPH_FILES, read_export
 from models.loader import load_encoder
 from models.representations import Representations, SparseRows, TokenVectors
 

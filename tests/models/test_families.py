@@ -21,9 +21,9 @@ from transformers import AutoModel, GteConfig, PreTrainedModel
 from benchmarks.tiny.families import FAMILIES, SIZES, Family, write
 from models.encoder import Encoder, encode
 from models.export_onnx import export
-from models.head_weights import read_heads
 from models.loader import load_encoder
 from models.representations import InputType
+from models.weights.head_weights import read_heads
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 

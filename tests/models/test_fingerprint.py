@@ -11,8 +11,8 @@ import pytest
 from models.checkpoint import EncodingSettings
 from models.errors import CheckpointError
 from models.fingerprint import fingerprint, heads_digest, weight_files, weights_digest
-from models.head_weights import read_heads, write_heads
 from models.loader import load_encoder
+from models.weights.head_weights import read_heads, write_heads
 
 # Of settings without `lexical` and `lower_capitals`: what was built with them can still be searched.
 OLDEST = "a7236e31049c0ac9418d3e41b9b94902e2fd77789d57588ac26c86cf7ace8432"

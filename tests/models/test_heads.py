@@ -12,11 +12,11 @@ from models.checkpoint import EncodingSettings, read_settings
 from models.encoder import encode
 from models.errors import CheckpointError
 from models.export_onnx import largest_differences
-from models.head_weights import HeadWeights, read_heads, write_heads
 from models.heads import cls_positions, load_heads, pool
 from models.loader import load_encoder
 from models.representations import OUTPUTS
 from models.torch_encoder import load_body
+from models.weights.head_weights import HeadWeights, read_heads, write_heads
 
 HIDDEN = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [99.0, 99.0]]])
 MASK = torch.tensor([[1, 1, 1, 0]])

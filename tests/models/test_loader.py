@@ -10,7 +10,7 @@ import pytest
 from models.encoder import encode
 from models.errors import UnsupportedError
 from models.loader import load_encoder
-from models.native_graph import NativeGraph
+from models.native.native_graph import NativeGraph
 from models.onnx_encoder import CPU_BATCH_TOKENS
 
 

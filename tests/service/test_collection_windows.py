@@ -13,7 +13,7 @@ from index.windows.settings import WindowSettings
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.document_windows import encoded_texts
-from models.text_windows import WindowCutter
+from models.texts.windows import WindowCutter
 from models.tokenizer import Tokenizer
 from service.search import explanations
 

@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 import training.run
 from models.checkpoint import EncodingSettings
 from models.encoder import encode
-from models.head_weights import read_heads
 from models.loader import load_encoder
 from models.tokenizer import Tokenizer
+from models.weights.head_weights import read_heads
 from training.distributed import Ranks
 from training.errors import ConfigError, DivergedError
 from training.m3.development import ndcg

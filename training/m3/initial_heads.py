@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.head_weights import HeadWeights, LinearHead
 from models.representations import Float32, Int32, TokenBatch
+from models.weights.head_weights import HeadWeights, LinearHead
 from training.data.pair_table import PairTable
 from training.data.token_store import TokenStore
 from training.m3.document_frequencies import idf_of_all

@@ -23,7 +23,7 @@ from transformers import BertConfig, BertModel
 from models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG
 from models.fingerprint import file_digest
 from models.representations import Float32
-from models.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
+from models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
 from models.torch_encoder import without_loading_report
 from training.errors import BaseWeightsError
 from training.multilingual.packed_model import PackedModel, read_packed_model

@@ -23,11 +23,11 @@ import torch
 from torch import Tensor
 
 from models.checkpoint import read_settings as read_encoding
-from models.head_weights import SPARSE, HeadWeights, LinearHead
 from models.heads import Heads
 from models.representations import Float32, TokenBatch
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body, load_model
+from models.weights.head_weights import SPARSE, HeadWeights, LinearHead
 from training.data.pair_table import read_tables
 from training.errors import ConfigError
 from training.m3.centring import centre, mean_of_dense

@@ -16,11 +16,11 @@ from models.checkpoint import (
     read_settings,
 )
 from models.errors import CheckpointError
-from models.head_weights import HEAD_FILES
+from models.formats.sentence_transformers import dense_after_pooling
 from models.heads import Heads
-from models.sentence_transformers import dense_after_pooling
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body, load_model
+from models.weights.head_weights import HEAD_FILES
 from training.distributed import Ranks
 from training.errors import ConfigError
 from training.runs.base_checkpoint import locate_base

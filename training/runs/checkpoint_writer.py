@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
-from models.head_weights import write_heads
 from models.tokenizer import TOKENIZER_FILES
 from models.torch_encoder import EncoderModel, without_loading_report
+from models.weights.head_weights import write_heads
 
 COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json")
 READABLE = 0o644

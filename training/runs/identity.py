@@ -14,9 +14,9 @@ from models.adapters.files import RECORD_FILE as ADAPTER_FILE
 from models.adapters.files import ROUTER_FILE
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE
 from models.fingerprint import file_digest
-from models.graphs import body_digest
-from models.head_weights import HEAD_FILES
+from models.graphs.record import body_digest
 from models.tokenizer import Tokenizer
+from models.weights.head_weights import HEAD_FILES
 from training.data.pair_table import PairTable
 from training.data.token_store import TokenStore
 from training.distributed import Ranks, wait_for_all

@@ -28,7 +28,7 @@ from pathlib import Path
 for module in sys.argv[1].split():
     __import__(module)
 import faiss, numpy, torch
-from models.onnx_graph import OnnxGraph, Placement
+from models.graphs.onnx_graph import OnnxGraph, Placement
 points = numpy.random.default_rng(1).standard_normal((500, 32), numpy.float32)
 drawn = torch.randn(100_000, device="cuda")
 assert abs(float(drawn.mean())) < 0.05 and abs(float(drawn.std()) - 1) < 0.05

@@ -24,9 +24,9 @@ from models.adapters.settings import (  # noqa: E402
     PrefixSettings,
     StackSettings,
 )
-from models.head_weights import HeadWeights  # noqa: E402
 from models.heads import load_heads  # noqa: E402
 from models.torch_encoder import load_body, read_settings  # noqa: E402
+from models.weights.head_weights import HeadWeights  # noqa: E402
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 

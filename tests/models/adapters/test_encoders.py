@@ -21,7 +21,7 @@ from models.adapters.files import read_adapter, write_adapter
 from models.encoder import Encoder, encode, with_adapter
 from models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
 from models.export_onnx import export_adapter
-from models.graphs import read_export
+from models.graphs.record import read_export
 from models.loader import load_encoder
 from models.representations import OUTPUTS, Representations
 

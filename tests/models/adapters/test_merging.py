@@ -20,8 +20,8 @@ from models.adapters.settings import (
     StackSettings,
 )
 from models.errors import CheckpointError
-from models.head_weights import HeadWeights, LinearHead
 from models.representations import Float32
+from models.weights.head_weights import HeadWeights, LinearHead
 
 BASE = AdapterBase("tiny", "f" * 64, BodyShape(1, 4, 8))
 

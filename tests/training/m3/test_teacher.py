@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from models.checkpoint import EncodingSettings
-from models.head_weights import write_heads
 from models.heads import Heads
+from models.weights.head_weights import write_heads
 from training.data.batch_plan import PairBatch
 from training.data.pair_table import read_tables
 from training.distributed import Ranks

@@ -9,8 +9,8 @@ import pytest
 
 from models.checkpoint import read_settings
 from models.representations import Float32
-from models.sentencepiece_vocabulary import SENTENCEPIECE_MODEL
 from models.tokenizer import Tokenizer
+from models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL
 from models.torch_encoder import load_body
 from training.errors import BaseWeightsError
 from training.multilingual import body

@@ -14,8 +14,8 @@ import pytest
 from safetensors.torch import load_file
 
 from models.encoder import encode
-from models.head_weights import read_heads, write_heads
 from models.loader import load_encoder
+from models.weights.head_weights import read_heads, write_heads
 from training.errors import ConfigError
 from training.multilingual.halfway import averaged, write_halfway
 from training.settings.reading import settings_from

@@ -1,0 +1,1 @@
+"""Attention of an exported graph: the fused operator, and its mask."""

@@ -1,0 +1,1 @@
+"""Exported graphs: their record beside a checkpoint, their files, and runs of them by onnxruntime."""

@@ -1,0 +1,1 @@
+"""Lexical weights: from a head over the vocabulary or from a table, and one for each term."""

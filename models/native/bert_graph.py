@@ -1,0 +1,242 @@
+"""An exported int8 graph of BERT's shape, as the arrays that a layer is made of.
+
+Such a graph is that of BERT, RoBERTa or XLM-RoBERTa: layer norms after each part, attention to all tokens,
+the exact GELU, and positions counted from the first token. `models.int8.quantize` wrote it, whose names and
+numbers are used here. Any other graph, also of an adapter with layers of its own, is said to be none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from models.errors import UnsupportedError
+from models.graphs.onnx_file import Array, Node, OnnxFile, read_onnx
+from models.int8.four_bits import FourBitTable
+from models.representations import Float32, Int32
+
+Int8 = npt.NDArray[np.int8]
+
+PRODUCT, ATTENTION, NORM, GELU = "MatMulIntegerToFloat", "MultiHeadAttention", "LayerNormalization", "Gelu"
+EMBEDDINGS = "body.embeddings."
+# Weights keep to 7 bits, see `models.int8.quantize`; kernels take no others.
+MOST_LEVELS = 63
+# A width takes whole vectors of the processor.
+LANES = 16
+# Of a layer; a graph has two more layer norms or products of its own where an adapter is in it.
+PRODUCTS, NORMS = 6, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """x·W as integers times the scales of columns, plus biases: int8[K, N], float32[N], float32[N]."""
+
+    numbers: Int8
+    scales: Float32
+    biases: Float32
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """Weights and biases of a layer norm, float32[D] each."""
+
+    weights: Float32
+    biases: Float32
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer. into: queries, keys and values side by side; out: what follows attention; rise, fall: the
+    dense layers; each norm follows what stands before it and the sum with its input.
+    """
+
+    into: Linear
+    out: Linear
+    out_norm: Norm
+    rise: Linear
+    fall: Linear
+    fall_norm: Norm
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of an embedding: int8[R, D] and float32[R, 1], or 4-bit blocks."""
+
+    numbers: Array
+    scales: Array
+
+    def rows(self, at: Int32) -> Float32:
+        """Some rows, float32[K, D]."""
+        if self.numbers.dtype == np.uint8:
+            return FourBitTable(self.numbers[at], self.scales[at]).values()
+        found: Float32 = self.numbers[at].astype(np.float32)
+        found *= self.scales[at]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class BertGraph:
+    """Everything between token ids and the last states. words, positions, kind: embeddings, of which kind
+    float32[D] is that of every token; heads, epsilon: of attention and layer norms; counts_pads: whether a
+    token that stands for padding has no position of its own.
+    """
+
+    words: Table
+    positions: Float32
+    kind: Float32
+    norm: Norm
+    layers: list[Layer]
+    heads: int
+    epsilon: float
+    counts_pads: bool
+
+
+def read_bert_graph(path: Path) -> BertGraph:
+    """Reads a graph. Raises CheckpointError where it cannot be read, and UnsupportedError naming what it is
+    that kernels do not take.
+    """
+    found = read_onnx(path)
+    kinds = Counter(node.kind for node in found.nodes)
+    count = kinds[PRODUCT] // PRODUCTS
+    attributes = {node.kind: node.attributes for node in found.nodes}
+    alike = _alike(found.nodes, NORM, "epsilon") and _alike(found.nodes, ATTENTION, "num_heads")
+    if (
+        count == 0
+        or kinds[PRODUCT] != PRODUCTS * count
+        or kinds[NORM] != NORMS * count + 1
+        or kinds[GELU] != count
+        or attributes[GELU].get("approximate", b"none") != b"none"
+        or kinds["Tanh"] + kinds["Sigmoid"] + kinds["Softmax"] + kinds["Where"] > 0
+        or ATTENTION not in kinds
+        or not alike
+    ):
+        raise UnsupportedError(f"{path} is not an int8 graph of BERT's shape: {dict(kinds)}")
+    try:
+        _require_order(found)
+        return _bert_of(found, count, attributes, path)
+    except (KeyError, IndexError, ValueError) as error:
+        raise UnsupportedError(f"{path} is not an int8 graph of BERT's shape: {error}") from error
+
+
+def _alike(nodes: list[Node], kind: str, attribute: str) -> bool:
+    return len({node.attributes.get(attribute) for node in nodes if node.kind == kind}) == 1
+
+
+def _require_order(found: OnnxFile) -> None:
+    """Raises ValueError where parts are not joined as BERT's: each layer norm after the sum of what was made
+    and the norm before, GELU between the dense layers, attention by scores and padding alone.
+    """
+    linears = list(_linears(found))
+    sums = {node.outputs[0]: set(node.inputs) for node in found.nodes if node.kind == "Add"}
+    norms = [node for node in found.nodes if node.kind == NORM]
+    for place, (former, norm) in enumerate(pairwise(norms)):
+        made = linears[place // 2 * PRODUCTS + (3 if place % 2 == 0 else 5)]
+        if sums.get(norm.inputs[0]) != {made, former.outputs[0]}:
+            raise ValueError(f"layer norm {place + 1} does not follow its input and what was made of it")
+    for place, node in enumerate(node for node in found.nodes if node.kind == GELU):
+        if node.inputs[0] != linears[place * PRODUCTS + 4]:
+            raise ValueError(f"GELU {place} does not follow a dense layer")
+    for node in found.nodes:
+        if node.kind == ATTENTION and (len(node.inputs) > 5 or any(node.inputs[3:4])):
+            raise ValueError("attention takes more than queries, keys, values and a mask")
+
+
+def _bert_of(
+    found: OnnxFile, count: int, attributes: Mapping[str, Mapping[str, Any]], path: Path
+) -> BertGraph:
+    weights = found.weights
+    linears = _linears(found)
+    norms = [Norm(*(weights[name] for name in node.inputs[1:3])) for node in found.nodes if node.kind == NORM]
+    layers = []
+    for place, attended in enumerate(_attended(found)):
+        parts = [linears[name] for name in attended]
+        into = Linear(
+            np.concatenate([part.numbers for part in parts], axis=1),
+            np.concatenate([part.scales for part in parts]),
+            np.concatenate([part.biases for part in parts]),
+        )
+        out, rise, fall = [
+            linear
+            for name, linear in list(linears.items())[PRODUCTS * place :][:PRODUCTS]
+            if name not in attended
+        ]
+        layers.append(Layer(into, out, norms[2 * place + 1], rise, fall, norms[2 * place + 2]))
+    if len(layers) != count:
+        raise KeyError(f"attention in each of {count} layers")
+    positions = _table(weights, f"{EMBEDDINGS}position_embeddings.weight")
+    kinds = _table(weights, f"{EMBEDDINGS}token_type_embeddings.weight")
+    graph = BertGraph(
+        _table(weights, f"{EMBEDDINGS}word_embeddings.weight"),
+        positions.rows(np.arange(len(positions.numbers), dtype=np.int32)),
+        kinds.rows(np.zeros(1, np.int32))[0],
+        norms[0],
+        layers,
+        int(attributes[ATTENTION]["num_heads"]),
+        float(attributes[NORM]["epsilon"]),
+        any(node.kind == "CumSum" for node in found.nodes),
+    )
+    _require_shapes(graph, float(attributes[ATTENTION]["scale"]), path)
+    return graph
+
+
+def _linears(found: OnnxFile) -> dict[str, Linear]:
+    """The linear parts in their order, by the name of what they make; weights that are equal share a name."""
+    products = {
+        node.outputs[0].removesuffix("/unscaled"): node for node in found.nodes if node.kind == PRODUCT
+    }
+    linears = {}
+    for node in found.nodes:
+        product = next((name for name in node.inputs if name in products), None)
+        bias = next((name for name in node.inputs if name in found.weights), None)
+        if node.kind == "Add" and product is not None and bias is not None:
+            numbers, scales = products[product].inputs[1], products[product].inputs[3]
+            linears[node.outputs[0]] = Linear(*(found.weights[name] for name in (numbers, scales, bias)))
+    return linears
+
+
+def _attended(found: OnnxFile) -> list[tuple[str, ...]]:
+    """Of each attention, from which linear parts its queries, keys and values come."""
+    shaped = {node.outputs[0]: node.inputs[0] for node in found.nodes if node.kind == "Reshape"}
+
+    def source(name: str) -> str:
+        return source(shaped[name]) if name in shaped else name
+
+    inputs = [
+        tuple(source(name) for name in node.inputs[:3]) for node in found.nodes if node.kind == ATTENTION
+    ]
+    return list(dict.fromkeys(inputs))  # once where it is in both branches of a choice
+
+
+def _table(weights: Mapping[str, Array], name: str) -> Table:
+    numbers = weights[f"{name}/int4"] if f"{name}/int4" in weights else weights[f"{name}/int8"]
+    return Table(numbers, weights[f"{name}/scales"])
+
+
+def _require_shapes(graph: BertGraph, scaling: float, path: Path) -> None:
+    """Raises UnsupportedError where a width is none that kernels take."""
+    width = len(graph.kind)
+    for place, layer in enumerate(graph.layers):
+        inner = layer.rise.numbers.shape[1] if layer.rise.numbers.ndim == 2 else 0
+        shapes = ((layer.into, width, 3 * width), (layer.out, width, width), (layer.rise, width, inner))
+        for linear, rows, columns in (*shapes, (layer.fall, inner, width)):
+            if linear.numbers.shape != (rows, columns) or columns % LANES or rows % LANES:
+                raise UnsupportedError(
+                    f"{path}: layer {place} has a matrix of {linear.numbers.shape}; "
+                    f"kernels take widths that are multiples of {LANES}"
+                )
+            if np.abs(linear.numbers).max(initial=0) > MOST_LEVELS:
+                raise UnsupportedError(
+                    f"{path}: layer {place} has weights of more than 7 bits; export it again"
+                )
+    if graph.heads < 1 or width % graph.heads:
+        raise UnsupportedError(f"{path} has {graph.heads} heads in a width of {width}")
+    if not math.isclose(scaling, (width // graph.heads) ** -0.5, rel_tol=1e-5):
+        raise UnsupportedError(f"{path}: attention scales its scores by {scaling}")

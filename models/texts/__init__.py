@@ -1,0 +1,1 @@
+"""What is done to texts before and after an encoder: cut, grouped, or found blank."""

@@ -1,0 +1,104 @@
+"""A vocabulary from a `tokenizer.json`, with the `tokenizers` library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+from tokenizers import Tokenizer as Library
+
+from models.errors import CheckpointError
+from models.representations import Int32
+from models.tokens.vocabulary import TokenSpans
+
+TOKENIZER_JSON = "tokenizer.json"
+SPECIAL_NAMES = frozenset(
+    {"[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]", "[BOS]", "[EOS]"}
+    | {"<s>", "</s>", "<pad>", "<unk>", "<mask>", "<cls>", "<sep>", "<bos>", "<eos>"}
+)
+PAD_NAMES = ("[PAD]", "<pad>")
+# The library holds some 200 bytes for each token of the texts that it is given together.
+TEXTS_AT_A_TIME = 32
+
+
+class JsonVocabulary:
+    """Nothing is changed after construction: padding and truncation are the library's state, and left off."""
+
+    def __init__(self, content: bytes, *, framed: bool = True) -> None:
+        """content: of the file; framed: whether texts stand between special tokens.
+
+        Raises CheckpointError where it is damaged, or frames no text that should be.
+        """
+        try:
+            library = Library.from_buffer(content)
+        except ValueError as error:
+            raise CheckpointError(f"{TOKENIZER_JSON} is damaged or not understood: {error}") from error
+        library.no_padding()
+        library.no_truncation()
+        self._library = library
+        nothing = np.zeros(0, np.int32)
+        self.prefix, self.suffix = _special_frame(library) if framed else (nothing, nothing)
+        self.size = 1 + max(library.get_vocab(with_added_tokens=True).values())
+        self.special_ids = _special_ids(library, content, [*self.prefix, *self.suffix])
+        self.pad_id = next((i for i in map(library.token_to_id, PAD_NAMES) if i is not None), 0)
+
+    def token_ids(self, texts: Sequence[str]) -> list[Int32]:
+        """Ids of each text without special tokens."""
+        found: list[Int32] = []
+        for start in range(0, len(texts), TEXTS_AT_A_TIME):
+            some = list(texts[start : start + TEXTS_AT_A_TIME])
+            encoded = self._library.encode_batch_fast(some, add_special_tokens=False)
+            found += [np.array(each.ids, np.int32) for each in encoded]
+        return found
+
+    def spans(self, text: str) -> TokenSpans:
+        """The same of one text, and where its tokens lie."""
+        # As a batch of one: for a single text the interpreter's lock is held until all of it is done.
+        (encoding,) = self._library.encode_batch([text], add_special_tokens=False)
+        offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+        words = np.array([-1 if word is None else word for word in encoding.word_ids], np.int64)
+        begins_word = np.ones(len(words), np.bool_)
+        begins_word[1:] = words[1:] != words[:-1]
+        return TokenSpans(np.array(encoding.ids, np.int32), offsets[:, 0], offsets[:, 1], begins_word)
+
+    def piece(self, token_id: int) -> str | None:
+        """The piece of an id, None where it has none."""
+        found: str | None = self._library.id_to_token(token_id)
+        return found
+
+    def id_of(self, piece: str) -> int | None:
+        """The id of a piece as it is written, None where there is none of that name."""
+        found: int | None = self._library.token_to_id(piece)
+        return found
+
+    def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
+        """The text of tokens, without special ones unless asked."""
+        text: str
+        # As `spans`, a batch of one.
+        (text,) = self._library.decode_batch([list(token_ids)], skip_special_tokens=not special)
+        return text
+
+
+def _special_frame(library: Library) -> tuple[Int32, Int32]:
+    """Ids that the tokenizer puts before and after a text, such as [CLS] and [SEP]."""
+    plain = library.encode("a", add_special_tokens=False).ids
+    framed = library.encode("a", add_special_tokens=True).ids
+    start = next((i for i in range(len(framed)) if framed[i : i + len(plain)] == plain), None)
+    if not plain or start is None or len(plain) == len(framed):
+        raise CheckpointError(
+            f"{TOKENIZER_JSON} must put a special token before a text, after it, or both, such as [CLS] and "
+            f"[SEP]; it makes {framed} of {plain}"
+        )
+    return np.array(framed[:start], np.int32), np.array(framed[start + len(plain) :], np.int32)
+
+
+def _special_ids(library: Library, content: bytes, frame: list[np.int32]) -> frozenset[int]:
+    """Ids of cls, sep/eos, bos, pad, unk and mask."""
+    added = library.get_added_tokens_decoder()
+    named = {i for i, token in added.items() if token.special and token.content in SPECIAL_NAMES}
+    model = json.loads(content)["model"]
+    unknown = model.get("unk_id")
+    if unknown is None and model.get("unk_token"):
+        unknown = library.token_to_id(model["unk_token"])
+    return frozenset({*named, *map(int, frame), *([] if unknown is None else [int(unknown)])})

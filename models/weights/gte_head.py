@@ -1,0 +1,48 @@
+"""The head of lexical weights that GTE's multilingual checkpoints keep among the weights of the body.
+
+It is a classifier of tokens with one label, whose rectified logit is the weight (Zhang et al. 2024, mGTE,
+section 3.2): what `sparse_linear.pt` is to BGE-M3.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from models.checkpoint import CONFIG_FILE, read_json
+from models.errors import CheckpointError
+from models.fingerprint import has_weights, weight_files
+from models.formats.sparse_modules import transformer_folder
+from models.representations import Float32
+from models.weights.head_weights import SPARSE
+
+MODEL_TYPES = ("new", "gte")
+CLASSIFIER = ("classifier.weight", "classifier.bias")
+
+
+def token_weight_head(folder: Path) -> dict[str, Float32]:
+    """Its arrays, under the names of heads.safetensors; none where the checkpoint has no such head.
+
+    Raises CheckpointError where the weights cannot be read.
+    """
+    path = transformer_folder(folder) / CONFIG_FILE
+    config = read_json(path) if path.is_file() else {}  # heads alone may be lent, without a body
+    named = config.get("architectures")
+    classifies = isinstance(named, list) and any(str(one).endswith("ForTokenClassification") for one in named)
+    if config.get("model_type") not in MODEL_TYPES or not classifies or not has_weights(folder):
+        return {}
+    found: dict[str, Float32] = {}
+    for path in weight_files(folder):
+        if path.suffix != ".safetensors":
+            continue
+        try:
+            # torch reads half precision, in which these weights are published, and NumPy bfloat16 not.
+            with safe_open(path, "pt") as file:
+                for name, ours in zip(CLASSIFIER, SPARSE, strict=True):
+                    if name in file.keys():  # noqa: SIM118 - a file of tensors is no mapping
+                        found[ours] = file.get_tensor(name).float().numpy()
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} cannot be read: {error}") from error
+    weight = found.get(SPARSE[0])
+    return found if weight is not None and len(weight) == 1 else {}

@@ -1,0 +1,39 @@
+"""Attention with and without a mask in one graph."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from models.checkpoint import read_settings
+from models.export_onnx import write_graph
+from models.torch_encoder import load_model
+
+
+def branches(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
+    return [attribute.g for node in graph.node if node.op_type == "If" for attribute in node.attribute]
+
+
+def test_every_attention_has_a_twin_without_mask(bert_exported: Path) -> None:
+    graph = onnx.load(bert_exported / "onnx" / "model.onnx").graph
+    assert all(node.op_type != "MultiHeadAttention" for node in graph.node)
+    inputs = [len(node.input) for branch in branches(graph) for node in branch.node]
+    assert sorted(inputs) == [3, 3, 5, 5]  # two layers
+
+
+def test_both_branches_give_the_same(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.export.attention_mask.MASKED_TOKENS", 4)  # five tokens alone take no mask
+    write_graph(load_model(bert, read_settings(bert)), tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    ids = np.array([[2, 5, 6, 7, 3, 0], [2, 9, 9, 8, 7, 3]], np.int64)
+    mask = (ids != 0).astype(np.int64)
+    padded = session.run(None, {"input_ids": ids, "attention_mask": mask})
+    alone = session.run(None, {"input_ids": ids[:1, :5], "attention_mask": mask[:1, :5]})
+    whole = session.run(None, {"input_ids": ids[1:], "attention_mask": mask[1:]})
+    dense, sparse, colbert = padded
+    for found, expected in zip((dense[:1], sparse[:1, :5], colbert[:1, :5]), alone, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    for found, expected in zip((dense[1:], sparse[1:], colbert[1:]), whole, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -1,0 +1,173 @@
+"""The kernels against NumPy, on every variant of the processor: the same numbers to the last bit."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from models.errors import CheckpointError
+from models.native.kernels import AVAILABLE_INSTRUCTIONS, encoder_layer, kernels_of
+from models.native.kernels import run_layers as run_layers_here
+from models.native.panels import by_lanes, byte_panels, short_panels
+
+WIDTH, INNER, HEADS, EPSILON = 48, 80, 4, 1e-6
+LENGTHS = (1, 70, 13, 2)
+OFFSETS = np.concatenate([[0], np.cumsum(LENGTHS)])
+
+
+class Layer:
+    """A random layer, as arrays and as a record."""
+
+    def __init__(self, random: np.random.Generator) -> None:
+        shapes = {
+            "into": (WIDTH, 3 * WIDTH),
+            "out": (WIDTH, WIDTH),
+            "rise": (WIDTH, INNER),
+            "fall": (INNER, WIDTH),
+        }
+        self.numbers = {
+            name: random.integers(-63, 64, shape).astype(np.int8) for name, shape in shapes.items()
+        }
+        self.scales = {name: random.uniform(0.001, 0.003, shape[1]) for name, shape in shapes.items()}
+        self.biases = {name: random.normal(0, 0.1, shape[1]) for name, shape in shapes.items()}
+        self.norms = [random.normal(1, 0.2, WIDTH) for _ in range(4)]
+        floats = {
+            name: tuple(by_lanes(values[name].astype(np.float32)) for values in (self.scales, self.biases))
+            for name in shapes
+        }
+        norms = [by_lanes(values.astype(np.float32)) for values in self.norms]
+        parts = {name: (byte_panels(self.numbers[name]), *floats[name]) for name in shapes}
+        self.record = encoder_layer(
+            *parts["into"], *parts["out"], *norms[:2], *parts["rise"], *parts["fall"], *norms[2:]
+        )
+
+    def product(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """As `models.int8.quantize` defines it."""
+        scales = np.abs(rows).max(axis=1, keepdims=True) / 127
+        numbers = np.rint(rows / scales)
+        return (
+            numbers @ self.numbers[name].astype(np.float64) * scales * self.scales[name] + self.biases[name]
+        )
+
+
+def normalized(rows: np.ndarray, weights: np.ndarray, biases: np.ndarray) -> np.ndarray:
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + EPSILON) * weights + biases
+
+
+def expected_states(layers: list[Layer], states: np.ndarray) -> np.ndarray:
+    """The layers in float64, each text by itself."""
+    gelu = np.vectorize(lambda value: value * (1 + math.erf(value / math.sqrt(2))) / 2)
+    for layer in layers:
+        projected = layer.product("into", states)
+        attended = np.empty_like(states)
+        for start, end in pairwise(OFFSETS):
+            parts = projected[start:end].reshape(end - start, 3, HEADS, -1).transpose(1, 2, 0, 3)
+            scores = parts[0] @ parts[1].transpose(0, 2, 1) / math.sqrt(WIDTH // HEADS)
+            shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+            found = shares / shares.sum(axis=-1, keepdims=True) @ parts[2]
+            attended[start:end] = found.transpose(1, 0, 2).reshape(end - start, WIDTH)
+        states = normalized(states + layer.product("out", attended), *layer.norms[:2])
+        risen = gelu(layer.product("rise", states))
+        states = normalized(states + layer.product("fall", risen), *layer.norms[2:])
+    return states
+
+
+@pytest.fixture(scope="module")
+def layers() -> list[Layer]:
+    random = np.random.default_rng(0)
+    return [Layer(random) for _ in range(2)]
+
+
+@pytest.fixture
+def states() -> np.ndarray:
+    return np.random.default_rng(1).normal(0, 1, (int(OFFSETS[-1]), WIDTH)).astype(np.float32)
+
+
+def run(layers: list[Layer], states: np.ndarray, offsets: np.ndarray, instructions: str) -> np.ndarray:
+    found = states.copy()
+    records = tuple(layer.record for layer in layers)
+    kernels_of(instructions)["run_layers"](records, offsets, HEADS, EPSILON, found)
+    return found
+
+
+def test_layers_are_those_of_their_formula(layers: list[Layer], states: np.ndarray) -> None:
+    # One layer: a number that is rounded the other way, half a step of 127, changes what follows.
+    found = run(layers[:1], states, OFFSETS, AVAILABLE_INSTRUCTIONS[0])
+    difference = np.abs(found - expected_states(layers[:1], states.astype(np.float64)))
+    assert np.median(difference) < 1e-3
+    assert difference.max() < 0.03
+
+
+@pytest.mark.parametrize("instructions", AVAILABLE_INSTRUCTIONS)
+def test_every_variant_gives_the_same_numbers(
+    layers: list[Layer], states: np.ndarray, instructions: str
+) -> None:
+    best = run(layers, states, OFFSETS, AVAILABLE_INSTRUCTIONS[0])
+    np.testing.assert_array_equal(run(layers, states, OFFSETS, instructions), best)
+
+
+@pytest.mark.parametrize("instructions", AVAILABLE_INSTRUCTIONS)
+def test_a_text_is_the_same_whatever_is_beside_it(
+    layers: list[Layer], states: np.ndarray, instructions: str
+) -> None:
+    together = run(layers, states, OFFSETS, instructions)
+    for start, end in pairwise(OFFSETS):
+        alone = run(layers, states[start:end], np.array([0, end - start]), instructions)
+        np.testing.assert_array_equal(alone, together[start:end])
+
+
+@pytest.mark.parametrize("instructions", AVAILABLE_INSTRUCTIONS)
+def test_parts_of_a_layer_are_the_whole(layers: list[Layer], states: np.ndarray, instructions: str) -> None:
+    kernels, (layer, *_) = kernels_of(instructions), layers
+    found, projected = states.copy(), np.empty((len(states), 3 * WIDTH), np.float32)
+    attended = np.empty_like(states)
+    for rows in (slice(0, 50), slice(50, None)):
+        kernels["project_layer"]((layer.record,), found[rows], projected[rows])
+    for heads in ((0, 1), (1, HEADS)):
+        kernels["attend_with_heads"](projected, HEADS, *heads, attended)
+    for rows in (slice(0, 7), slice(7, None)):
+        kernels["finish_layer"]((layer.record,), EPSILON, attended[rows], found[rows])
+    np.testing.assert_array_equal(found, run([layer], states, np.array([0, len(states)]), instructions))
+
+
+@pytest.mark.parametrize("instructions", AVAILABLE_INSTRUCTIONS)
+@pytest.mark.parametrize("dimension", [5, 16, 40])
+def test_heads_are_those_of_their_formula(states: np.ndarray, instructions: str, dimension: int) -> None:
+    random = np.random.default_rng(2)
+    weight, bias = random.normal(0, 1, (dimension, WIDTH)), random.normal(0, 1, dimension)
+    panels, scales = short_panels(weight.astype(np.float32))
+    vectors = np.empty((len(states), dimension), np.float32)
+    kernels = kernels_of(instructions)
+    kernels["project_tokens"](states, panels, scales, by_lanes(bias.astype(np.float32)), vectors)
+    expected = states @ weight.T + bias
+    np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=2e-3)
+    weights = np.empty(len(states), np.float32)
+    kernels["weigh_tokens"](states, weight[0].astype(np.float32), 0.5, weights)
+    np.testing.assert_allclose(weights, np.maximum(states @ weight[0] + 0.5, 0), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "heads", "message"),
+    [
+        ([0, 90], 4, "where the tokens of a text lie"),
+        ([0, 50, 20, 86], 4, "where the tokens of a text lie"),
+        ([0, 86], 5, "the heads"),
+        ([0, 86], 0, "the heads"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    layers: list[Layer], states: np.ndarray, offsets: list[int], heads: int, message: str
+) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        run_layers_here((layers[0].record,), np.array(offsets), heads, EPSILON, states)
+
+
+def test_numbers_that_are_none_end_as_none(layers: list[Layer], states: np.ndarray) -> None:
+    states[3, 7] = np.nan
+    found = run(layers, states, OFFSETS, AVAILABLE_INSTRUCTIONS[0])
+    assert np.isnan(found[3]).all()
+    assert np.isfinite(found[0]).all()
