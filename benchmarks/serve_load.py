@@ -15,7 +15,7 @@ from pathlib import Path
 from serving.server import machine
 
 RESULT = Path(__file__).resolve().parent / "results" / "serve_load.json"
-PARTS = ("overload", "loop", "workers", "clients", "collections", "large", "latency", "fuzz")
+PARTS = ("overload", "loop", "workers", "clients", "collections", "large", "latency", "embed", "fuzz")
 
 
 def main() -> None:

@@ -3,6 +3,8 @@
 While a batch is encoded in the encoder's thread, requests gather; its end begins the next one, so an idle
 batcher never waits. `service/encoding/text_queue.py` says who comes next. Each caller gets its own result, or
 its batch's error; a text too large for the memory, or one that comes out unsound, is its own caller's error.
+A short text of a request that is alone is encoded where it is asked for: to hand it to a thread and back
+would take a good part of its time.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from service.tracing.request import record
 
 BATCH_SHARE = 0.1  # of the longest wait that is promised, which one batch may take
 LEAST_BATCH_TOKENS = 256  # fewer would cost more for each token
+ALONE_SECONDS = 0.005  # of a pass that may hold the event loop, while nobody else is served
 FIRST_TOKENS_PER_SECOND = 2000.0  # a cautious guess, until batches are measured
 
 Encode = Callable[[TokenBatch, Sequence[Output], Sequence[str | None]], Representations]
@@ -51,9 +54,11 @@ class Batcher:
         admission: Admission = ANY_WAIT,
         observe: Observe | None = None,
         health: EncoderHealth | None = None,
+        encodes_here: bool = False,
     ) -> None:
         """pool: where answers of several batches are joined; admission: by default of any wait; health: where
-        each batch is noted.
+        each batch is noted; encodes_here: whether `encode` may run in a caller's thread, on an event loop,
+        too, as what never hangs may.
         """
         self._encode = encode
         self._pool = pool
@@ -61,6 +66,7 @@ class Batcher:
         self._admission = admission
         self._observe = observe
         self._health = EncoderHealth(math.inf) if health is None else health
+        self._encodes_here = encodes_here
         self._lock = threading.Lock()  # of all below
         self._queue = TextQueue()
         self._batch_tokens = batch_tokens
@@ -107,10 +113,15 @@ class Batcher:
                 raise NotReadyError("the server is shutting down; send the request again in a moment")
             self._admit(len(tokens.token_ids), ticket)
             queued = time.monotonic()
-            self._queue.add(call)
-            if self._work is None:
-                self._work = self._thread.submit(self._encode_all)
+            here: Future[None] | None = None
+            if self._work is None and self._is_for_here(call):
+                here = self._work = Future()
+            else:
+                self._queue.add(call)
+                self._work = self._work or self._thread.submit(self._encode_all)
         try:
+            if here is not None:
+                self._encode_here(call, here)
             with expiring(ticket.deadline, partial(self._expire, call)):
                 parts = await Awaited(call.answer)
         finally:
@@ -179,10 +190,33 @@ class Batcher:
     def _encode_all(self) -> None:
         """Encodes batch after batch in the encoder's thread, until nothing waits."""
         while batch := self._next_batch():
-            try:
-                self._answer(batch, self._encode_slices(batch))
-            except BaseException as error:  # noqa: BLE001 - a panic of compiled code is no Exception
-                self._fail(batch, error)
+            self._encode_batch(batch)
+
+    def _is_for_here(self, call: QueuedCall) -> bool:
+        """Whether a call is encoded in its own thread: one batch, of little time, without others."""
+        return (
+            self._encodes_here
+            and call.ticket.alone
+            and call.adapter is None  # its graph may have to be opened
+            and call.left_tokens <= self._budget()
+            and self._pace.seconds(call.left_tokens) <= ALONE_SECONDS
+        )
+
+    def _encode_here(self, call: QueuedCall, work: Future[None]) -> None:
+        """Encodes a call in this thread; what gathers meanwhile is left to the encoder's."""
+        batch = [call.take(call.left_tokens, always_one=True)]
+        with self._lock:
+            self._begin(batch)
+        self._encode_batch(batch)
+        with self._lock:
+            self._work = self._thread.submit(self._encode_all) if len(self._queue) else None
+        work.set_result(None)
+
+    def _encode_batch(self, batch: list[Slice]) -> None:
+        try:
+            self._answer(batch, self._encode_slices(batch))
+        except BaseException as error:  # noqa: BLE001 - a panic of compiled code is no Exception
+            self._fail(batch, error)
 
     def _next_batch(self) -> list[Slice]:
         with self._lock:
@@ -190,12 +224,15 @@ class Batcher:
             if not batch:
                 self._work = None
                 return batch
-            self._running_tokens = sum(part.tokens for part in batch)
-            self._running_since = time.monotonic()
+            self._begin(batch)
+        return batch
+
+    def _begin(self, batch: list[Slice]) -> None:
+        self._running_tokens = sum(part.tokens for part in batch)
+        self._running_since = time.monotonic()
         for part in batch:
             part.call.began = part.call.began or self._running_since
         self._health.begun()
-        return batch
 
     def _answer(self, batch: list[Slice], encoded: list[Representations]) -> None:
         """Answers those whose last texts the batch held."""

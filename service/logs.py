@@ -33,6 +33,9 @@ def configure_logging(
         line = logging.LogRecord("tercet", logging.WARNING, "", 0, LOST, (lines,), None)
         writer.put(line)
 
+    # No line says where in the code it was written, or by which thread; that takes as long as the rest.
+    logging._srcfile = None  # as Python's documentation has it
+    logging.logThreads = logging.logMultiprocessing = logging.logProcesses = False
     formatter = json_formatter() if style == "json" else TextFormatter()
     writer = QueuedWriter("log", _write_to_stderr, formatter, tell, gather_seconds=GATHER_SECONDS)
     logging.config.dictConfig(

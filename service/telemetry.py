@@ -121,6 +121,12 @@ class Telemetry:
             buckets=SECONDS,
             registry=self.registry,
         )
+        self._stage_of = cache(self.stage_seconds.labels)
+        self._batches_of = cache(
+            lambda model: [
+                each.labels(model) for each in (self._batch_texts, self._batch_tokens, self._batch_seconds)
+            ]
+        )
         self._loop_lag_seconds = Histogram(
             "tercet_loop_lag_seconds",
             "How late the event loop ran what was due, sampled.",
@@ -171,13 +177,14 @@ class Telemetry:
 
     def observe_batch(self, model: str, texts: int, tokens: int, seconds: float) -> None:
         """Counts one batch that an encoder made."""
-        self._batch_texts.labels(model).observe(texts)
-        self._batch_tokens.labels(model).observe(tokens)
-        self._batch_seconds.labels(model).observe(seconds)
+        of_texts, of_tokens, of_seconds = self._batches_of(model)
+        of_texts.observe(texts)
+        of_tokens.observe(tokens)
+        of_seconds.observe(seconds)
 
     def observe_stage(self, stage: str, seconds: float) -> None:
         """Counts the time of one stage of a request."""
-        self.stage_seconds.labels(stage).observe(seconds)
+        self._stage_of(stage).observe(seconds)
 
     @contextmanager
     def stage(self, stage: str) -> Iterator[None]:

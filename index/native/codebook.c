@@ -89,40 +89,35 @@ MULTIPLYING(nearest_centroids)
 
 enum { TOKENS_OF_TABLE = 64 }; // that each table meets while it is in the nearest cache
 
-static inline int32_t smallest_of_lanes(const lane_ints *values) {
-    int32_t found = (*values)[0];
-    for (int lane = 1; lane < QUERY_LANES; lane++) found = (*values)[lane] < found ? (*values)[lane] : found;
-    return found;
-}
-
-// The place of the entry nearest to a piece, of equal ones the first; entries: float[width, ENTRIES]. Distances are
-// compared as the integers of the same bits, whose order is the same; the width is a constant.
-INLINED uint8_t nearest_entry(const float *piece, const float *entries, int width) {
-    lane_ints best, number = {0};
-    for (int lane = 0; lane < QUERY_LANES; lane++) best[lane] = INT32_MAX;
-    for (int32_t first = 0; first < ENTRIES; first += QUERY_LANES) {
-        lane_floats distances = {0};
-        for (int place = 0; place < width; place++) {
-            lane_floats difference = piece[place] - *(const lane_floats *)(entries + place * ENTRIES + first);
-            distances += difference * difference;
-        }
-        lane_ints lower = (lane_ints)distances < best;
-        number = (lower & first) | (~lower & number);
-        best = (lower & (lane_ints)distances) | (~lower & best);
-    }
-    lane_ints others = best != smallest_of_lanes(&best);
-    for (int lane = 0; lane < QUERY_LANES; lane++) number[lane] += lane;
-    number |= others & ENTRIES;
-    return (uint8_t)smallest_of_lanes(&number);
-}
-
-// The codes of some tokens' piece: rests of `size` values, codes of `pieces` bytes a token.
+// The codes of some tokens' piece, each the place of the nearest entry, of equal ones the first: rests of `size`
+// values, entries: float[width, ENTRIES], codes of `pieces` bytes a token. A lane has a token, whose product with an
+// entry less half of that one's squared length is highest where the distance is least. The width is a constant.
 INLINED void encode_piece(
     const float *rests, int64_t size, const float *entries, int width, uint8_t *codes, int64_t pieces,
     int64_t tokens
 ) {
-    for (int64_t token = 0; token < tokens; token++)
-        codes[token * pieces] = nearest_entry(rests + token * size, entries, width);
+    float halves[ENTRIES] = {0};
+    for (int place = 0; place < width; place++)
+        for (int entry = 0; entry < ENTRIES; entry++) {
+            float value = entries[place * ENTRIES + entry];
+            halves[entry] += value * value / 2;
+        }
+    for (int64_t first = 0; first < tokens; first += QUERY_LANES) {
+        int64_t lanes = tokens - first < QUERY_LANES ? tokens - first : QUERY_LANES;
+        lane_floats values[8] = {0}, best;
+        lane_ints number = {0};
+        for (int lane = 0; lane < QUERY_LANES; lane++) best[lane] = -INFINITY;
+        for (int64_t lane = 0; lane < lanes; lane++)
+            for (int place = 0; place < width; place++) values[place][lane] = rests[(first + lane) * size + place];
+        for (int32_t entry = 0; entry < ENTRIES; entry++) {
+            lane_floats product = values[0] * entries[entry] - halves[entry];
+            for (int place = 1; place < width; place++) product += values[place] * entries[place * ENTRIES + entry];
+            lane_ints higher = product > best;
+            number = (higher & entry) | (~higher & number);
+            best = (lane_floats)((higher & (lane_ints)product) | (~higher & (lane_ints)best));
+        }
+        for (int64_t lane = 0; lane < lanes; lane++) codes[(first + lane) * pieces] = (uint8_t)number[lane];
+    }
 }
 
 static int encode_pieces(call *call) {

@@ -51,12 +51,39 @@ class IntegerQuery:
         divisors = np.where(scales > 0, scales, np.float32(1)).astype(np.float64)
         values = np.clip(np.rint(vectors / divisors[:, None]), -LARGEST, LARGEST)
         errors = np.sqrt(np.square(vectors - values * scales[:, None].astype(np.float64)).sum(axis=1))
-        packed = values.astype(np.int8).reshape(groups, LANES, size // STEP, STEP).transpose(0, 2, 1, 3)
-        sums = (OFFSET * values.sum(axis=1)).astype(np.int32).reshape(groups, LANES)
+        packed, sums = pack_lanes(values.astype(np.int8))
         return IntegerQuery(
-            np.ascontiguousarray(packed),
+            packed,
             sums,
             scales.reshape(groups, LANES),
             errors[:tokens],
             vectors[:tokens],
         )
+
+
+def pack_lanes(values: npt.NDArray[np.int8]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32]]:
+    """Vectors int8[16 G, S], S a multiple of 64, as kernels multiply them, int8[G, S/4, 16, 4], and 128 times
+    the sum of each one's values, int32[G, 16].
+    """
+    groups = len(values) // LANES
+    packed = values.view(np.int32).reshape(groups, LANES, -1).transpose(0, 2, 1)  # STEP values at a time
+    sums = values.sum(axis=1, dtype=np.int32) * OFFSET
+    lanes = np.ascontiguousarray(packed).view(np.int8).reshape(groups, -1, LANES, STEP)
+    return lanes, sums.reshape(groups, LANES)
+
+
+def as_bytes(
+    vectors: Float32,
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Float32]:
+    """`packed`, `sums` and `scales` of vectors float32[N, C], in fewer steps where nobody asks for bounds."""
+    count, dimension = vectors.shape
+    rows, size = -(-count // LANES) * LANES, -(-dimension // VALUES_AT_ONCE) * VALUES_AT_ONCE
+    scales: Float32 = np.zeros(rows, np.float32)
+    np.maximum(vectors.max(axis=1), -vectors.min(axis=1), out=scales[:count])
+    scales /= LARGEST
+    values = np.zeros((rows, size), np.int8)
+    scaled = vectors / np.where(scales > 0, scales, np.float32(1))[:count, None]
+    np.rint(scaled, out=scaled)
+    values[:count, :dimension] = scaled  # at most LARGEST but for a rounding
+    packed, sums = pack_lanes(values)
+    return packed, sums, scales.reshape(-1, LANES)

@@ -54,7 +54,6 @@ def embedding_json(
     dtype: Dtype = "float32",
 ) -> Iterator[bytes]:
     """One item of `embeddings`."""
-    array = packed_json if packed else numbers_json
     known: dict[str, Any] = {
         "tokens": int(representations.tokens[row]),
         "truncated": bool(representations.truncated[row]),
@@ -69,20 +68,26 @@ def embedding_json(
             "weights": np.ascontiguousarray(weights),
             "tokens": tokenizer.token_strings(ids),
         }
-    yield orjson.dumps(known, option=orjson.OPT_SERIALIZE_NUMPY)[:-1]
+    arrays: dict[str, npt.NDArray[Any]] = {}
     if representations.dense is not None:
         dense = typed(representations.dense[row : row + 1], dtype)
-        yield b',"dense":'
-        yield from array(dense.values[0])
+        arrays["dense"] = dense.values[0]
         if dense.scales is not None:
-            yield b',"dense_scale":' + orjson.dumps(dense.scales[0], option=orjson.OPT_SERIALIZE_NUMPY)
+            known["dense_scale"] = dense.scales[0]
     if representations.colbert is not None:
-        yield b',"colbert":'
         colbert = typed(representations.colbert.row(row), dtype)
-        yield from array(colbert.values)
+        arrays["colbert"] = colbert.values
         if colbert.scales is not None:
-            yield b',"colbert_scales":'
-            yield from array(colbert.scales)
+            arrays["colbert_scales"] = colbert.scales
+    if not packed and sum(array.size for array in arrays.values()) <= PIECE_VALUES:  # most often a query
+        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        yield orjson.dumps({**known, **whole}, option=orjson.OPT_SERIALIZE_NUMPY)
+        return
+    write = packed_json if packed else numbers_json
+    yield orjson.dumps(known, option=orjson.OPT_SERIALIZE_NUMPY)[:-1]
+    for name, array in arrays.items():
+        yield b',"%b":' % name.encode()
+        yield from write(array)
     yield b"}"
 
 

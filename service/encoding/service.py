@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
-from models.encoder import AdapterDescription, Encoder, EncoderInfo, encode_tokens, with_adapter
+from models.encoder import STATIC, AdapterDescription, Encoder, EncoderInfo, encode_tokens, with_adapter
 from models.loader import load_encoder
 from models.representations import OUTPUTS, InputType, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
@@ -27,6 +27,8 @@ BATCH_TOKENS = 2048  # by default of a batch; a query waits for the one in work
 SLICE_BATCHES = 4  # enough texts at a time that those of a batch are of like length
 PROBE_TEXT = "probe"
 PROBE_SECONDS = 1.0
+# Of kernels of our own, and of look-ups: no device and no other thread can stop them.
+SURE_ENGINES = ("native", STATIC)
 BYTES_PER_TOKEN = 4  # of UTF-8, about; English has more, other languages have about as many
 
 
@@ -153,6 +155,7 @@ class LocalEncoding:
             admission=admission,
             observe=observe,
             health=self._health,
+            encodes_here=encoder.info.engine in SURE_ENGINES,
         )
 
     @property

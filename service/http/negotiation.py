@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from urllib.request import parse_http_list
 
 IDENTITY = "identity"
@@ -21,6 +22,11 @@ def preferred_type(accept: Sequence[str], offers: Sequence[str]) -> str:
     accept: the values of all `Accept` headers; offers: the server's, best first. Parameters of a type count
     as a match, since no offer has any.
     """
+    return _preferred_type(tuple(accept), tuple(offers))
+
+
+@lru_cache(maxsize=256)  # clients send a few
+def _preferred_type(accept: tuple[str, ...], offers: tuple[str, ...]) -> str:
     names = {offer: (offer, offer.partition("/")[0] + "/*", "*/*") for offer in offers}
     return _preferred(_qualities(accept), names, offers[0])
 

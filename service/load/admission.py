@@ -19,11 +19,13 @@ _numbers = count()
 class Ticket:
     """One request before the encoder, through all the calls that it makes there.
 
-    later_tokens: of calls still to come. admitted: whether one of its calls was taken, after which none is
-    refused any more. number: tells which of two came first.
+    later_tokens: of calls still to come. alone: whether no other request was in work when it came. admitted:
+    whether one of its calls was taken, after which none is refused any more. number: tells which of two came
+    first.
     """
 
     deadline: Deadline = NO_DEADLINE
+    alone: bool = False
     later_tokens: int = 0
     admitted: bool = False
     number: int = field(default_factory=_numbers.__next__)

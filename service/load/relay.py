@@ -33,7 +33,7 @@ class Awaited(Generic[Result]):
 
     def __await__(self) -> Generator[Any, Any, Result]:
         """Raises CancelledError where it will never be there."""
-        if _relay_at_hand() is None:
+        if not self.future.done() and _relay_at_hand() is None:
             awaited = asyncio.wrap_future(self.future)
             return (yield from (asyncio.shield(awaited) if self.shared else awaited).__await__())
         if not self.future.done():

@@ -78,7 +78,7 @@ async def encoded_texts(
         max_length=max_length,
         truncate=truncate,
         adapter=adapter,
-        ticket=Ticket(deadline),
+        ticket=Ticket(deadline, alone=services.gate.in_work == 1),
     )
     if colbert_pool > 1:
         slices = _pooled(slices, services.pools.bodies, colbert_pool)

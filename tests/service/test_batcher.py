@@ -49,6 +49,7 @@ class Counter:
     """
 
     def __init__(self, *, held: bool = False) -> None:
+        self.threads: list[threading.Thread] = []
         self.batches: list[list[list[int]]] = []
         self.adapters: list[list[str | None]] = []
         self.gate = threading.Event()
@@ -59,6 +60,7 @@ class Counter:
     def __call__(
         self, tokens: TokenBatch, outputs: Sequence[Output], adapters: Sequence[str | None]
     ) -> Representations:
+        self.threads.append(threading.current_thread())
         self.adapters.append(list(adapters))
         rows = [tokens.take(np.array([row])).token_ids for row in range(len(tokens))]
         self.batches.append([row.tolist() for row in rows])
@@ -379,3 +381,48 @@ async def test_many_random_requests_get_their_own_answers() -> None:
         assert np.array_equal(answer.sparse.token_ids, request.token_ids)
         assert np.array_equal(answer.tokens, request.lengths)
     assert batcher.pending_tokens == 0
+
+
+async def test_a_short_text_that_is_alone_is_encoded_where_it_is_asked_for() -> None:
+    encoder = Counter()
+    batcher = Batcher(encoder, POOL, batch_tokens=20, queue_tokens=100, encodes_here=True)
+    answer = await batcher.submit(texts([1, 2], [3]), ticket=Ticket(alone=True))
+    assert answer.dense is not None
+    assert answer.dense[:, 0].tolist() == [3, 3]
+    with pytest.raises(ValueError, match="token 13"):
+        await batcher.submit(texts([13]), ticket=Ticket(alone=True))
+    assert encoder.threads == [threading.current_thread()] * 2
+    assert batcher.pending_tokens == 0
+    await batcher.submit(texts([1]))  # not alone
+    await batcher.submit(texts([1]), adapter="adapter", ticket=Ticket(alone=True))
+    await batcher.submit(texts([1] * 30), ticket=Ticket(alone=True))  # more than a batch
+    await batcher.close()
+    assert threading.current_thread() not in encoder.threads[2:]
+
+
+async def test_a_slow_encoder_and_one_that_may_hang_work_in_their_own_thread() -> None:
+    encoder = Counter()
+    for encodes_here, tokens in ((False, 1), (True, 12)):  # 12 take 6 ms by the first guess
+        batcher = Batcher(encoder, POOL, batch_tokens=20, queue_tokens=100, encodes_here=encodes_here)
+        await batcher.submit(texts([1] * tokens), ticket=Ticket(alone=True))
+        await batcher.close()
+    assert threading.current_thread() not in encoder.threads
+
+
+async def test_what_comes_beside_a_text_that_is_encoded_at_once_goes_to_the_encoders_thread() -> None:
+    encoder = Counter(held=True)
+    batcher = Batcher(encoder, POOL, batch_tokens=20, queue_tokens=100, encodes_here=True)
+
+    def alone() -> Representations:
+        return asyncio.run(batcher.submit(texts([1]), ticket=Ticket(alone=True)))
+
+    first = asyncio.create_task(asyncio.to_thread(alone))
+    await asyncio.to_thread(encoder.started.wait, 10)
+    others = [asyncio.create_task(batcher.submit(texts([2]), ticket=Ticket(alone=True))) for _ in range(2)]
+    await asyncio.sleep(0)
+    encoder.gate.set()
+    await asyncio.gather(first, *others)
+    await batcher.close()
+    assert encoder.batches == [[[1]], [[2], [2]]]
+    assert encoder.threads[0] is not encoder.threads[1]
+    assert threading.current_thread() not in encoder.threads

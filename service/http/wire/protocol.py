@@ -21,6 +21,7 @@ from service.http.edge.cross_origin import is_preflight
 from service.http.edge.keys import OPEN_FILES
 from service.http.edge.places import ALWAYS_SERVED
 from service.http.wire.connections import Connections
+from service.http.wire.joined_writes import JoinedWrites
 from service.http.wire.waiting import waited_seconds
 from service.load.gate import PASSAGE, Passage
 
@@ -61,7 +62,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:  # an asyncio.Transport, which asyncio does not say
         """Opens the connection, or ends it where there are too many."""
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
         self._socket = transport.get_extra_info("socket")
         if self._shared.make_room():
             self._shared.waits(self)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from index.token_vectors.integer_query import LANES, IntegerQuery
+from index.token_vectors.integer_query import LANES, IntegerQuery, as_bytes
 
 
 def test_a_query_as_bytes_says_how_far_it_is_off() -> None:
@@ -12,3 +12,13 @@ def test_a_query_as_bytes_says_how_far_it_is_off() -> None:
     assert integers.sums[0, :2].tolist() == [128 * 88, 0]
     step = 0.5 / 127
     np.testing.assert_allclose(integers.errors, [np.hypot(-0.25 + 64 * step, 0.1 - 25 * step), 0], rtol=1e-5)
+
+
+def test_bytes_without_a_bound_are_the_same() -> None:
+    vectors = np.random.default_rng(1).standard_normal((21, 70)).astype(np.float32)
+    vectors[4] = 0
+    integers = IntegerQuery.of(vectors)
+    packed, sums, scales = as_bytes(vectors)
+    assert np.array_equal(packed, integers.packed)
+    assert np.array_equal(sums, integers.sums)
+    assert np.allclose(scales, integers.scales)
