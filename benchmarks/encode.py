@@ -1,15 +1,15 @@
 """How fast does a CPU, or a GPU, encode passages of mixed length, beside other programs?
 
-usage: python benchmarks/encode.py [--shape minilm|bge-m3] [--outputs dense,sparse,colbert]
-                                   [--device cpu|cuda] [--length TOKENS] [--passages N] [--rounds N]
-                                   [--runs N] [--peer NAME …]
+usage: python benchmarks/encode.py [--shape minilm|bge-m3|colbert] [--device cpu|cuda] [--length TOKENS]
+                                   [--passages N] [--rounds N] [--runs N] [--peer NAME …]
 
 All sides encode the same texts with the same checkpoint, tokenization included, in processes of their own and
 by turns, so that a change of the machine's load meets all of them. The weights are random, as speed does not
-depend on them: MiniLM's shape with mean pooling and token vectors of 384 values, or BGE-M3's. Peers are those
-of `make peers`, or NAME=PYTHON with an environment made elsewhere. On a GPU ours are the torch engine in its
-default precision and, with onnxruntime for GPUs, the onnx engine in float32; FlagEmbedding has float16 there,
-and beside them stands the GPU's own bfloat16 product. --length: texts of so many tokens each.
+depend on them: MiniLM's shape with mean pooling and token vectors of 384 values, BGE-M3's, or MiniLM's with
+token vectors of 128 values alone. Peers are those of `make peers`, or NAME=PYTHON with an environment made
+elsewhere. On a GPU ours are the torch engine in its default precision and, with onnxruntime for GPUs, the
+onnx engine in float32; FlagEmbedding has float16 there, and beside them stands the GPU's own bfloat16 product.
+--length: texts of so many tokens each.
 """
 
 from __future__ import annotations
@@ -44,12 +44,8 @@ ROOT = HERE.parent
 DATA = ROOT.parent / "shared" / "data"
 ENVIRONMENTS = ROOT / ".venv-peers"
 MAX_LENGTH = 512
-PASSAGES = {
-    ("cpu", "minilm"): 400,
-    ("cpu", "bge-m3"): 48,
-    ("cuda", "minilm"): 20_000,
-    ("cuda", "bge-m3"): 6_000,
-}
+PASSAGES = {"cpu": {"bge-m3": 48}, "cuda": {"bge-m3": 6_000}}
+MOST_PASSAGES = {"cpu": 400, "cuda": 20_000}
 PACKAGES = ("onnxruntime", "onnxruntime-gpu", "torch", "transformers", "numpy", "tokenizers")
 
 
@@ -120,16 +116,17 @@ def ours(checkpoint: Path, exported: Path, device: str) -> list[Side]:
     return sides
 
 
-def peer(named: str, checkpoint: Path) -> Side:
-    """A peer by its name, or NAME=PYTHON."""
+def peer(named: str, checkpoint: Path, exported: Path) -> Side:
+    """A peer by its name, or NAME=PYTHON. OpenVINO takes our graph."""
     name, _, python = named.partition("=")
-    return Side(name, python or str(ENVIRONMENTS / name / "bin" / "python"), f"{name}_encode.py", checkpoint)
+    python = python or str(ENVIRONMENTS / name / "bin" / "python")
+    return Side(name, python, f"{name}_encode.py", exported if name == "openvino" else checkpoint)
 
 
 def measure(side: Side, texts: Path, shape: Shape, arguments: argparse.Namespace) -> Measured:
     """One process of a side. Raises CalledProcessError where it fails, after what it said."""
     command = [side.python, HERE / "peers" / side.script, side.checkpoint, texts, *side.options]
-    command += ["--runs", arguments.runs, "--outputs", arguments.outputs, "--pooling", shape.pooling]
+    command += ["--runs", arguments.runs, "--outputs", ",".join(shape.outputs), "--pooling", shape.pooling]
     command += ["--device", arguments.device, "--max-length", arguments.length or MAX_LENGTH]
     environment = {
         **os.environ,
@@ -186,7 +183,6 @@ def version(package: str) -> str | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--shape", choices=SHAPES, default="minilm")
-    parser.add_argument("--outputs", default="dense,sparse,colbert")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--length", type=int)
     parser.add_argument("--passages", type=int)
@@ -195,14 +191,16 @@ def main() -> None:
     parser.add_argument("--peer", nargs="*", default=[], dest="peers", metavar="NAME")
     arguments = parser.parse_args()
     device, shape = arguments.device, SHAPES[arguments.shape]
-    count = arguments.passages or PASSAGES[device, shape.name]
+    count = arguments.passages or PASSAGES[device].get(shape.name, MOST_PASSAGES[device])
     texts = texts_of(arguments.length, count) if arguments.length else passages(count)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, exported = Path(folder) / "checkpoint", Path(folder) / "exported"
         write(shape, checkpoint)
         lines = Path(folder) / "texts.jsonl"
         lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
-        sides = ours(checkpoint, exported, device) + [peer(name, checkpoint) for name in arguments.peers]
+        sides = ours(checkpoint, exported, device) + [
+            peer(name, checkpoint, exported) for name in arguments.peers
+        ]
         measured: dict[str, list[Measured]] = {side.name: [] for side in sides}
         for _ in range(arguments.rounds):
             for side in sides:
@@ -250,17 +248,13 @@ def report(
         "versions": {name: found for name in PACKAGES if (found := version(name))}
         | {"python": sys.version.split()[0]},
         "shape": shape.name,
-        "outputs": arguments.outputs,
+        "outputs": shape.outputs,
         "texts": len(lengths),
         "tokens": tokens,
         "matrix_product_gflops": round(peak, 1),
         "sides": rows,
     }
-    parts = [
-        "encode",
-        shape.name,
-        *(arguments.outputs.split(",") if arguments.outputs.count(",") < 2 else ()),
-    ]
+    parts = ["encode", shape.name]
     parts += [str(arguments.length)] * bool(arguments.length) + ["cuda"] * on_gpu
     (HERE / "results" / f"{'-'.join(parts)}.json").write_text(
         json.dumps(record, indent=2) + "\n", encoding="utf-8"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.checkpoint import EncodingSettings, Pooling
+from models.representations import OUTPUTS, Output
 
 CHECKPOINTS = Path(__file__).resolve().parent.parent.parent / "checkpoints"
 VOCABULARY_FILES = (
@@ -35,6 +36,11 @@ class Shape:
     pooling: Pooling
     max_length: int
     late: bool = False
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The sides that it has."""
+        return ("colbert",) if self.late else OUTPUTS
 
 
 MINILM = Shape("minilm", 6, 384, 1536, 384, 12, "bert", "minilm-m3", "mean", 512)

@@ -15,12 +15,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.encoding.shapes import COLBERT, MINILM, Shape, write
 from benchmarks.tiny.layouts import LAYOUTS
+from models.export_onnx import export
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -67,8 +69,27 @@ def _timed(folder: Path) -> list[str]:
     return [str(CHECKPOINT), str(folder / "passages.jsonl"), "--runs", "1"]
 
 
+def _exported(folder: Path) -> list[str]:
+    """A small body's graph, as `export` writes it."""
+    export(_small(MINILM, folder / "whole"), folder / "exported", int8=False)
+    return [str(folder / "exported"), str(folder / "passages.jsonl"), "--runs", "1"]
+
+
+def _late(folder: Path) -> list[str]:
+    return [str(_small(COLBERT, folder / "late")), str(folder / "passages.jsonl"), "--runs", "1"]
+
+
+def _small(shape: Shape, folder: Path) -> Path:
+    write(replace(shape, layers=2), folder)
+    return folder
+
+
 PEERS = {
     "flagembedding": Peer({"flagembedding_encode.py": _timed}),
+    "openvino": Peer({"openvino_encode.py": _exported}),
+    # It takes no other shape than BGE-M3's own, for which it needs 23 GB: here it is only opened.
+    "bge_m3_lite": Peer({"bge_m3_lite_encode.py": lambda _: ["--help"]}),
+    "multi_vector": Peer({"multi_vector_encode.py": _late}),
     "sentence_transformers": Peer({"families_encode.py": _encode("bert")}),
     "pylate": Peer({"pylate_encode.py": _encode("pylate")}),
     "colbert": Peer({"colbert_encode.py": _encode("stanfords-colbert")}),
