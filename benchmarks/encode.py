@@ -3,13 +3,13 @@
 usage: python benchmarks/encode.py [--shape minilm|bge-m3|colbert] [--device cpu|cuda] [--length TOKENS]
                                    [--passages N] [--rounds N] [--runs N] [--peer NAME …]
 
-All sides encode the same texts with the same checkpoint, tokenization included, in processes of their own and
-by turns, so that a change of the machine's load meets all of them. The weights are random, as speed does not
-depend on them: MiniLM's shape with mean pooling and token vectors of 384 values, BGE-M3's, or MiniLM's with
-token vectors of 128 values alone. Peers are those of `make peers`, or NAME=PYTHON with an environment made
-elsewhere. On a GPU ours are the torch engine in its default precision and, with onnxruntime for GPUs, the
-onnx engine in float32; FlagEmbedding has float16 there, and beside them stands the GPU's own bfloat16 product.
---length: texts of so many tokens each.
+All sides encode the same texts with the same checkpoint, tokenization included, in processes of their own
+and by turns, so that a change of the machine's load meets all of them. The weights are random, as speed
+does not depend on them: MiniLM's shape with mean pooling and token vectors of 384 values, BGE-M3's, or
+MiniLM's with token vectors of 128 values alone. Peers are those of `make peers`, or NAME=PYTHON with an
+environment made elsewhere. On a GPU ours are the torch engine in its default precision and, with
+onnxruntime for GPUs, the onnx engine in float32; FlagEmbedding has float16 there, and beside them stands
+the GPU's own bfloat16 product. --length: texts of so many tokens each.
 """
 
 from __future__ import annotations
