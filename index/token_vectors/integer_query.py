@@ -65,10 +65,10 @@ def pack_lanes(values: npt.NDArray[np.int8]) -> tuple[npt.NDArray[np.int8], npt.
     """Vectors int8[16 G, S], S a multiple of 64, as kernels multiply them, int8[G, S/4, 16, 4], and 128 times
     the sum of each one's values, int32[G, 16].
     """
-    groups = len(values) // LANES
-    packed = values.view(np.int32).reshape(groups, LANES, -1).transpose(0, 2, 1)  # STEP values at a time
+    groups, steps = len(values) // LANES, values.shape[1] // STEP
+    packed = values.view(np.int32).reshape(groups, LANES, steps).transpose(0, 2, 1)  # STEP values at a time
     sums = values.sum(axis=1, dtype=np.int32) * OFFSET
-    lanes = np.ascontiguousarray(packed).view(np.int8).reshape(groups, -1, LANES, STEP)
+    lanes = np.ascontiguousarray(packed).view(np.int8).reshape(groups, steps, LANES, STEP)
     return lanes, sums.reshape(groups, LANES)
 
 
