@@ -26,7 +26,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -99,8 +101,7 @@ def ours(checkpoint: Path, exported: Path, device: str) -> list[Side]:
     """Our engines."""
     script, python = "tercet_encode.py", sys.executable
     if device == "cpu":
-        for int8 in (False, True):
-            export(checkpoint, exported, int8=int8)
+        in_its_own_process(export_both, checkpoint, exported)
         options = {
             "int8": ("--engine", "onnx", "--precision", "int8"),
             "int8, onnxruntime": ("--engine", "onnxruntime", "--precision", "int8"),
@@ -114,6 +115,20 @@ def ours(checkpoint: Path, exported: Path, device: str) -> list[Side]:
             Side("onnx float32", python, script, exported, ("--engine", "onnx", "--precision", "float32"))
         )
     return sides
+
+
+def export_both(checkpoint: Path, exported: Path) -> None:
+    """Our graphs in float32 and int8."""
+    for int8 in (False, True):
+        export(checkpoint, exported, int8=int8)
+
+
+def in_its_own_process(work: Callable[..., None], *arguments: object) -> None:
+    """So that the memory that it takes is free for the sides."""
+    process = get_context("spawn").Process(target=work, args=arguments)
+    process.start()
+    process.join()
+    assert process.exitcode == 0, f"{work.__name__} failed"
 
 
 def peer(named: str, checkpoint: Path, exported: Path) -> Side:
@@ -195,7 +210,7 @@ def main() -> None:
     texts = texts_of(arguments.length, count) if arguments.length else passages(count)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, exported = Path(folder) / "checkpoint", Path(folder) / "exported"
-        write(shape, checkpoint)
+        in_its_own_process(write, shape, checkpoint)
         lines = Path(folder) / "texts.jsonl"
         lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
         sides = ours(checkpoint, exported, device) + [
