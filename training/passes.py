@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 
-from models.packed.attention import attention
+from models.packed.attention import install
 from models.packed.bodies import has_kernel, positions_of
 from models.representations import Int64, offsets_of
 from training.transfer import on_device
@@ -27,9 +26,7 @@ def prepare(body: nn.Module) -> None:
     """Makes a body take its attention from here, where it takes it by name."""
     if positions_of(body) is None:
         return
-    AttentionInterface.register(ATTENTION, attention)
-    AttentionMaskInterface.register(ATTENTION, mask_of_padding)
-    body.set_attn_implementation(ATTENTION)  # type: ignore[operator]  # a method
+    install(body, ATTENTION, mask_of_padding)
 
 
 def mask_of_padding(attention_mask: Tensor | None = None, **options: Any) -> Tensor | None:

@@ -73,7 +73,7 @@ def write(shape: Shape, folder: Path) -> None:
         layer_norm_eps=1e-5,
     )
     torch.manual_seed(0)
-    model = AutoModel.from_config(config, add_pooling_layer=False)  # type: ignore[no-untyped-call]
+    model = AutoModel.from_config(config, add_pooling_layer=False)  # type: ignore[no-untyped-call]  # untyped
     model.save_pretrained(folder)
     for name in VOCABULARY_FILES:
         if (vocabulary / name).exists():

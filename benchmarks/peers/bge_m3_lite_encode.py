@@ -28,12 +28,18 @@ FILES = ("sentencepiece.bpe.model", "colbert_linear.pt", "sparse_linear.pt")
 def prepare(asked: Asked, options: argparse.Namespace) -> Run:
     """All texts in its batches."""
     hub.is_complete = lambda path, remote, *, verify=False: path.exists()
-    cache = Path(tempfile.mkdtemp())
+    folder = tempfile.TemporaryDirectory()
+    cache = Path(folder.name)
     # To quantize takes 23 GB, which are not to be counted.
     maker = get_context("spawn").Process(target=fill, args=(cache, asked.checkpoint, options.texts))
     maker.start()
     maker.join()
-    embedder = BGEM3Embedder(cache, precision="int8", max_length=asked.max_length, quiet=True)
+    if maker.exitcode:
+        raise SystemExit(
+            f"no weights were made: exit code {maker.exitcode}, as where memory does not suffice"
+        )
+    with folder:  # the weights are mapped, and need no name from here on
+        embedder = BGEM3Embedder(cache, precision="int8", max_length=asked.max_length, quiet=True)
     sides = {
         "return_dense": "dense" in asked.outputs,
         "return_sparse": "sparse" in asked.outputs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 ATTENTION = "tercet_packed"
+Mask = Callable[..., Tensor | None]
 UNBOUNDED = -1  # tokens seen on one side, as `varlen_attn` has it
 
 
@@ -165,9 +167,9 @@ def mask_of_padding(attention_mask: Tensor | None = None, **options: Any) -> Ten
     return None if attention_mask is None else sdpa_mask(attention_mask=attention_mask, **options)
 
 
-def install(body: nn.Module) -> None:
-    """Makes a body take `attention`: a padded pass computes what it did before."""
-    AttentionInterface.register(ATTENTION, attention)
-    AttentionMaskInterface.register(ATTENTION, mask_of_padding)
+def install(body: nn.Module, name: str = ATTENTION, mask: Mask = mask_of_padding) -> None:
+    """Makes a body take `attention`, by a name; a padded pass has this mask, and computes what it did."""
+    AttentionInterface.register(name, attention)
+    AttentionMaskInterface.register(name, mask)
     model: Any = body
-    model.set_attn_implementation(ATTENTION)
+    model.set_attn_implementation(name)

@@ -217,3 +217,14 @@ def test_texts_stay_in_their_order_where_passes_do_not_pad(monkeypatch: pytest.M
     found = list(encode_stream(encoder, texts))
     assert [length for part in encoder.asked for length in part] == [length + 2 for length in lengths]
     assert_same(Representations.concatenate(found), encode(TinyEncoder(), texts))
+
+
+class LargePasses(PackingEncoder):
+    pass_tokens = 1000
+
+
+def test_an_encoder_of_large_passes_is_given_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch)
+    encoder = LargePasses()
+    list(encode_stream(encoder, ["tea " * 5] * 60))
+    assert list(map(len, encoder.asked)) == [60]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+MOST_BYTES = 1 << 16  # that are joined: to copy a large body costs more than a second packet
+
 
 class JoinedWrites:
     """A transport that keeps what is written for what is written next, or until the loop's next turn."""
@@ -23,8 +25,11 @@ class JoinedWrites:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Sends what was kept and this, or keeps this where nothing was."""
-        if self._kept and data:
+        """Sends what was kept and this, or keeps this where nothing was and it is small."""
+        if len(data) > MOST_BYTES:
+            self._send_kept()
+            self._transport.write(data)
+        elif self._kept and data:
             kept, self._kept = self._kept, b""
             self._transport.write(kept + data)
         elif data:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.http.wire.joined_writes import JoinedWrites
+from service.http.wire.joined_writes import MOST_BYTES, JoinedWrites
 
 
 class Transport(asyncio.Transport):
@@ -49,3 +49,13 @@ async def test_closing_comes_after_what_was_kept() -> None:
     joined.write(b"refusal")
     joined.close()
     assert transport.written == [b"refusal", b"closed"]
+
+
+async def test_a_large_body_is_not_copied() -> None:
+    transport = Transport()
+    joined = JoinedWrites(transport, asyncio.get_running_loop())
+    body = b"x" * (MOST_BYTES + 1)
+    joined.write(b"head")
+    joined.write(body)
+    assert transport.written == [b"head", body]
+    assert joined.get_write_buffer_size() == 5
