@@ -104,7 +104,7 @@ bench: setup .venv/.installed-bench
 	touch $@
 
 .venv/.installed-dev: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python
-	$(INSTALL) '.[cpu,parquet,files,torch,train,eval,dev]'
+	$(INSTALL) '.[cpu,parquet,files,torch,train,eval,ray,dev]'
 	touch $@ .venv/.installed-cpu
 
 # torch in .[torch] and .[gpu] is one; the export of benchmarks/encode.py needs the former.
