@@ -73,7 +73,11 @@ from service.exceptions import (
     NotReadyError,
     OverloadedError,
     RefusalReason,
+    RelayedError,
     RequestTooLargeError,
+    ShardFailedError,
+    ShardTimeoutError,
+    ShardUnavailableError,
     SnapshotGoneError,
     UnauthenticatedError,
 )
@@ -99,7 +103,7 @@ TYPES = {
     507: "storage_full",
 }
 
-# Exception class → status and code. An exception's own `code` attribute comes first.
+# Exception class → status and code. An exception's own `status` and `code` come first.
 TABLE: dict[type[Exception], tuple[int, str]] = {
     BodyEncodingError: (400, "invalid_content_encoding"),
     MalformedBodyError: (400, "invalid_body"),
@@ -153,6 +157,10 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     TooManyFilesError: (503, "too_many_files"),
     StorageFullError: (507, "storage_full"),
     WriteUnknownError: (503, "write_unknown"),
+    RelayedError: (503, "shard_failed"),
+    ShardUnavailableError: (503, "shard_unavailable"),
+    ShardTimeoutError: (503, "shard_timeout"),
+    ShardFailedError: (503, "shard_failed"),
     OSError: (503, "storage_unavailable"),
 }
 
@@ -268,7 +276,7 @@ def failure_of(error: Exception) -> Failure:
         if kind in TABLE:
             status, code = TABLE[kind]
             return Failure(
-                status,
+                getattr(error, "status", status),
                 _printable(str(error)),
                 getattr(error, "code", code),
                 _short_param(_param(error, kind)),
