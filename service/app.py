@@ -56,6 +56,7 @@ from service.routes import (
     operations,
     rerank,
     search,
+    shard_collections,
     upkeep,
     worker,
 )
@@ -104,6 +105,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             upkeep.routes,
             aliases.routes,
             backups.routes,
+            shard_collections.routes,
             jobs.routes,
             operations.routes,
             operations.open_routes,
