@@ -80,6 +80,7 @@ from service.exceptions import (
     ShardFailedError,
     ShardTimeoutError,
     ShardUnavailableError,
+    ShardWriteError,
     SnapshotGoneError,
     UnauthenticatedError,
 )
@@ -162,6 +163,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     WriteUnknownError: (503, "write_unknown"),
     PositionNotReachedError: (503, "position_not_reached"),
     RelayedError: (503, "shard_failed"),
+    ShardWriteError: (503, "write_incomplete"),
     ShardUnavailableError: (503, "shard_unavailable"),
     ShardTimeoutError: (503, "shard_timeout"),
     ShardFailedError: (503, "shard_failed"),

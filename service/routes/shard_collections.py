@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Response
+from fastapi import Path, Response
 
 from index.errors import CollectionExistsError, DamagedIndexError, InvalidFieldError
 from service.answers.collection_settings import defaults_record, settings_from, settings_record
@@ -26,7 +26,9 @@ routes = router("shard")
 async def list_shard_collections(services: Services, access: Allowed) -> Response:
     """All collections that the key may use, with all settings."""
     found = await services.pools.operations.run(services.readable.list)
-    return json_response({"collections": [_record(each) for each in found if access.sees(each.settings.name)]})
+    return json_response(
+        {"collections": [_record(each) for each in found if access.sees(each.settings.name)]}
+    )
 
 
 @routes.get(f"{COLLECTIONS}/{{name}}", include_in_schema=False)
