@@ -45,7 +45,8 @@ from index.search.query import (
     check_weights,
 )
 from index.search.ranking import rank, rank_reciprocally
-from index.search.retrieval import retrieve
+from index.search.retrieval import numbers_of, retrieve
+from index.search.shard_search import ShardQuery, ShardSearch
 from index.segments.segment import Segment
 from index.sparse.idf import CollectionIdf
 from index.sparse.term_versions import TermVersion
@@ -207,10 +208,14 @@ class Snapshot(StoredDocuments):
         started = time.perf_counter()
         checked, segments = self._checked(query, text), self._opened()
         condition = self._condition(filter)
-        # Token vectors propose nothing: without another side all documents are compared.
-        everything = self.settings.sides == ("colbert",)
         found = retrieve(
-            segments, checked, candidates, dense_options, condition, nearest, everything=everything
+            segments,
+            checked,
+            candidates,
+            dense_options,
+            condition,
+            nearest,
+            everything=self._compares_everything,
         )
         if without:
             found = self._left(found, without)
@@ -219,12 +224,34 @@ class Snapshot(StoredDocuments):
         if boosts:
             added = boosts_at(segments, found.segments, found.rows, boosts, self.settings.fields)
             found, sides = replace(found, boost=np.round(added.sum(axis=0), DECIMALS)), SIDES + 1
-        choice = Choice(segments, found, top_k, page, group_by, self._collections)
+        choice = Choice.among(segments, found, top_k, page, group_by, self._collections)
         ranking = rank_reciprocally if fusion == "rrf" else rank
         ranked = ranking(segments, found, checked, weights, sides, choice)
         hits = hits_of(segments, ranked, checked, weights, contents=contents, collections=self._collections)
         ended = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, ended - retrieved)
+
+    def shard_search(self, asked: ShardQuery) -> ShardSearch:
+        """This snapshot's part of a search over several shards. Raises InvalidQueryError as `search`."""
+        text = None if asked.words is None else ""
+        check_options(1, asked.limits, asked.options)
+        check_weights(asked.query, text, asked.weights, self.settings)
+        check_boosts(asked.boosts, self.settings.fields)
+        checked, segments = check_query(asked.query, self.settings), self._opened()
+        if asked.words is not None and self._bm25 is not None:
+            checked = replace(checked, bm25=self._bm25.query_of(asked.words))
+        without = np.array([*chain.from_iterable(map(self._all, asked.without))], np.int64).reshape(-1, 2)
+        return ShardSearch(
+            segments,
+            checked,
+            asked,
+            self._condition(asked.filter),
+            self.settings.fields,
+            self._sides,
+            numbers_of(without[:, 0], without[:, 1]),
+            everything=self._compares_everything,
+            collections=self._collections,
+        )
 
     def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]:
         """So many of the commonest values of declared keyword and boolean fields, counted over all documents
@@ -347,6 +374,11 @@ class Snapshot(StoredDocuments):
     def _ids_at(self, places: Int64, rows: Int64) -> list[str]:
         segments = self._opened()
         return [id for place, run in runs(places) for id in segments[place].documents.ids_of(rows[run])]
+
+    @property
+    def _compares_everything(self) -> bool:
+        """Token vectors propose nothing: without another side all documents are compared."""
+        return self.settings.sides == ("colbert",)
 
     @property
     def _sides(self) -> int:
