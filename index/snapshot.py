@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 
 from index.bm25.explanation import explain_bm25
-from index.bm25.query import Bm25Query, Bm25Statistics
+from index.bm25.query import Bm25Query, Bm25Statistics, WordCounts
 from index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
 from index.catalog.alike import united_settings
 from index.catalog.layout import EMPTY_NAME, CollectionLayout
@@ -22,7 +22,7 @@ from index.catalog.settings import CollectionSettings
 from index.dense.kinds import Device
 from index.documents.boosts import Boost, check_boosts
 from index.documents.filters import Filter
-from index.errors import DamagedIndexError
+from index.errors import DamagedIndexError, InvalidQueryError
 from index.fusion import SIDES, Fusion
 from index.reading.documents import StoredDocuments
 from index.runs import runs
@@ -45,7 +45,7 @@ from index.search.query import (
     check_weights,
 )
 from index.search.ranking import rank, rank_reciprocally
-from index.search.retrieval import numbers_of, retrieve
+from index.search.retrieval import nearest_enough, numbers_of, retrieve
 from index.search.shard_search import ShardQuery, ShardSearch
 from index.segments.segment import Segment
 from index.sparse.idf import CollectionIdf
@@ -200,11 +200,8 @@ class Snapshot(StoredDocuments):
         check_weights(query, text, weights, self.settings)
         check_boosts(boosts, self.settings.fields)
         check_fusion(fusion)
-        if without:
-            candidates = candidates.with_more(len(without))
-        nearest = None
-        if weights.dense_alone and page.after is None and group_by is None and not boosts:
-            nearest = page.offset + top_k + len(without)
+        candidates = candidates.with_more(len(without))
+        nearest = nearest_enough(weights, page, top_k + len(without), group_by, boosts)
         started = time.perf_counter()
         checked, segments = self._checked(query, text), self._opened()
         condition = self._condition(filter)
@@ -252,6 +249,12 @@ class Snapshot(StoredDocuments):
             everything=self._compares_everything,
             collections=self._collections,
         )
+
+    def word_counts(self, words: Sequence[str]) -> WordCounts:
+        """What the documents know of some words of BM25. Raises InvalidQueryError without BM25."""
+        if self._bm25 is None:
+            raise InvalidQueryError(f"collection {self.settings.name!r} has no BM25")
+        return self._bm25.counts_of(words)
 
     def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]:
         """So many of the commonest values of declared keyword and boolean fields, counted over all documents

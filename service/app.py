@@ -56,6 +56,7 @@ from service.routes import (
     operations,
     rerank,
     search,
+    shard,
     upkeep,
     worker,
 )
@@ -105,6 +106,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             aliases.routes,
             backups.routes,
             jobs.routes,
+            shard.routes,
             operations.routes,
             operations.open_routes,
             openai.routes,

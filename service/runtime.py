@@ -31,6 +31,7 @@ from service.load.loop import LoopDelay
 from service.load.pools import Pools
 from service.search.pipeline import SearchPipeline
 from service.settings import Settings
+from service.shard.serving import ShardServing
 from service.telemetry import Telemetry
 from service.tracing.tracing import Tracing
 
@@ -99,6 +100,7 @@ class Runtime:
         self.loop_delay = LoopDelay(telemetry.observe_loop)
         self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
         self.query_cache = QueryCache(settings.query_cache_bytes)
+        self.shard = ShardServing()
         self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None

@@ -29,6 +29,7 @@ from service.exceptions import (
     OverloadedError,
     RelayedError,
     ShardFailedError,
+    ShardStateGoneError,
     ShardUnavailableError,
 )
 
@@ -48,6 +49,7 @@ KINDS: Mapping[str, Callable[[str], Exception]] = {
     "fingerprint_mismatch": FingerprintMismatchError,
     "document_changed": DocumentChangedError,
     "idempotency_key_reused": IdempotencyMismatchError,
+    "shard_state_gone": ShardStateGoneError,
 }
 
 

@@ -27,7 +27,7 @@ from index.search.choice import Choice
 from index.search.exact_scores import Candidates, WindowScores, dense_scores, scored
 from index.search.groups import GroupValues, group_values
 from index.search.late_interaction import late_scores
-from index.search.query import CheckedQuery
+from index.search.query import CheckedQuery, check_group_by
 from index.search.ranking import rank
 from index.search.retrieval import all_places, ids_at, numbers_of, places_of, propose, united
 from index.segments.segment import Segment
@@ -196,7 +196,11 @@ class ShardSearch:
         )
 
     def all(self, numbers: Int64 | None, group_by: str | None) -> ShardHits:
-        """All that are left, with exact scores and their values in a keyword field. numbers: as above."""
+        """All that are left, with exact scores and their values in a keyword field. numbers: as above.
+
+        Raises InvalidQueryError for another field.
+        """
+        check_group_by(group_by, self._fields)
         found = self._scored(numbers)
         late = np.zeros(len(found))
         if self._asked.weights.colbert != 0:

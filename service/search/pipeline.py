@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar, get_args
+from typing import Literal, ParamSpec, TypeVar, get_args
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from service.search.target import target_of
 from service.tracing.request import record
 
 Shaped = TypeVar("Shaped")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 HitPart = Literal["scores", "window", "title", "text", "metadata"]
 ALL_PARTS: frozenset[HitPart] = frozenset(get_args(HitPart))
 CONTENTS: frozenset[HitPart] = frozenset({"title", "text", "metadata"})  # what is stored together
@@ -154,6 +156,31 @@ class SearchPipeline:
         """
         encoder_seconds = self._encoders.wait_seconds(tokens) if tokens else 0.0
         return encoder_seconds + self._line.wait_seconds
+
+    async def run(
+        self,
+        deadline: Deadline,
+        work: Callable[Arguments, Result],
+        *args: Arguments.args,
+        **options: Arguments.kwargs,
+    ) -> Result:
+        """What a part of a search gives, which has begun, in a thread for searches.
+
+        Raises DeadlineExceededError where none was free in time.
+        """
+        return await self._line.run(deadline, work, *args, **options)
+
+    async def admitted(
+        self,
+        deadline: Deadline,
+        work: Callable[Arguments, Result],
+        *args: Arguments.args,
+        **options: Arguments.kwargs,
+    ) -> Result:
+        """The same of one that begins. Raises OverloadedError, too, where it would wait too long."""
+        self._admission.require(self._line.wait_seconds, deadline)
+        with self._line.places(1):
+            return await self._line.run(deadline, work, *args, **options)
 
     async def search(self, query: SearchQuery, deadline: Deadline = NO_DEADLINE) -> SearchOutcome:
         """Hits of one query; raises as `search_all`."""

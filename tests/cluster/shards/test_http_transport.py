@@ -82,7 +82,11 @@ async def test_a_request_has_its_key_deadline_type_and_query() -> None:
 
     async with shard(handle) as url, client(url, key="secret") as one:
         found = await one.json(
-            "POST", "/a%2Fb/count", {"filter": None}, query={"limit": "2"}, deadline=Deadline(time.monotonic() + 9)
+            "POST",
+            "/a%2Fb/count",
+            {"filter": None},
+            query={"limit": "2"},
+            deadline=Deadline(time.monotonic() + 9),
         )
     assert found == {"count": 3}
     (head,) = heads
@@ -145,9 +149,10 @@ async def test_silence_ends_with_the_deadline() -> None:
             await one.json("GET", "/x", deadline=Deadline(time.monotonic() + 0.05))
         with pytest.raises(DeadlineExceededError):
             await one.json("GET", "/x", deadline=Deadline(time.monotonic() - 1))
-    async with shard(always(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")) as url, client(
-        url, timeout_seconds=0.05
-    ) as one:
+    async with (
+        shard(always(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")) as url,
+        client(url, timeout_seconds=0.05) as one,
+    ):
         with pytest.raises(ShardTimeoutError):
             await one.json("GET", "/x", deadline=LATER)
 
@@ -215,7 +220,12 @@ async def test_errors_of_a_shard_are_those_of_one_server() -> None:
     assert isinstance(await raised(error(404, "collection_not_found")), CollectionNotFoundError)
     refused = await raised(error(422, "invalid_filter", "filter"))
     assert isinstance(refused, RelayedError)
-    assert (str(refused), refused.status, refused.code, refused.param) == ("why", 422, "invalid_filter", "filter")
+    assert (str(refused), refused.status, refused.code, refused.param) == (
+        "why",
+        422,
+        "invalid_filter",
+        "filter",
+    )
     assert refused.shard is None
     damaged = await raised(error(503, "damaged_index"))
     assert isinstance(damaged, RelayedError)

@@ -1,0 +1,70 @@
+"""What only routers ask for: a shard's part of searches. Bodies are messages of `service/shard/messages.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+
+from service.answers.binary import MEDIA_TYPE
+from service.http.binary_route import BinaryRoute
+from service.routes.collections import Name
+from service.routes.common import Services, TimeLimit, router
+
+PATH = "/shard/collections/{name}"
+
+routes = router("shard")
+
+
+async def describe(name: Name, services: Services, deadline: TimeLimit) -> Response:
+    """A collection's settings, and what is stored for searches."""
+    target = await services.readable.open_with_defaults(name)
+    return _response(await services.pipeline.run(deadline, services.shard.description, target))
+
+
+async def candidates(name: Name, request: Request, services: Services, deadline: TimeLimit) -> Response:
+    """What this shard proposes for a query."""
+    body = await request.body()
+    target = await services.readable.open_with_defaults(name)
+    return _response(
+        await services.pipeline.admitted(deadline, services.shard.candidates, name, target, body)
+    )
+
+
+async def hits(name: Name, request: Request, services: Services, deadline: TimeLimit) -> Response:
+    """The exact scores of what is left of a search's candidates."""
+    return _response(await services.pipeline.run(deadline, services.shard.hits, name, await request.body()))
+
+
+async def parts(name: Name, request: Request, services: Services, deadline: TimeLimit) -> Response:
+    """What hits alone are told of."""
+    return _response(await services.pipeline.run(deadline, services.shard.parts, name, await request.body()))
+
+
+async def statistics(name: Name, request: Request, services: Services, deadline: TimeLimit) -> Response:
+    """How many documents have each term, as far as the router does not know."""
+    body = await request.body()
+    target = await services.readable.open_with_defaults(name)
+    return _response(await services.pipeline.run(deadline, services.shard.statistics, name, target, body))
+
+
+def _response(content: bytes) -> Response:
+    return Response(content, media_type=MEDIA_TYPE)
+
+
+def _add(path: str, handler: Callable[..., Coroutine[Any, Any, Response]]) -> None:
+    routes.add_api_route(
+        f"{PATH}/{path}",
+        handler,
+        methods=["POST"],
+        include_in_schema=False,
+        route_class_override=BinaryRoute,
+    )
+
+
+_add("description", describe)
+_add("candidates", candidates)
+_add("hits", hits)
+_add("parts", parts)
+_add("statistics", statistics)
