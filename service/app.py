@@ -57,6 +57,7 @@ from service.routes import (
     rerank,
     search,
     shard,
+    shard_collections,
     upkeep,
     worker,
 )
@@ -105,6 +106,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             upkeep.routes,
             aliases.routes,
             backups.routes,
+            shard_collections.routes,
             jobs.routes,
             shard.routes,
             operations.routes,

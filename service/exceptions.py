@@ -14,6 +14,8 @@ ServiceError
 ├── UnauthenticatedError      no key, or an unknown one
 ├── ForbiddenError            a key without the right, or for other collections
 ├── NotFoundError             a document or other resource that does not exist
+├── PositionAheadError        a position that no write of a collection has yet
+├── PositionNotReachedError   writes up to a position did not arrive here in time
 ├── RelayedError              what another server answered, passed on as it is
 ├── ShardError                a shard gave no answer that can be used; names it
 │   ├── ShardUnavailableError it cannot be reached, or ended the connection
@@ -156,6 +158,14 @@ class NotFoundError(ServiceError):
         super().__init__(message)
         self.code = code
         self.param = param
+
+
+class PositionAheadError(ServiceError):
+    """A position that no write has yet, in a server that writes the collection itself."""
+
+
+class PositionNotReachedError(ServiceError):
+    """What was written up to a position is not here yet, and did not come in time."""
 
 
 class RelayedError(ServiceError):

@@ -28,8 +28,8 @@ def left_of(
 ) -> list[Int64 | None]:
     """What is left of each shard's candidates: numbers int64[n], ascending; None for all of them.
 
-    Each side is cut to its limit by score, then id, over all shards. nearest: how many of the dense side's are
-    left by exact score, None for all.
+    Each side is cut to its limit by score, then id, over all shards. nearest: how many of the dense side's
+    are left by exact score, None for all.
     """
     if any(each.is_everything for each in proposals):
         return [None] * len(proposals)

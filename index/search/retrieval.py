@@ -81,8 +81,8 @@ def retrieve(
 def nearest_enough(
     weights: Weights, page: Page, wanted: int, group_by: str | None, boosts: Sequence[Boost]
 ) -> int | None:
-    """How many of the dense side's best are enough for so many hits of a page where it alone orders them; None
-    where it does not.
+    """How many of the dense side's best are enough for so many hits of a page where it alone orders them;
+    None where it does not.
     """
     if weights.dense_alone and page.after is None and group_by is None and not boosts:
         return page.offset + wanted

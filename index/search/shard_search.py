@@ -1,9 +1,10 @@
 """One shard's part of a search over several, in two rounds.
 
-First a shard proposes candidates. Whoever asks cuts what all shards propose, as one machine cuts over segments
-(`index/search/merging.py`), and has each shard score those of its own that are left. What tells of all shards
-comes with the question: lexical weights that are multiplied by the idf of all, and words that are weighed by
-what all know of them. A search holds the segments that it began with, so both rounds are of one snapshot.
+First a shard proposes candidates. Whoever asks cuts what all shards propose, as one machine cuts over
+segments (`index/search/merging.py`), and has each shard score those of its own that are left. What tells of
+all shards comes with the question: lexical weights that are multiplied by the idf of all, and words that are
+weighed by what all know of them. A search holds the segments that it began with, so both rounds are of one
+snapshot.
 """
 
 from __future__ import annotations

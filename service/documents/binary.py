@@ -37,7 +37,6 @@ from service.http.why_not_json import why_not_json
 METADATA = {"fingerprint", "idempotency_key", "if_position"}
 IGNORED_METADATA = {"model", "adapter", "routes"}
 IGNORED_ARRAYS = {"tokens", "truncated"}
-POSITION_DIGITS = 19  # a number of fewer fits 64 bits
 FLOATS = ("float32", "float16")
 INTEGERS = ("int64", "int32")
 
@@ -105,16 +104,9 @@ class BinaryBody:
         return self.metadata["fingerprint"]
 
     @property
-    def if_position(self) -> int | None:
-        """Raises InvalidRequestError where it is no position."""
-        given = self.metadata.get("if_position")
-        if given is None:
-            return None
-        if not (given.isascii() and given.isdecimal() and len(given) < POSITION_DIGITS):
-            raise InvalidRequestError(
-                f"if_position is {given[:40]!r}; use a whole number of at least 0", "if_position"
-            )
-        return int(given)
+    def if_position(self) -> str | None:
+        """A position, not yet read."""
+        return self.metadata.get("if_position")
 
     @property
     def line_count(self) -> int:
