@@ -13,7 +13,8 @@ from models.representations import Float32, Int64
 def kept_of(
     scores: Float32, limit: int, ids_of: Callable[[Int64], PackedBytes], places: Int64 | None = None
 ) -> Int64:
-    """Which of K documents are the `limit` best by scores float32[K], equal ones by id: int64[n], in no order.
+    """Which of K documents are the `limit` best by scores float32[K], equal ones by id: int64[n], in no
+    order.
 
     ids_of: gives the ids of some; places: int64[K], by which those of one id are told apart, by default the
     order that they stand in.

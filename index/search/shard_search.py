@@ -56,7 +56,7 @@ class ShardQuery:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one side proposes: numbers int64[n] of candidates, and the scores float32[n] they were found by."""
+    """What one side proposes: numbers int64[n] of candidates, found by the scores float32[n]."""
 
     numbers: Int64
     scores: Float32
@@ -64,9 +64,9 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """K candidates of a shard, numbered in order of segment and row. ids: theirs; sides: dense, lexical, BM25;
-    dense: float64[K], exact scores, where they alone say what is left. Where all documents of a shard are
-    candidates there are no ids and no sides.
+    """K candidates of a shard, numbered in order of segment and row. ids: theirs; sides: dense, lexical,
+    BM25; dense: float64[K], exact scores, where they alone say what is left. Where all documents of a shard
+    are candidates there are no ids and no sides.
     """
 
     count: int
@@ -86,9 +86,9 @@ class Proposals:
 @dataclass(frozen=True, slots=True)
 class ShardHits:
     """N candidates of a shard that may be hits. numbers: int64[N]; ids; components: float64[N, S], exact
-    scores, 0 for a late interaction that has no weight; collections: of each, where there are several; groups:
-    their values, where they are grouped; windows: int64[N, 3], place, start and end of each one's best, where
-    there are any; contents: as they are stored, of the first ones.
+    scores, 0 for a late interaction that has no weight; collections: of each, where there are several;
+    groups: their values, where they are grouped; windows: int64[N, 3], place, start and end of each one's
+    best, where there are any; contents: as they are stored, of the first ones.
     """
 
     numbers: Int64
@@ -98,6 +98,11 @@ class ShardHits:
     groups: GroupValues | None = None
     windows: Int64 | None = None
     contents: PackedBytes | None = None
+
+    @staticmethod
+    def nothing(sides: int) -> ShardHits:
+        """None, with scores of so many sides."""
+        return ShardHits(NONE, PackedBytes.of([]), np.empty((0, sides)))
 
     def __len__(self) -> int:
         return len(self.numbers)

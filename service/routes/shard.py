@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 
 from service.answers.binary import MEDIA_TYPE
 from service.http.binary_route import BinaryRoute
@@ -13,6 +13,8 @@ from service.routes.collections import Name
 from service.routes.common import Services, TimeLimit, router
 
 PATH = "/shard/collections/{name}"
+State = Annotated[str | None, Query(max_length=100)]
+"""That of a snapshot which a router goes on with."""
 
 routes = router("shard")
 
@@ -23,12 +25,21 @@ async def describe(name: Name, services: Services, deadline: TimeLimit) -> Respo
     return _response(await services.pipeline.run(deadline, services.shard.description, target))
 
 
-async def candidates(name: Name, request: Request, services: Services, deadline: TimeLimit) -> Response:
+async def candidates(
+    name: Name,
+    request: Request,
+    services: Services,
+    deadline: TimeLimit,
+    state: State = None,
+    pinned: bool = False,
+) -> Response:
     """What this shard proposes for a query."""
     body = await request.body()
     target = await services.readable.open_with_defaults(name)
     return _response(
-        await services.pipeline.admitted(deadline, services.shard.candidates, name, target, body)
+        await services.pipeline.admitted(
+            deadline, services.shard.candidates, name, target, body, state, pinned=pinned
+        )
     )
 
 
@@ -42,11 +53,15 @@ async def parts(name: Name, request: Request, services: Services, deadline: Time
     return _response(await services.pipeline.run(deadline, services.shard.parts, name, await request.body()))
 
 
-async def statistics(name: Name, request: Request, services: Services, deadline: TimeLimit) -> Response:
+async def statistics(
+    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+) -> Response:
     """How many documents have each term, as far as the router does not know."""
     body = await request.body()
     target = await services.readable.open_with_defaults(name)
-    return _response(await services.pipeline.run(deadline, services.shard.statistics, name, target, body))
+    return _response(
+        await services.pipeline.run(deadline, services.shard.statistics, name, target, body, state)
+    )
 
 
 def _response(content: bytes) -> Response:

@@ -60,7 +60,7 @@ def hit_values(hits: ShardHits) -> dict[str, Any]:
 
 
 def hits_of(found: Message, candidates: int, sides: int) -> ShardHits:
-    """Candidates of so many that may be hits, with scores of so many sides. Raises ValueError and its like."""
+    """Candidates of so many that may be hits, with so many scores each. Raises ValueError and its like."""
     numbers = found.numbers("numbers", candidates)
     count = len(numbers)
     collections = found.values["collections"]
@@ -89,12 +89,16 @@ def part_arrays(parts: HitParts) -> Arrays:
     return {"late": parts.late, "windows": parts.windows, "contents": parts.contents}
 
 
-def parts_of(found: Message, count: int) -> HitParts:
-    """What was not told of so many hits before. Raises ValueError and its like."""
+def parts_of(found: Message, count: int, *, contents: bool) -> HitParts:
+    """What was not told of so many hits before. contents: whether one of these at least has to be there.
+
+    Raises ValueError and its like.
+    """
+    given = _contents(found, count)
+    if contents and not (given and len(given)):
+        raise ValueError("no contents are there")
     return HitParts(
-        found.array("late", np.float64, count),
-        found.array_or_none("windows", np.int64, count, 3),
-        _contents(found, count),
+        found.array("late", np.float64, count), found.array_or_none("windows", np.int64, count, 3), given
     )
 
 

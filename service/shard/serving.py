@@ -35,26 +35,28 @@ class ShardServing:
         """A collection's settings, and what is stored for searches."""
         return description_message(target.snapshot.settings, target.defaults, target.effort)
 
-    def candidates(self, name: str, target: SearchTarget, body: bytes) -> bytes:
+    def candidates(
+        self, name: str, target: SearchTarget, body: bytes, state: str | None, *, pinned: bool
+    ) -> bytes:
         """What this shard proposes for a query; or what the router does not know yet: that settings changed,
         or what documents did.
 
+        state: that the router knows, None where it does not matter; pinned: another will not do.
         Raises InvalidRequestError, InvalidQueryError, or ShardStateGoneError for a state that is asked for.
         """
         found = request_of(body)
-        values = found.values
         with asked():
-            known, pinned, query = _text(values["state"]), bool(values["pinned"]), query_of(found)
-            tag = _text(values["tag"])
+            tag, query = _text(found.values["tag"]), query_of(found)
         if tag != self._tag(name, target):
             return message({"changed": True}, {})
-        if pinned and known is not None:
-            snapshot, state = self._pins.snapshot(known), known
+        if pinned and state is not None:
+            snapshot = self._pins.snapshot(state)
         else:
             snapshot = target.snapshot
-            state = self._pins.pin(snapshot)
-            if known not in (None, state):
-                return self._statistics(name, snapshot, state, known, None)
+            current = self._pins.pin(snapshot)
+            if state not in (None, current):
+                return self._statistics(name, snapshot, current, state, None)
+            state = current
         search = snapshot.shard_search(query)
         proposals = search.propose()
         begun = self._pins.begin(BegunSearch(name, search))
@@ -63,6 +65,7 @@ class ShardServing:
                 "search": begun,
                 "state": state,
                 "version": snapshot.version,
+                "documents": snapshot.documents,
                 "count": len(proposals),
                 "everything": proposals.is_everything,
             },
@@ -102,21 +105,23 @@ class ShardServing:
             numbers = _ascending(found.numbers("numbers", search.candidates))
         return message({}, part_arrays(search.parts(numbers, content_bytes)))
 
-    def statistics(self, name: str, target: SearchTarget, body: bytes) -> bytes:
+    def statistics(self, name: str, target: SearchTarget, body: bytes, state: str | None) -> bytes:
         """How many documents have each term, as far as the router does not know; and the same of some words.
 
-        Raises as `candidates`.
+        state: that is asked for, by default the current one. Raises as `candidates`.
         """
         found = request_of(body)
         with asked():
-            known, wanted = _text(found.values["known"]), _text(found.values["state"])
+            known = _text(found.values["known"])
             words = None if found.values["words"] is None else texts(found.values["words"])
-        if wanted is None:
-            snapshot = target.snapshot
-            state = self._pins.pin(snapshot)
-        else:
-            snapshot, state = self._pins.snapshot(wanted), wanted
+        snapshot, state = self._at(state, target)
         return self._statistics(name, snapshot, state, known, words)
+
+    def _at(self, state: str | None, target: SearchTarget) -> tuple[Snapshot, str]:
+        """The snapshot of a state, by default the current one, and its state. Raises ShardStateGoneError."""
+        if state is None:
+            return target.snapshot, self._pins.pin(target.snapshot)
+        return self._pins.snapshot(state), state
 
     def _statistics(
         self, name: str, snapshot: Snapshot, state: str, known: str | None, words: Sequence[str] | None
