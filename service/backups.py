@@ -49,8 +49,9 @@ class CollectionBackups:
     def make(self, name: str, id: str | None = None) -> Backup:
         """With every write that was acknowledged before. id: by default a new one.
 
-        Raises InvalidNameError for another id, CollectionNotFoundError, CollectionBusyError where another process holds writes that are not
-        published, or a backup is made or restored just now, DamagedIndexError, or OSError.
+        Raises InvalidNameError for an id that is none, or is there, CollectionNotFoundError,
+        CollectionBusyError where another process holds writes that are not published, or a backup is made or
+        restored just now, DamagedIndexError, or OSError.
         """
         collection = Collection.open(self._collections.root, name)
         self._collections.flush(collection.settings.name)

@@ -224,7 +224,8 @@ class CollectionRegistry:
     def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[LiveCollection]:
         """The collection, opened to be written to, and not closed meanwhile.
 
-        deadline: of no use here, where no other server is waited for. Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
+        deadline: of no use here, where no other server is waited for.
+        Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
         build writes it, DamagedIndexError, or StorageError.
         """
         return self._live.writing(self.aliases.collection_of(name))

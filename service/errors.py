@@ -82,6 +82,7 @@ from service.exceptions import (
     ShardStateGoneError,
     ShardTimeoutError,
     ShardUnavailableError,
+    ShardWriteError,
     SnapshotGoneError,
     UnauthenticatedError,
 )
@@ -166,6 +167,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     WriteUnknownError: (503, "write_unknown"),
     PositionNotReachedError: (503, "position_not_reached"),
     RelayedError: (503, "shard_failed"),
+    ShardWriteError: (503, "write_incomplete"),
     ShardUnavailableError: (503, "shard_unavailable"),
     ShardTimeoutError: (503, "shard_timeout"),
     ShardFailedError: (503, "shard_failed"),

@@ -17,6 +17,7 @@ ServiceError
 ├── PositionAheadError        a position that no write of a collection has yet
 ├── PositionNotReachedError   writes up to a position did not arrive here in time
 ├── RelayedError              what another server answered, passed on as it is
+├── ShardWriteError           a write over shards is made in part, or may be made
 ├── ShardError                a shard gave no answer that can be used; names it
 │   ├── ShardUnavailableError it cannot be reached, or ended the connection
 │   ├── ShardTimeoutError     it did not answer in time
@@ -182,6 +183,18 @@ class RelayedError(ServiceError):
         self.code = code
         self.param = param
         self.shard = shard
+
+
+class ShardWriteError(ServiceError):
+    """A write over shards of which some took their parts, or may have; the message says which.
+
+    status, code: of the answer.
+    """
+
+    def __init__(self, message: str, status: int, code: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
 
 
 class ShardError(ServiceError):

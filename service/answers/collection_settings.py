@@ -1,4 +1,4 @@
-"""A collection's settings as a router and its shards tell them each other: all that its folder has of them."""
+"""A collection's settings as routers and shards tell each other: all that its folder has of them."""
 
 from __future__ import annotations
 

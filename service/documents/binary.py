@@ -6,7 +6,8 @@ sparse_indptr    int64[W+1], sparse_token_ids int32, sparse_weights float32
 colbert          float32[ΣL, C], colbert_offsets int64[W+1]; absent for the codec none
 window_offsets   int64[N+1], window_spans int64[W, 2]; only in a collection with windows, and there optional
 
-N documents, W encoded texts: as many, unless there are windows. Metadata of the body: `fingerprint`, and at
+N documents, W encoded texts: as many, unless there are windows. A collection without a side has none of its
+arrays. Metadata of the body: `fingerprint`, and at
 will `idempotency_key` and `if_position`. What else `/embed` writes is ignored, so that to its answer only
 `documents` is to be added.
 """
@@ -27,7 +28,7 @@ from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.documents.json_values import loads
 from index.windows.store import DocumentWindows
-from models.representations import Float32, Int64, Representations, SparseRows, TokenVectors
+from models.representations import Float32, Int64, Output, Representations, SparseRows, TokenVectors
 from models.soundness import Expected, as_token_ids, first_fault, offsets_problem
 from service.documents.batch import EncodedDocuments, stored_outputs
 from service.exceptions import InvalidRequestError, MalformedBodyError
@@ -143,19 +144,22 @@ class BroughtArrays:
 
     def encoded(self, documents: Sequence[Document], settings: CollectionSettings) -> EncodedDocuments:
         """What was brought, checked. Raises InvalidRequestError that names the array."""
-        dense = _floats(self.arrays, "dense")
-        texts = len(dense)
-        offsets, spans = self._windows(documents, settings, texts)
         outputs = stored_outputs(settings)
-        sparse = SparseRows(
-            _integers(self.arrays, "sparse_indptr"),
-            as_token_ids(_given(self.arrays, "sparse_token_ids")),
-            _floats(self.arrays, "sparse_weights"),
-        )
-        colbert = None
+        dense, sparse, colbert = None, None, None
+        if "dense" in outputs:
+            dense = _floats(self.arrays, "dense")
+        if "sparse" in outputs:
+            sparse = SparseRows(
+                _integers(self.arrays, "sparse_indptr"),
+                as_token_ids(_given(self.arrays, "sparse_token_ids")),
+                _floats(self.arrays, "sparse_weights"),
+            )
         if "colbert" in outputs:
             vectors = _floats(self.arrays, "colbert")
             colbert = TokenVectors(vectors, _integers(self.arrays, "colbert_offsets"))
+        first = next(rows for rows in (dense, sparse, colbert) if rows is not None)
+        texts = max(0, len(first))
+        offsets, spans = self._windows(documents, settings, texts, outputs[0])
         encoded = Representations(
             np.zeros(texts, np.int64), np.zeros(texts, np.bool_), dense, sparse, colbert
         )
@@ -168,14 +172,14 @@ class BroughtArrays:
         return EncodedDocuments(self.places, encoded, offsets, spans)
 
     def _windows(
-        self, documents: Sequence[Document], settings: CollectionSettings, texts: int
+        self, documents: Sequence[Document], settings: CollectionSettings, texts: int, side: Output
     ) -> tuple[Int64, Int64]:
-        """Which texts are each document's, and where they lie in its text."""
+        """Which texts are each document's, and where they lie in its text. side: whose rows were counted."""
         if "window_offsets" not in self.arrays and "window_spans" not in self.arrays:
             if texts != len(documents):
                 raise InvalidRequestError(
-                    f"dense has {texts} rows and documents {len(documents)} lines; give one row for each",
-                    "dense",
+                    f"{side} has {texts} rows and documents {len(documents)} lines; give one row for each",
+                    side,
                 )
             whole = DocumentWindows.whole(documents)
             return whole.offsets, whole.spans

@@ -23,8 +23,8 @@ def write_key(
 ) -> WriteKey | None:
     """The key of a write, with the digest of its request; None without one.
 
-    digest: one that came with the request instead; route: method and path as documented; names: what the path names; body: without the key, of plain values
-    and of objects that `dict` takes apart.
+    route: method and path as documented; names: what the path names; body: without the key, of plain values
+    and of objects that `dict` takes apart; digest: one that came with the request, instead of these.
     Raises InvalidRequestError for a key that is empty or too long, or a body that nests too deeply.
     """
     if key is None:

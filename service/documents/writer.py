@@ -80,9 +80,10 @@ class DocumentWriter:
     async def put(self, name: str, batch: DocumentBatch, deadline: Deadline) -> PutOutcome:
         """Adds or replaces documents, all or none.
 
-        deadline: for the encoding to begin, and for answers of shards. Raises InvalidRequestError or InvalidDocumentError for the first
-        document at fault, FingerprintMismatchError, DocumentChangedError, what the encoder raises, and what
-        opening a collection and writing to it raise.
+        deadline: for the encoding to begin, and for answers of shards.
+        Raises InvalidRequestError or InvalidDocumentError for the first document at fault,
+        FingerprintMismatchError, DocumentChangedError, what the encoder raises, and what opening a collection
+        and writing to it raise.
         """
         require_distinct(batch.documents)
         settings = await self._collections.open_to_write(name)

@@ -71,7 +71,7 @@ async def restore_backup(
     restored = await services.pools.backups.run(
         services.backups.restore, name, backup_id, None if body is None else body.name
     )
-    return json_response(collectionbackup_record(restored))
+    return json_response(collection_record(restored))
 
 
 @routes.delete(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Response
+from fastapi import Path, Response
 
 from index.errors import CollectionExistsError, DamagedIndexError, InvalidFieldError
 from service.answers.collection_settings import defaults_record, settings_from, settings_record

@@ -114,7 +114,7 @@ def former(name: str, *default: None) -> Any:
 
 
 MOST_SHARDS = 1024
-POSITION_PATTERN = r"^[0-9]{1,19}(\.[0-9]{1,19}){0,%d}$" % (MOST_SHARDS - 1)
+POSITION_PATTERN = rf"^[0-9]{{1,19}}(\.[0-9]{{1,19}}){{0,{MOST_SHARDS - 1}}}$"
 _Number = Annotated[int, Field(ge=0, lt=2**63), WHOLE]
 _Numbers = Annotated[str, Field(pattern=POSITION_PATTERN)]
 Position = Annotated[

@@ -175,8 +175,8 @@ class StatisticsResponse(BaseModel):
     bytes: dict[str, int] = Field(description="Of each part of the index, over all segments.")
     unpublished: UnpublishedResponse
     ledger: LedgerResponse
-    position: int = Field(description="Of the last write.")
-    published_position: int = Field(description="Of the last write that segments hold.")
+    position: Annotated[Position, Field(description="Of the last write.")]
+    published_position: Annotated[Position, Field(description="Of the last write that segments hold.")]
     flushing: bool
     merging: bool
 

@@ -274,9 +274,7 @@ class StoredDocumentRepresentations(BaseModel):
     """
 
     fingerprint: str
-    position: int | str = Field(
-        description="The position that it was written at; 0 where a build wrote it, or over shards 0 for each."
-    )
+    position: int | str = Field(description="The position that it was written at; 0 where a build wrote it.")
     dense: list[float] | PackedArray | None = None
     sparse: SparseEmbedding | None = None
     colbert: list[list[float]] | PackedArray | None = None

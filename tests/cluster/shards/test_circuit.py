@@ -23,7 +23,7 @@ def test_after_some_failures_requests_fail_at_once_but_for_one_after_each_pause(
         circuit.require()
         circuit.failed("refused")
     with pytest.raises(
-        ShardUnavailableError, match="http://one is not asked for a moment.*refused"
+        ShardUnavailableError, match=r"http://one is not asked for a moment.*refused"
     ) as caught:
         circuit.require()
     assert (caught.value.shard, caught.value.sent) == ("http://one", False)
