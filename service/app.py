@@ -62,6 +62,7 @@ from service.routes import (
     worker,
 )
 from service.runtime import Runtime
+from service.served_collections import ServedCollections
 from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
@@ -92,11 +93,22 @@ TAGS = [
 ]
 
 
-def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
-    """The search server: all routes. `encoder`: one that is loaded already, instead of the settings' own."""
+def create_app(
+    settings: Settings, encoder: Encoder | None = None, served: ServedCollections | None = None
+) -> FastAPI:
+    """The search server: all routes. encoder: one that is loaded already, instead of the settings' own;
+    served: collections that others have, instead of those of the data root.
+    """
     app = _build(
         settings,
-        Runtime(settings, Telemetry(), searches=True, encoder=encoder, tracing=_tracing(settings, "tercet")),
+        Runtime(
+            settings,
+            Telemetry(),
+            searches=True,
+            encoder=encoder,
+            tracing=_tracing(settings, "tercet"),
+            collections=served,
+        ),
         [
             embed.routes,
             search.routes,

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cluster.router.shards import Asking
+from cluster.router.asking import Asking, given
 from cluster.router.terms import KnownTerms, Told
 from index.bm25.query import WordCounts
 from index.sparse.term_totals import TermTotals
@@ -16,13 +16,13 @@ from service.shard.messages import Message, message
 
 @dataclass(slots=True)
 class KnownCollection:
-    """A collection as its shards described it, and what they last told of its terms. is_stale: a shard has
-    another description by now.
+    """A collection as its shards described it, and what they last told of its terms. tags: of each shard's
+    description, None of one that was lost. is_stale: a shard has another description by now, or was lost.
     """
 
     name: str
     description: ShardDescription
-    shards: int
+    tags: Sequence[str | None]
     is_stale: bool = False
     terms: KnownTerms = field(init=False)
 
@@ -33,7 +33,7 @@ class KnownCollection:
         """What is known of terms before any shard was heard."""
         settings = self.description.settings
         totals = TermTotals([], settings.vocabulary_size) if settings.lexical == "idf" else None
-        return KnownTerms.nothing(self.shards, totals)
+        return KnownTerms.nothing(len(self.tags), totals)
 
 
 class View:
@@ -118,5 +118,5 @@ class View:
             "statistics",
             [message({"known": state, "words": words}, {}) for state in known],
             read,
-            None if states is None else [{} if state is None else {"state": state} for state in states],
+            None if states is None else [given({"state": state}) for state in states],
         )

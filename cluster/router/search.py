@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cluster.router.asking import given
 from cluster.router.collection import View
 from cluster.router.details import details_of
 from cluster.router.terms import KnownTerms, Told
@@ -137,15 +138,14 @@ def _proposals(
             without=tuple(asked.without),
         )
         values, arrays = query_values(query)
-        body = message({**values, "tag": known.description.tag}, arrays)
+        body = message(values, arrays)
         states = terms.states if by_states or view.is_fixed else [None] * len(terms.states)
         pinned = "true" if view.is_fixed else "false"
-        answers = view.asking.ask(
-            "candidates",
-            [body] * len(states),
-            read,
-            [{"pinned": pinned} | ({} if state is None else {"state": state}) for state in states],
-        )
+        queries = [
+            {"pinned": pinned, **given({"tag": tag, "state": state})}
+            for tag, state in zip(known.tags, states, strict=True)
+        ]
+        answers = view.asking.ask("candidates", [body] * len(states), read, queries)
         told = [each.told if isinstance(each, _Proposed) else each for each in answers]
         fixed = view.fix(told, terms)
         if all(

@@ -31,23 +31,31 @@ class ShardServing:
         self._told = ToldCounts()
         self._tags: dict[str, _Tagged] = {}
 
-    def description(self, target: SearchTarget) -> bytes:
+    def description(self, target: SearchTarget[Snapshot]) -> bytes:
         """A collection's settings, and what is stored for searches."""
         return description_message(target.snapshot.settings, target.defaults, target.effort)
 
     def candidates(
-        self, name: str, target: SearchTarget, body: bytes, state: str | None, *, pinned: bool
+        self,
+        name: str,
+        target: SearchTarget[Snapshot],
+        body: bytes,
+        tag: str | None,
+        state: str | None,
+        *,
+        pinned: bool,
     ) -> bytes:
         """What this shard proposes for a query; or what the router does not know yet: that settings changed,
         or what documents did.
 
-        state: that the router knows, None where it does not matter; pinned: another will not do.
+        tag: of the description that the router knows; state: that it knows, None where it does not matter;
+        pinned: another will not do.
         Raises InvalidRequestError, InvalidQueryError, or ShardStateGoneError for a state that is asked for.
         """
         found = request_of(body)
         with asked():
-            tag, query = _text(found.values["tag"]), query_of(found)
-        if tag != self._tag(name, target):
+            query = query_of(found)
+        if tag not in (None, self._tag(name, target)):
             return message({"changed": True}, {})
         if pinned and state is not None:
             snapshot = self._pins.snapshot(state)
@@ -105,7 +113,7 @@ class ShardServing:
             numbers = _ascending(found.numbers("numbers", search.candidates))
         return message({}, part_arrays(search.parts(numbers, content_bytes)))
 
-    def statistics(self, name: str, target: SearchTarget, body: bytes, state: str | None) -> bytes:
+    def statistics(self, name: str, target: SearchTarget[Snapshot], body: bytes, state: str | None) -> bytes:
         """How many documents have each term, as far as the router does not know; and the same of some words.
 
         state: that is asked for, by default the current one. Raises as `candidates`.
@@ -117,7 +125,7 @@ class ShardServing:
         snapshot, state = self._at(state, target)
         return self._statistics(name, snapshot, state, known, words)
 
-    def _at(self, state: str | None, target: SearchTarget) -> tuple[Snapshot, str]:
+    def _at(self, state: str | None, target: SearchTarget[Snapshot]) -> tuple[Snapshot, str]:
         """The snapshot of a state, by default the current one, and its state. Raises ShardStateGoneError."""
         if state is None:
             return target.snapshot, self._pins.pin(target.snapshot)
@@ -144,7 +152,7 @@ class ShardServing:
             arrays["word_frequencies"] = counts.frequencies
         return message(values, arrays)
 
-    def _tag(self, name: str, target: SearchTarget) -> str:
+    def _tag(self, name: str, target: SearchTarget[Snapshot]) -> str:
         """The tag of what a search goes by; made anew only where that is another than the last time."""
         known = self._tags.get(name)
         if known is None or not known.is_of(target):
@@ -160,7 +168,7 @@ class _Tagged:
     effort: DenseEffort | None
     tag: str
 
-    def is_of(self, target: SearchTarget) -> bool:
+    def is_of(self, target: SearchTarget[Snapshot]) -> bool:
         """Whether it is of these very settings, defaults and effort."""
         return (
             self.settings is target.snapshot.settings
