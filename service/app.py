@@ -62,7 +62,7 @@ from service.routes import (
     worker,
 )
 from service.runtime import Runtime
-from service.served_collections import ServedCollections
+from service.served_collections import Served
 from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
@@ -93,9 +93,7 @@ TAGS = [
 ]
 
 
-def create_app(
-    settings: Settings, encoder: Encoder | None = None, served: ServedCollections | None = None
-) -> FastAPI:
+def create_app(settings: Settings, encoder: Encoder | None = None, served: Served | None = None) -> FastAPI:
     """The search server: all routes. encoder: one that is loaded already, instead of the settings' own;
     served: collections that others have, instead of those of the data root.
     """
@@ -107,7 +105,7 @@ def create_app(
             searches=True,
             encoder=encoder,
             tracing=_tracing(settings, "tercet"),
-            collections=served,
+            served=served,
         ),
         [
             embed.routes,

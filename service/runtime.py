@@ -30,7 +30,7 @@ from service.load.gate import Gate
 from service.load.loop import LoopDelay
 from service.load.pools import Pools
 from service.search.pipeline import SearchPipeline
-from service.served_collections import ServedCollections
+from service.served_collections import Served, ServedBackups, ServedCollections
 from service.settings import Settings
 from service.shard.serving import ShardServing
 from service.telemetry import Telemetry
@@ -75,10 +75,10 @@ class Runtime:
         searches: bool,
         encoder: Encoder | None = None,
         tracing: Tracing | None = None,
-        collections: ServedCollections | None = None,
+        served: Served | None = None,
     ) -> None:
         """searches: false for an encoder worker; encoder: one that is loaded already; tracing: by default
-        none; collections: those that others have, by default the server's own.
+        none; served: collections that others have, by default the server's own.
         """
         self.settings = settings
         self.telemetry = telemetry
@@ -91,8 +91,10 @@ class Runtime:
             settings.data / "collections",
             LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
         )
-        self.collections = self._own if collections is None else collections
-        self._backups = CollectionBackups(self._own, settings.data / "backups")
+        self.own_backups = CollectionBackups(self._own, settings.data / "backups")
+        served = Served(self._own, self.own_backups) if served is None else served
+        self.collections = served.collections
+        self._backups = served.backups
         self.opened: Callable[[], None] | None = None
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
@@ -159,7 +161,7 @@ class Runtime:
         return self.collections
 
     @property
-    def backups(self) -> CollectionBackups:
+    def backups(self) -> ServedBackups:
         """The backups of collections. Raises NotReadyError until the ledgers are read."""
         self._search_services()
         return self._backups

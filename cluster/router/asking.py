@@ -12,7 +12,7 @@ from urllib.parse import quote
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.refusals import reading
-from index.errors import SearchIndexError
+from index.errors import InvalidQueryError, SearchIndexError
 from service.answers.binary import MEDIA_TYPE
 from service.exceptions import OverloadedError, RelayedError, ShardError, ShardFailedError
 from service.load.deadlines import Deadline
@@ -89,6 +89,8 @@ class Asking:
                     raise answer
                 answers[shard] = self._read(shard, answer, read)
             except Exception as error:
+                if isinstance(error, RelayedError) and error.code == "invalid_query":
+                    raise InvalidQueryError(str(error)) from None
                 if not (self._how.allow_partial and _is_of_shard(error)):
                     raise
                 self._lost[shard] = self._fleet.clients[shard].name

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from cluster.router.asking import Asking, given
 from cluster.router.terms import KnownTerms, Told
@@ -12,6 +14,8 @@ from index.bm25.query import WordCounts
 from index.sparse.term_totals import TermTotals
 from service.shard.description import ShardDescription
 from service.shard.messages import Message, message
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True)
@@ -25,9 +29,15 @@ class KnownCollection:
     tags: Sequence[str | None]
     is_stale: bool = False
     terms: KnownTerms = field(init=False)
+    described: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.terms = self.nothing()
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago shards described it."""
+        return time.monotonic() - self.described
 
     def nothing(self) -> KnownTerms:
         """What is known of terms before any shard was heard."""
@@ -95,6 +105,18 @@ class View:
         if len(counts) == len(self.asking):
             terms.words.keep(words, together)
         return terms, together
+
+    def read(
+        self,
+        operation: str,
+        bodies: Sequence[bytes | None],
+        read: Callable[[int, Message], Answer],
+    ) -> list[Answer | None]:
+        """What shards answer that have a body, all at the states that are fixed, or that are by this."""
+        if not self.is_fixed:
+            self.tell()
+        queries = [given({"state": state}) for state in self.terms.states]
+        return self.asking.ask(operation, bodies, read, queries)
 
     def _anew(self, states: Sequence[str | None]) -> KnownTerms:
         """What is known once all shards have told everything, those that have a state here at that."""

@@ -110,9 +110,7 @@ def _proposals(
 ) -> list[_Proposed | None]:
     """What all shards propose, by weights that tell of all at the states that the view is fixed at."""
     known, settings = view.known, view.known.description.settings
-    words = None
-    if settings.bm25 and asked.text is not None:
-        words = words_of(asked.text, settings.bm25_language, settings.bm25_reading)
+    words = query_words(settings, asked.text)
     by_states = settings.lexical == "idf" or words is not None
 
     def read(shard: int, found: Message) -> _Proposed | Told:
@@ -125,7 +123,7 @@ def _proposals(
         return _Proposed(str(found.values["search"]), told, proposals_of(found))
 
     for _ in range(ATTEMPTS):
-        terms, weighed = _weighed(view, words) if by_states else (view.terms, None)
+        terms, weighed = weighed_by(view, words) if by_states else (view.terms, None)
         query = ShardQuery(
             _multiplied(asked.query, terms, settings.vocabulary_size),
             weighed,
@@ -156,7 +154,14 @@ def _proposals(
     raise ShardFailedError(f"shards of {known.name!r} do not keep to a state that they told", known.name)
 
 
-def _weighed(view: View, words: QueryWords | None) -> tuple[KnownTerms, WeighedWords | None]:
+def query_words(settings: CollectionSettings, text: str | None) -> QueryWords | None:
+    """The words of a query's text; None without one, or without BM25."""
+    if not settings.bm25 or text is None:
+        return None
+    return words_of(text, settings.bm25_language, settings.bm25_reading)
+
+
+def weighed_by(view: View, words: QueryWords | None) -> tuple[KnownTerms, WeighedWords | None]:
     """What is known of terms, and words weighed by what all shards know of them."""
     terms = view.terms
     if words is None:

@@ -12,6 +12,7 @@ from service.answers.binary import MEDIA_TYPE
 from service.collections import SearchTarget
 from service.exceptions import InvalidRequestError
 from service.http.binary_route import BinaryRoute
+from service.load.deadlines import Deadline
 from service.routes.collections import Name
 from service.routes.common import Services, TimeLimit, router
 from service.runtime import Runtime
@@ -69,6 +70,47 @@ async def statistics(
     )
 
 
+async def facets(
+    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+) -> Response:
+    """All values of some fields, counted."""
+    return await _read(services.shard.reading.facets, name, request, services, deadline, state)
+
+
+async def explanations(
+    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+) -> Response:
+    """Why documents have their scores."""
+    return await _read(services.shard.reading.explanations, name, request, services, deadline, state)
+
+
+async def boosts(
+    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+) -> Response:
+    """What boosts add to documents."""
+    return await _read(services.shard.reading.boosts, name, request, services, deadline, state)
+
+
+async def examples(
+    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+) -> Response:
+    """Stored documents as queries."""
+    return await _read(services.shard.reading.examples, name, request, services, deadline, state)
+
+
+async def _read(
+    read: Callable[[SearchTarget[Snapshot], bytes, str | None], bytes],
+    name: str,
+    request: Request,
+    services: Runtime,
+    deadline: Deadline,
+    state: str | None,
+) -> Response:
+    body = await request.body()
+    target = await _opened(services, name)
+    return _response(await services.pipeline.run(deadline, read, target, body, state))
+
+
 async def _opened(services: Runtime, name: str) -> SearchTarget[Snapshot]:
     """The collection of a name. Raises InvalidRequestError where shards of this server have it."""
     target = await services.readable.open_with_defaults(name)
@@ -97,3 +139,7 @@ _add("candidates", candidates)
 _add("hits", hits)
 _add("parts", parts)
 _add("statistics", statistics)
+_add("facets", facets)
+_add("explanations", explanations)
+_add("boosts", boosts)
+_add("examples", examples)

@@ -18,6 +18,7 @@ from service.shard.found import hit_arrays, hit_values, part_arrays, proposal_ar
 from service.shard.messages import Array, asked, message, request_of
 from service.shard.pins import BegunSearch, Pins
 from service.shard.queries import query_of, texts
+from service.shard.reading import ShardReading, described
 
 MOST_WANTED = 2**31
 CONTENT_BYTES = 16 << 20  # of one answer
@@ -28,6 +29,7 @@ class ShardServing:
 
     def __init__(self) -> None:
         self._pins = Pins()
+        self.reading = ShardReading(self._pins)
         self._told = ToldCounts()
         self._tags: dict[str, _Tagged] = {}
 
@@ -70,10 +72,8 @@ class ShardServing:
         begun = self._pins.begin(BegunSearch(name, search))
         return message(
             {
+                **described(snapshot, state),
                 "search": begun,
-                "state": state,
-                "version": snapshot.version,
-                "documents": snapshot.documents,
                 "count": len(proposals),
                 "everything": proposals.is_everything,
             },
@@ -122,25 +122,13 @@ class ShardServing:
         with asked():
             known = _text(found.values["known"])
             words = None if found.values["words"] is None else texts(found.values["words"])
-        snapshot, state = self._at(state, target)
+        snapshot, state = self.reading.at(state, target)
         return self._statistics(name, snapshot, state, known, words)
-
-    def _at(self, state: str | None, target: SearchTarget[Snapshot]) -> tuple[Snapshot, str]:
-        """The snapshot of a state, by default the current one, and its state. Raises ShardStateGoneError."""
-        if state is None:
-            return target.snapshot, self._pins.pin(target.snapshot)
-        return self._pins.snapshot(state), state
 
     def _statistics(
         self, name: str, snapshot: Snapshot, state: str, known: str | None, words: Sequence[str] | None
     ) -> bytes:
-        values: dict[str, Any] = {
-            "moved": True,
-            "state": state,
-            "version": snapshot.version,
-            "documents": snapshot.documents,
-            "since": None,
-        }
+        values: dict[str, Any] = {**described(snapshot, state), "moved": True, "since": None}
         arrays: dict[str, Array | None] = {}
         if snapshot.idf is not None and known != state:
             change: CountChange = self._told.change(name, state, snapshot.idf, known)
