@@ -56,11 +56,13 @@ from service.routes import (
     operations,
     rerank,
     search,
+    shard,
     shard_collections,
     upkeep,
     worker,
 )
 from service.runtime import Runtime
+from service.served_collections import Served
 from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
@@ -91,11 +93,20 @@ TAGS = [
 ]
 
 
-def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
-    """The search server: all routes. `encoder`: one that is loaded already, instead of the settings' own."""
+def create_app(settings: Settings, encoder: Encoder | None = None, served: Served | None = None) -> FastAPI:
+    """The search server: all routes. encoder: one that is loaded already, instead of the settings' own;
+    served: collections that others have, instead of those of the data root.
+    """
     app = _build(
         settings,
-        Runtime(settings, Telemetry(), searches=True, encoder=encoder, tracing=_tracing(settings, "tercet")),
+        Runtime(
+            settings,
+            Telemetry(),
+            searches=True,
+            encoder=encoder,
+            tracing=_tracing(settings, "tercet"),
+            served=served,
+        ),
         [
             embed.routes,
             search.routes,
@@ -107,6 +118,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             backups.routes,
             shard_collections.routes,
             jobs.routes,
+            shard.routes,
             operations.routes,
             operations.open_routes,
             openai.routes,

@@ -63,6 +63,7 @@ from models.errors import (
 from service.compat.error_shapes import shape_of
 from service.exceptions import (
     AuditError,
+    BegunAgainError,
     BodyEncodingError,
     BodyTimeoutError,
     DeadlineExceededError,
@@ -78,6 +79,7 @@ from service.exceptions import (
     RelayedError,
     RequestTooLargeError,
     ShardFailedError,
+    ShardStateGoneError,
     ShardTimeoutError,
     ShardUnavailableError,
     ShardWriteError,
@@ -128,6 +130,8 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     DocumentChangedError: (409, "document_changed"),
     AmbiguousDocumentError: (409, "document_ambiguous"),
     SnapshotGoneError: (409, "snapshot_gone"),
+    BegunAgainError: (409, "begin_again"),
+    ShardStateGoneError: (409, "shard_state_gone"),
     IdempotencyMismatchError: (409, "idempotency_key_reused"),
     PositionAheadError: (409, "position_ahead"),
     RequestTooLargeError: (413, "request_too_large"),

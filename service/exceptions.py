@@ -22,6 +22,8 @@ ServiceError
 │   ├── ShardUnavailableError it cannot be reached, or ended the connection
 │   ├── ShardTimeoutError     it did not answer in time
 │   └── ShardFailedError      what it answered cannot be used
+├── BegunAgainError           what a request goes by has changed since it began
+│   └── ShardStateGoneError   a router goes on with what is not kept for it any more
 ├── DataRootInUseError        another server uses the data root
 ├── AddressError              the server cannot listen where it should
 └── SettingsError             a setting is unknown or has a wrong value
@@ -217,6 +219,14 @@ class ShardTimeoutError(ShardError):
 
 class ShardFailedError(ShardError):
     """What a shard answered cannot be used."""
+
+
+class BegunAgainError(ServiceError):
+    """What a request goes by has changed since it began, so that it has to begin again."""
+
+
+class ShardStateGoneError(BegunAgainError):
+    """A router goes on with a snapshot or a search that is not kept for it any more."""
 
 
 class DataRootInUseError(ServiceError):

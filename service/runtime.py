@@ -30,7 +30,9 @@ from service.load.gate import Gate
 from service.load.loop import LoopDelay
 from service.load.pools import Pools
 from service.search.pipeline import SearchPipeline
+from service.served_collections import Served, ServedBackups, ServedCollections
 from service.settings import Settings
+from service.shard.serving import ShardServing
 from service.telemetry import Telemetry
 from service.tracing.tracing import Tracing
 
@@ -73,9 +75,10 @@ class Runtime:
         searches: bool,
         encoder: Encoder | None = None,
         tracing: Tracing | None = None,
+        served: Served | None = None,
     ) -> None:
         """searches: false for an encoder worker; encoder: one that is loaded already; tracing: by default
-        none.
+        none; served: collections that others have, by default the server's own.
         """
         self.settings = settings
         self.telemetry = telemetry
@@ -84,21 +87,25 @@ class Runtime:
         # search node has checked those of requests, and documents may be longer.
         limits = settings.request_limits
         self.limits = limits if searches else replace(limits, characters=settings.max_body_bytes)
-        self.collections = CollectionRegistry(
+        self._own = CollectionRegistry(
             settings.data / "collections",
             LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
         )
-        self._backups = CollectionBackups(self.collections, settings.data / "backups")
+        self.own_backups = CollectionBackups(self._own, settings.data / "backups")
+        served = Served(self._own, self.own_backups) if served is None else served
+        self.collections = served.collections
+        self._backups = served.backups
         self.opened: Callable[[], None] | None = None
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
         self.abandoned = False
         self._searches = searches
         self._data_root = DataRoot(settings.data)
-        self.pools = Pools.open()
+        self.pools = Pools.open(self.collections.search_threads)
         self.loop_delay = LoopDelay(telemetry.observe_loop)
         self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
         self.query_cache = QueryCache(settings.query_cache_bytes)
+        self.shard = ShardServing()
         self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None
@@ -148,19 +155,20 @@ class Runtime:
         return self._search_services().writer
 
     @property
-    def readable(self) -> CollectionRegistry:
+    def readable(self) -> ServedCollections:
         """The collections with all that was written. Raises NotReadyError until the ledgers are read."""
         self._search_services()
         return self.collections
 
     @property
-    def backups(self) -> CollectionBackups:
+    def backups(self) -> ServedBackups:
         """The backups of collections. Raises NotReadyError until the ledgers are read."""
         self._search_services()
         return self._backups
 
     async def start(self) -> None:
         """Begins to open everything; `ready` tells when that is done."""
+        await self.collections.start()
         self._opening = asyncio.create_task(self._open(), name="opening")
         self.loop_delay.start()
         self._release = asyncio.create_task(self._release_superseded(), name="release")
@@ -206,6 +214,7 @@ class Runtime:
             except TimeoutError:
                 log.error("the encoder does not end; it is left behind")
                 self.abandoned = True
+        await self.collections.stop()
         await self.pools.operations.run(self.collections.close)
         await self.pools.operations.run(self.tracing.close)
         self.loop_delay.stop()
@@ -366,7 +375,7 @@ class Runtime:
         data = self.settings.data
         jobs = JobManager(
             data,
-            self.collections,
+            self._own,
             encoders,
             self.settings.encoder_environment,
             self.pools.operations,

@@ -1,1 +1,1 @@
-"""One server in front of shards: what it reads and writes is divided over them."""
+"""The router: collections that are divided over shards, in the place of those of one server."""

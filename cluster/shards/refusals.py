@@ -32,6 +32,7 @@ from service.exceptions import (
     PositionNotReachedError,
     RelayedError,
     ShardFailedError,
+    ShardStateGoneError,
     ShardUnavailableError,
 )
 
@@ -52,6 +53,7 @@ KINDS: Mapping[str, Callable[[str], Exception]] = {
     "document_changed": DocumentChangedError,
     "document_ambiguous": AmbiguousDocumentError,
     "idempotency_key_reused": IdempotencyMismatchError,
+    "shard_state_gone": ShardStateGoneError,
     "position_ahead": PositionAheadError,
     "position_not_reached": PositionNotReachedError,
 }
