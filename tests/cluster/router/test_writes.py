@@ -35,6 +35,7 @@ DOCUMENTS = f"{DEMO}/documents"
 COLLECTION = {
     "fields": {"year": "integer", "kind": "keyword", "seen": "datetime", "new": "boolean", "price": "number"}
 }
+CLIENT = httpx.Client(timeout=60)
 WORDS = ["tea", "train", "water", "rail", "green", "steam", "leaf", "black"]
 
 
@@ -74,7 +75,7 @@ class Servers:
         """A router over so many new shards, with an empty collection; its URL, and those of the shards."""
         urls = [self.start(f"{name}-{number}") for number in range(shards)]
         url = self.start(name, shards=",".join(urls), **settings)
-        assert httpx.put(f"{url}{DEMO}", json=COLLECTION).status_code == 201
+        assert CLIENT.put(f"{url}{DEMO}", json=COLLECTION).status_code == 201
         return url, urls
 
     def _enter(self, name: str, server: AbstractContextManager[str]) -> str:
@@ -96,18 +97,18 @@ def alike(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Iterator[l
     """The URLs of a single server, and of routers over one, two and three shards, all with no documents."""
     started = Servers(tmp_path_factory.mktemp("alike"), tiny)
     one = started.start("one")
-    assert httpx.put(f"{one}{DEMO}", json=COLLECTION).status_code == 201
+    assert CLIENT.put(f"{one}{DEMO}", json=COLLECTION).status_code == 201
     yield [one, *(started.over(shards, f"over{shards}")[0] for shards in (1, 2, 3))]
     started.close()
 
 
 def put(url: str, ids: list[str] | str, **options: Any) -> httpx.Response:
     documents = [{"id": id, "text": f"green tea {id}"} for id in ([ids] if isinstance(ids, str) else ids)]
-    return httpx.put(f"{url}{DOCUMENTS}", json={"documents": documents, **options}, timeout=60)
+    return CLIENT.put(f"{url}{DOCUMENTS}", json={"documents": documents, **options})
 
 
 def count(url: str) -> int:
-    found: int = httpx.post(f"{url}{DOCUMENTS}/count").json()["count"]
+    found: int = CLIENT.post(f"{url}{DOCUMENTS}/count").json()["count"]
     return found
 
 
@@ -205,10 +206,7 @@ def test_documents_written_over_shards_are_read_as_from_one_server(alike: list[s
     for step in range(25):
         method, path, body = operations.next()
         key = {"idempotency_key": f"{seed}.{step}"} if step % 3 else {}
-        answers = [
-            httpx.request(method, f"{url}{DOCUMENTS}{path}", json={**body, **key}, timeout=60)
-            for url in alike
-        ]
+        answers = [CLIENT.request(method, f"{url}{DOCUMENTS}{path}", json={**body, **key}) for url in alike]
         said = [
             {name: value for name, value in each.json().items() if name != "position"} for each in answers
         ]
@@ -240,15 +238,13 @@ def test_what_is_refused_is_refused_alike(alike: list[str]) -> None:
         ("POST", f"{DEMO}/fields", {"fields": {"year": "keyword"}}),
     ]
     for method, path, body in wrong:
-        expected, *others = (
-            httpx.request(method, f"{url}{path}", json=body or None, timeout=60) for url in alike
-        )
+        expected, *others = (CLIENT.request(method, f"{url}{path}", json=body or None) for url in alike)
         assert expected.status_code >= 400, expected.text
         for found in others:
             assert (found.status_code, found.json()) == (expected.status_code, expected.json())
     queries = [{"order_by": "undeclared"}, {"filter": '{"eq":{"undeclared":1}}'}, {"after": "x" * 600}]
     for query in queries:
-        expected, *others = (httpx.get(f"{url}{DOCUMENTS}", params=query) for url in alike)
+        expected, *others = (CLIENT.get(f"{url}{DOCUMENTS}", params=query) for url in alike)
         assert expected.status_code == 422
         for found in others:
             assert (found.status_code, found.json()) == (422, expected.json())
@@ -260,14 +256,14 @@ def test_positions_have_a_number_for_each_shard(servers: Servers) -> None:
     assert first == {"upserted": 1, "position": "0.1.0", "usage": {"tokens": first["usage"]["tokens"]}}
     both = put(url, [*ids_in(0, 3), *ids_in(1, 3, 2)]).json()
     assert (both["upserted"], both["position"]) == (3, "1.2.0")
-    deleted = httpx.request("DELETE", f"{url}{DOCUMENTS}/{ids_in(2, 3)[0]}").json()
+    deleted = CLIENT.request("DELETE", f"{url}{DOCUMENTS}/{ids_in(2, 3)[0]}").json()
     assert deleted == {"deleted": 0, "position": "1.2.0"}
-    patched = httpx.patch(f"{url}{DOCUMENTS}/{ids_in(0, 3)[0]}", json={"metadata": {"year": 3}}).json()
+    patched = CLIENT.patch(f"{url}{DOCUMENTS}/{ids_in(0, 3)[0]}", json={"metadata": {"year": 3}}).json()
     assert patched == {"position": "2.2.0"}
     assert [count(each) for each in shards] == [1, 2, 0]
-    stored = httpx.get(f"{url}{DOCUMENTS}/{ids_in(0, 3)[0]}", params={"representations": True}).json()
+    stored = CLIENT.get(f"{url}{DOCUMENTS}/{ids_in(0, 3)[0]}", params={"representations": True}).json()
     assert stored["representations"]["position"] == "2.0.0"
-    statistics = httpx.get(f"{url}{DEMO}/stats").json()
+    statistics = CLIENT.get(f"{url}{DEMO}/stats").json()
     assert (statistics["documents"], statistics["position"]) == (3, "2.2.0")
 
 
@@ -278,12 +274,12 @@ def test_reads_wait_for_a_position(servers: Servers) -> None:
     for each in (url, other):  # the second was told of nothing, and asks
         for given in (position, "0.0"):
             body = {"collection": "demo", "query": "tea", "min_position": given}
-            assert httpx.post(f"{each}/search", json=body).json()["hits"]
-            assert httpx.get(f"{each}{DOCUMENTS}", params={"min_position": given}).status_code == 200
-        ahead = httpx.post(f"{each}{DOCUMENTS}/count", json={"min_position": "1.7"})
+            assert CLIENT.post(f"{each}/search", json=body).json()["hits"]
+            assert CLIENT.get(f"{each}{DOCUMENTS}", params={"min_position": given}).status_code == 200
+        ahead = CLIENT.post(f"{each}{DOCUMENTS}/count", json={"min_position": "1.7"})
         assert error_of(ahead) == (409, "position_ahead")
     for wrong in ("1", 1, "1.1.1"):
-        refused = httpx.post(f"{url}{DOCUMENTS}/count", json={"min_position": wrong})
+        refused = CLIENT.post(f"{url}{DOCUMENTS}/count", json={"min_position": wrong})
         assert error_of(refused) == (422, "invalid_value")
         assert refused.json()["error"]["param"] == "min_position"
         assert "there are 2 now" in refused.text
@@ -300,14 +296,14 @@ def test_a_document_is_held_against_the_number_of_its_shard(servers: Servers) ->
     assert error_of(half) == (409, "write_incomplete")
     assert "of 1 documents at position 3.2" in half.text
     path = f"{url}{DOCUMENTS}/{there}"
-    stored = httpx.get(path, params={"representations": True}).json()["representations"]["position"]
+    stored = CLIENT.get(path, params={"representations": True}).json()["representations"]["position"]
     assert (later, stored) == ("1.2", "0.2")
-    assert httpx.patch(path, json={"metadata": {}, "if_position": stored}).status_code == 200
-    assert error_of(httpx.patch(path, json={"metadata": {}, "if_position": stored})) == (
+    assert CLIENT.patch(path, json={"metadata": {}, "if_position": stored}).status_code == 200
+    assert error_of(CLIENT.patch(path, json={"metadata": {}, "if_position": stored})) == (
         409,
         "document_changed",
     )
-    assert error_of(httpx.patch(path, json={"metadata": {}, "if_position": 3})) == (422, "invalid_value")
+    assert error_of(CLIENT.patch(path, json={"metadata": {}, "if_position": 3})) == (422, "invalid_value")
 
 
 class Noisy(TinyEncoder):
@@ -325,7 +321,7 @@ class Noisy(TinyEncoder):
 def test_a_repeat_under_its_key_changes_nothing(servers: Servers) -> None:
     shards = [servers.start(f"shard{number}") for number in range(2)]
     url = servers.start("router", encoder=Noisy(), shards=",".join(shards))
-    assert httpx.put(f"{url}{DEMO}", json=COLLECTION).status_code == 201
+    assert CLIENT.put(f"{url}{DEMO}", json=COLLECTION).status_code == 201
     ids = [*ids_in(0, 2, 2), *ids_in(1, 2)]
     requests: list[tuple[str, str, dict[str, Any]]] = [
         ("PUT", "", {"documents": [{"id": id, "text": "green tea"} for id in ids]}),
@@ -337,7 +333,7 @@ def test_a_repeat_under_its_key_changes_nothing(servers: Servers) -> None:
     ]
     for number, (method, path, body) in enumerate(requests):
         keyed = {**body, "idempotency_key": f"열쇠 {number}"}
-        first, again = (httpx.request(method, f"{url}{DOCUMENTS}{path}", json=keyed) for _ in range(2))
+        first, again = (CLIENT.request(method, f"{url}{DOCUMENTS}{path}", json=keyed) for _ in range(2))
         assert first.status_code == 200, first.text
         assert again.json() == first.json()
         other = {**keyed, "metadata": {"year": 9}} if "metadata" in body else keyed
@@ -346,7 +342,7 @@ def test_a_repeat_under_its_key_changes_nothing(servers: Servers) -> None:
         if "ids" in body:
             other = {**other, "ids": body["ids"][::-1]}
         if other != keyed:
-            refused = httpx.request(method, f"{url}{DOCUMENTS}{path}", json=other)
+            refused = CLIENT.request(method, f"{url}{DOCUMENTS}{path}", json=other)
             assert error_of(refused) == (409, "idempotency_key_reused")
     assert count(url) == 0
 
@@ -365,7 +361,7 @@ def test_a_lost_shard_is_named_and_a_repeat_completes_the_write(servers: Servers
     alone = put(url, ids_in(1, 3))
     assert error_of(alone) == (503, "shard_unavailable")
     assert shards[1] in alone.text
-    assert error_of(httpx.get(f"{url}{DOCUMENTS}"))[0] == 503
+    assert error_of(CLIENT.get(f"{url}{DOCUMENTS}"))[0] == 503
     port = int(shards[1].rpartition(":")[2])
     servers.start("router-1", port)
     answers = [
@@ -388,14 +384,14 @@ def silent() -> Iterator[str]:
 
 def test_a_shard_that_does_not_answer_ends_no_write_to_another(servers: Servers, silent: str) -> None:
     shard = servers.start("shard")
-    assert httpx.put(f"{shard}{DEMO}", json=COLLECTION).status_code == 201
+    assert CLIENT.put(f"{shard}{DEMO}", json=COLLECTION).status_code == 201
     url = servers.start("router", shards=f"{shard},{silent}")
     headers = {"X-Request-Timeout": "2"}
     (here,), (there,) = ids_in(0, 2), ids_in(1, 2)
 
     def written(*ids: str) -> httpx.Response:
         body = {"documents": [{"id": id, "text": "tea"} for id in ids], "idempotency_key": "-".join(ids)}
-        return httpx.put(f"{url}{DOCUMENTS}", json=body, headers=headers, timeout=60)
+        return CLIENT.put(f"{url}{DOCUMENTS}", json=body, headers=headers)
 
     assert written(here).json()["position"] == "1.0"
     half = written(here, there)
@@ -435,7 +431,7 @@ def test_a_write_whose_answer_is_lost_is_unknown_until_it_is_repeated(servers: S
     shards = [servers.start(f"shard{number}") for number in range(2)]
     lost: list[str] = []
     url = servers.start_router("router", lambda inner: Forgetful(inner, lost), *shards)
-    assert httpx.put(f"{url}{DEMO}", json=COLLECTION).status_code == 201
+    assert CLIENT.put(f"{url}{DEMO}", json=COLLECTION).status_code == 201
     (here,), (there,) = ids_in(0, 2), ids_in(1, 2)
     lost.append(shards[0])
     unknown = put(url, here, idempotency_key="a")
@@ -455,18 +451,18 @@ def test_a_collection_that_was_half_made_or_half_removed_is_completed(servers: S
     assert put(url, [*ids_in(0, 2), *ids_in(1, 2)]).status_code == 200
     servers.stop("router-0")
     other = servers.start("other", shards=",".join(shards))
-    assert error_of(httpx.put(f"{other}/collections/new"))[0] == 503
-    assert httpx.get(f"{shards[1]}/collections/new").status_code == 404  # taken back
-    assert error_of(httpx.delete(f"{other}{DEMO}"))[0] == 503
-    assert httpx.get(f"{shards[1]}{DEMO}").status_code == 404  # gone there, and listed still
+    assert error_of(CLIENT.put(f"{other}/collections/new"))[0] == 503
+    assert CLIENT.get(f"{shards[1]}/collections/new").status_code == 404  # taken back
+    assert error_of(CLIENT.delete(f"{other}{DEMO}"))[0] == 503
+    assert CLIENT.get(f"{shards[1]}{DEMO}").status_code == 404  # gone there, and listed still
     servers.start("router-0", ports[0])
     fresh = servers.start("fresh", shards=",".join(shards))
-    assert [each["name"] for each in httpx.get(f"{shards[0]}/collections").json()["collections"]] == ["demo"]
-    assert error_of(httpx.put(f"{fresh}{DEMO}", json=COLLECTION)) == (409, "collection_exists")
-    assert httpx.delete(f"{fresh}{DEMO}").status_code == 204
-    assert error_of(httpx.delete(f"{fresh}{DEMO}")) == (404, "collection_not_found")
-    assert httpx.put(f"{shards[1]}{DEMO}", json=COLLECTION).status_code == 201  # as one that was cut short
-    assert httpx.put(f"{fresh}{DEMO}", json=COLLECTION).status_code == 201
+    assert [each["name"] for each in CLIENT.get(f"{shards[0]}/collections").json()["collections"]] == ["demo"]
+    assert error_of(CLIENT.put(f"{fresh}{DEMO}", json=COLLECTION)) == (409, "collection_exists")
+    assert CLIENT.delete(f"{fresh}{DEMO}").status_code == 204
+    assert error_of(CLIENT.delete(f"{fresh}{DEMO}")) == (404, "collection_not_found")
+    assert CLIENT.put(f"{shards[1]}{DEMO}", json=COLLECTION).status_code == 201  # as one that was cut short
+    assert CLIENT.put(f"{fresh}{DEMO}", json=COLLECTION).status_code == 201
     assert count(fresh) == 0
     assert put(fresh, ids_in(0, 2)).json()["position"] == "1.0"
 
@@ -479,7 +475,7 @@ def test_aliases_fields_backups_and_merges_are_of_all_shards(servers: Servers) -
         assert client.put("/aliases/now", json={"collection": "demo"}).json()["collections"] == ["demo"]
         assert client.post("/collections/now/documents/count").json() == {"count": 3}
         assert error_of(client.delete(DEMO)) == (409, "collection_aliased")
-        assert [httpx.get(f"{each}/aliases/now").json()["collection"] for each in shards] == ["demo"] * 2
+        assert [CLIENT.get(f"{each}/aliases/now").json()["collection"] for each in shards] == ["demo"] * 2
         assert list(client.get("/aliases").json()["aliases"]) == [
             {"alias": "now", "collection": "demo", "collections": ["demo"]}
         ]
@@ -513,23 +509,23 @@ def test_another_router_may_make_a_collection_anew(servers: Servers) -> None:
     url, shards = servers.over(2)
     other = servers.start("other", shards=",".join(shards))
     put(url, ids_in(0, 2, 3))
-    assert httpx.delete(f"{other}{DEMO}").status_code == 204
+    assert CLIENT.delete(f"{other}{DEMO}").status_code == 204
     assert error_of(put(url, "x")) == (404, "collection_not_found")
-    assert httpx.put(f"{other}{DEMO}", json={"fields": {"place": "keyword"}}).status_code == 201
-    answer = httpx.put(
+    assert CLIENT.put(f"{other}{DEMO}", json={"fields": {"place": "keyword"}}).status_code == 201
+    answer = CLIENT.put(
         f"{url}{DOCUMENTS}", json={"documents": [{"id": "y", "text": "tea", "metadata": {"place": "z"}}]}
     )
     assert answer.status_code == 200
-    assert httpx.get(f"{url}{DOCUMENTS}", params={"order_by": "place"}).json()["documents"][0]["id"] == "y"
+    assert CLIENT.get(f"{url}{DOCUMENTS}", params={"order_by": "place"}).json()["documents"][0]["id"] == "y"
 
 
 def test_a_part_that_a_shard_would_not_take_is_refused_before_anything_is_written(servers: Servers) -> None:
     shards = [servers.start("shard0"), servers.start("shard1", max_body_bytes=2**20)]
     url = servers.start("router", shards=",".join(shards))
-    assert httpx.put(f"{url}{DEMO}", json={"window": False}).status_code == 201
+    assert CLIENT.put(f"{url}{DEMO}", json={"window": False}).status_code == 201
     ids = [*ids_in(0, 2, 20), *ids_in(1, 2, 20)]
     documents = [{"id": id, "text": "tea " + "x" * 60_000} for id in ids]
-    refused = httpx.put(f"{url}{DOCUMENTS}", json={"documents": documents}, timeout=60)
+    refused = CLIENT.put(f"{url}{DOCUMENTS}", json={"documents": documents})
     assert error_of(refused) == (413, "request_too_large")
     assert shards[1] in refused.text
     assert "max_body_bytes" in refused.text
