@@ -1,9 +1,9 @@
-"""What does a router before two shards cost a search, in processor time, beside one server with all documents?
+"""What does a router before two shards cost a search, in processor time, beside one server with them all?
 
-The abstracts of Cranfield lie in one collection of a server, and by a hash of their ids in two shards behind a
-router. The same judged queries go to both in turns, over connections that are kept, by one client and by
-sixteen. Queries are encoded once before and then known (setting `query_cache_bytes`), since a router encodes as
-a server does. Times are the process's own, of user and system, a search; medians over the turns.
+The abstracts of Cranfield lie in one collection of a server, and by a hash of their ids in two shards behind
+a router. The same judged queries go to both in turns, over connections that are kept, by one client and by
+sixteen. Queries are encoded once before and then known (setting `query_cache_bytes`), since a router encodes
+as a server does. Times are the process's own, of user and system, a search; medians over the turns.
 
 Run: python benchmarks/router.py [--quick]
 """
@@ -47,7 +47,7 @@ Figures = dict[str, Any]
 
 
 def build(folders: Sequence[Path], texts: Sequence[str]) -> None:
-    """Writes texts into a collection below the first folder, and divides them over shards below the others."""
+    """Writes texts into a collection below the first folder, and divides them over those below the others."""
     encoder = load_encoder(str(ROOT / "checkpoints" / ENGLISH))
     parts = [encode(encoder, texts[start : start + 256]) for start in range(0, len(texts), 256)]
     encoded = Representations.concatenate(parts)
@@ -101,7 +101,7 @@ def measured(*, quick: bool) -> Figures:
             folder.mkdir()
         texts = texts_of("corpus")[: QUICK_TEXTS if quick else None]
         build(folders[:-1], texts)
-        known = {"query_cache_bytes": CACHE_BYTES}
+        known = {"query_cache_bytes": CACHE_BYTES, "max_wait_seconds": 60}
         one = stack.enter_context(serving(folders[0], **known))
         behind = [stack.enter_context(serving(folder, **known)) for folder in folders[1:-1]]
         urls = ",".join(server.url for server in behind)
