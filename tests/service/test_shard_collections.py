@@ -7,6 +7,14 @@ from typing import Any
 import httpx
 import pytest
 
+from index.catalog.settings import CollectionSettings
+from service.answers.collection_settings import (
+    codebook_from,
+    codebook_text,
+    settings_from,
+    settings_record,
+)
+
 SHARD = "/shard/collections"
 
 
@@ -21,9 +29,9 @@ def named(record: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 async def test_a_collection_is_made_like_another_once(client: httpx.AsyncClient) -> None:
-    await client.put("/collections/signs", json={"token_codec": "sign"})
+    await client.put("/collections/words", json={"bm25": True, "lexical": "idf", "title": "Words"})
     await client.post("/collections/demo/fields", json={"fields": {"place": "keyword"}})
-    for source in ("demo", "signs"):
+    for source in ("demo", "words"):
         wanted = named(await settings_of(client, source), f"{source}-2")
         for created in (True, False):
             answer = await client.put(f"{SHARD}/{source}-2", json=wanted)
@@ -34,7 +42,14 @@ async def test_a_collection_is_made_like_another_once(client: httpx.AsyncClient)
             k: v for k, v in own.items() if k not in told
         }
     listed = (await client.get(SHARD)).json()["collections"]
-    assert [each["settings"]["name"] for each in listed] == ["demo", "demo-2", "signs", "signs-2"]
+    assert [each["settings"]["name"] for each in listed] == ["demo", "demo-2", "words", "words-2"]
+
+
+def test_a_codebook_goes_along() -> None:
+    settings = CollectionSettings("signs", "tiny", "f", 8, 8, 100, token_codec="sign")  # noqa: S106 - no secret
+    assert settings.codebook is not None
+    codebook = codebook_from(codebook_text(settings))
+    assert settings_from(settings_record(settings), codebook, "a test") == settings
 
 
 async def test_one_with_documents_or_of_other_settings_is_a_conflict(client: httpx.AsyncClient) -> None:
