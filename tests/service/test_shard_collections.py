@@ -46,7 +46,7 @@ async def test_a_collection_is_made_like_another_once(client: httpx.AsyncClient)
 
 
 def test_a_codebook_goes_along() -> None:
-    settings = CollectionSettings("signs", "tiny", "f", 8, 8, 100, token_codec="sign")  # noqa: S106 - no secret
+    settings = CollectionSettings("signs", "tiny", "f", 8, 8, 100, token_codec="sign")
     assert settings.codebook is not None
     codebook = codebook_from(codebook_text(settings))
     assert settings_from(settings_record(settings), codebook, "a test") == settings
