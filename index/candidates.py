@@ -152,12 +152,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Hits, best first; ties in order of id, then of collection. Times in seconds."""
+    """Hits, best first; ties in order of id, then of collection. Times in seconds. lost: parts of a divided
+    collection that did not answer, where hits without theirs were allowed.
+    """
 
     hits: list[Hit]
     snapshot: str
     retrieve_seconds: float
     score_seconds: float
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 
 from index.bm25.explanation import explain_bm25
-from index.bm25.query import Bm25Query, Bm25Statistics
+from index.bm25.query import Bm25Query, Bm25Statistics, WeighedWords, WordCounts
 from index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
 from index.catalog.alike import united_settings
 from index.catalog.layout import EMPTY_NAME, CollectionLayout
@@ -22,7 +22,7 @@ from index.catalog.settings import CollectionSettings
 from index.dense.kinds import Device
 from index.documents.boosts import Boost, check_boosts
 from index.documents.filters import Filter
-from index.errors import DamagedIndexError
+from index.errors import DamagedIndexError, InvalidQueryError
 from index.fusion import SIDES, Fusion
 from index.reading.documents import StoredDocuments
 from index.runs import runs
@@ -31,7 +31,7 @@ from index.search.boosts import boosts_at
 from index.search.choice import Choice
 from index.search.exact_scores import Candidates, scored
 from index.search.explanation import Explanation, explain
-from index.search.facets import facets_of
+from index.search.facets import FieldCounts, counts_of, facets_of
 from index.search.hits import hits_of
 from index.search.late_interaction import late_scores
 from index.search.query import (
@@ -45,9 +45,10 @@ from index.search.query import (
     check_weights,
 )
 from index.search.ranking import rank, rank_reciprocally
-from index.search.retrieval import retrieve
+from index.search.retrieval import nearest_enough, numbers_of, retrieve
+from index.search.shard_search import ShardQuery, ShardSearch
 from index.segments.segment import Segment
-from index.sparse.idf import CollectionIdf
+from index.sparse.idf import CollectionIdf, GivenIdf
 from index.sparse.term_versions import TermVersion
 from models.representations import Float32, Float64, Int64, Representations
 
@@ -65,7 +66,8 @@ class Snapshot(StoredDocuments):
     It goes on answering after a newer one is published: its files stay mapped until it is let go.
 
     name: of its manifest; version: the same, and the position of a last write that this does not hold. Of
-    several collections both have what each has. collections: of each segment, None where there is but one.
+    several collections both have what each has. position: of the last write that it has; 0 of several.
+    collections: of each segment, None where there is but one.
     """
 
     def __init__(
@@ -76,11 +78,13 @@ class Snapshot(StoredDocuments):
         position: int | None = None,
         collections: Sequence[str] | None = None,
         terms: TermVersion | None = None,
+        reached: int = 0,
     ) -> None:
         """position: of the last write that it has, where its manifest does not hold that yet. terms: of that
-        moment, for the idf.
+        moment, for the idf. reached: the position of the last write, in its manifest or not.
         """
         super().__init__(name, settings, segments, collections)
+        self.position = reached
         self.version = name if position is None else f"{name}.{position}"
         self.idf: CollectionIdf | None = None
         if settings.lexical == "idf":
@@ -119,6 +123,7 @@ class Snapshot(StoredDocuments):
                 Segment.open(layout, entry, settings, device, former.get(entry.id))
                 for entry in manifest.segments
             ],
+            reached=manifest.ledger_position,
         )
 
     @staticmethod
@@ -151,7 +156,8 @@ class Snapshot(StoredDocuments):
         if any(segment.encodings > len(segment) for segment in segments):
             return self
         whole = [replace(segment, windows=None) for segment in segments]
-        return Snapshot(self.name, replace(self.settings, window=None), whole, collections=self._collections)
+        settings = replace(self.settings, window=None)
+        return Snapshot(self.name, settings, whole, collections=self._collections, reached=self.position)
 
     def close(self) -> None:
         """Lets go of the files; searches under way still finish, later ones raise SearchIndexError."""
@@ -199,18 +205,19 @@ class Snapshot(StoredDocuments):
         check_weights(query, text, weights, self.settings)
         check_boosts(boosts, self.settings.fields)
         check_fusion(fusion)
-        if without:
-            candidates = candidates.with_more(len(without))
-        nearest = None
-        if weights.dense_alone and page.after is None and group_by is None and not boosts:
-            nearest = page.offset + top_k + len(without)
+        candidates = candidates.with_more(len(without))
+        nearest = nearest_enough(weights, page, top_k + len(without), group_by, boosts)
         started = time.perf_counter()
         checked, segments = self._checked(query, text), self._opened()
         condition = self._condition(filter)
-        # Token vectors propose nothing: without another side all documents are compared.
-        everything = self.settings.sides == ("colbert",)
         found = retrieve(
-            segments, checked, candidates, dense_options, condition, nearest, everything=everything
+            segments,
+            checked,
+            candidates,
+            dense_options,
+            condition,
+            nearest,
+            everything=self._compares_everything,
         )
         if without:
             found = self._left(found, without)
@@ -219,12 +226,40 @@ class Snapshot(StoredDocuments):
         if boosts:
             added = boosts_at(segments, found.segments, found.rows, boosts, self.settings.fields)
             found, sides = replace(found, boost=np.round(added.sum(axis=0), DECIMALS)), SIDES + 1
-        choice = Choice(segments, found, top_k, page, group_by, self._collections)
+        choice = Choice.among(segments, found, top_k, page, group_by, self._collections)
         ranking = rank_reciprocally if fusion == "rrf" else rank
         ranked = ranking(segments, found, checked, weights, sides, choice)
         hits = hits_of(segments, ranked, checked, weights, contents=contents, collections=self._collections)
         ended = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, ended - retrieved)
+
+    def shard_search(self, asked: ShardQuery) -> ShardSearch:
+        """This snapshot's part of a search over several shards. Raises InvalidQueryError as `search`."""
+        text = None if asked.words is None else ""
+        check_options(1, asked.limits, asked.options)
+        check_weights(asked.query, text, asked.weights, self.settings)
+        check_boosts(asked.boosts, self.settings.fields)
+        checked, segments = check_query(asked.query, self.settings), self._opened()
+        if asked.words is not None and self._bm25 is not None:
+            checked = replace(checked, bm25=self._bm25.query_of(asked.words))
+        without = np.array([*chain.from_iterable(map(self._all, asked.without))], np.int64).reshape(-1, 2)
+        return ShardSearch(
+            segments,
+            checked,
+            asked,
+            self._condition(asked.filter),
+            self.settings.fields,
+            self._sides,
+            numbers_of(without[:, 0], without[:, 1]),
+            everything=self._compares_everything,
+            collections=self._collections,
+        )
+
+    def word_counts(self, words: Sequence[str]) -> WordCounts:
+        """What the documents know of some words of BM25. Raises InvalidQueryError without BM25."""
+        if self._bm25 is None:
+            raise InvalidQueryError(f"collection {self.settings.name!r} has no BM25")
+        return self._bm25.counts_of(words)
 
     def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]:
         """So many of the commonest values of declared keyword and boolean fields, counted over all documents
@@ -234,6 +269,11 @@ class Snapshot(StoredDocuments):
         """
         check_facets(wanted, self.settings.fields)
         return facets_of(self._opened(), wanted, self._condition(filter))
+
+    def field_counts(self, fields: Sequence[str], filter: Filter | None = None) -> dict[str, FieldCounts]:
+        """All values of fields, counted as for `facets`, which it raises as."""
+        check_facets(dict.fromkeys(fields, 1), self.settings.fields)
+        return counts_of(self._opened(), fields, self._condition(filter))
 
     def retrieve(
         self,
@@ -291,15 +331,19 @@ class Snapshot(StoredDocuments):
         text: the query itself, for the terms of BM25. collections: of the documents, where this is
         of several.
         """
-        places = self._places(document_ids, collections)
-        segments, checked, words = self._opened(), check_query(query, self.settings), self._words(text)
-        found = []
-        for place, row in places:
-            explanation = explain(segments, place, row, checked, self.idf)
-            if words is not None:
-                explanation = replace(explanation, bm25=explain_bm25(row, words, place))
-            found.append(explanation)
-        return found
+        return self._explained(query, document_ids, collections, self.idf, self._words(text))
+
+    def shard_explanations(
+        self,
+        query: Representations,
+        document_ids: Sequence[str],
+        collections: Sequence[str | None] | None,
+        idf: GivenIdf | None,
+        words: WeighedWords | None,
+    ) -> list[Explanation]:
+        """The same, by an idf and words that tell of all shards."""
+        weighed = None if words is None or self._bm25 is None else self._bm25.query_of(words)
+        return self._explained(query, document_ids, collections, idf, weighed)
 
     def boosts_of(
         self,
@@ -315,6 +359,24 @@ class Snapshot(StoredDocuments):
         check_boosts(boosts, self.settings.fields)
         places, rows = np.array(self._places(document_ids, collections), np.int64).reshape(-1, 2).T
         return boosts_at(self._opened(), places, rows, boosts, self.settings.fields)
+
+    def _explained(
+        self,
+        query: Representations,
+        document_ids: Sequence[str],
+        collections: Sequence[str | None] | None,
+        idf: CollectionIdf | GivenIdf | None,
+        words: Bm25Query | None,
+    ) -> list[Explanation]:
+        places = self._places(document_ids, collections)
+        segments, checked = self._opened(), check_query(query, self.settings)
+        found = []
+        for place, row in places:
+            explanation = explain(segments, place, row, checked, idf)
+            if words is not None:
+                explanation = replace(explanation, bm25=explain_bm25(row, words, place))
+            found.append(explanation)
+        return found
 
     def _checked(self, query: Representations, text: str | None) -> CheckedQuery:
         """The query in the collection's terms: its lexical weights times the idf, where there is one, and the
@@ -347,6 +409,11 @@ class Snapshot(StoredDocuments):
     def _ids_at(self, places: Int64, rows: Int64) -> list[str]:
         segments = self._opened()
         return [id for place, run in runs(places) for id in segments[place].documents.ids_of(rows[run])]
+
+    @property
+    def _compares_everything(self) -> bool:
+        """Token vectors propose nothing: without another side all documents are compared."""
+        return self.settings.sides == ("colbert",)
 
     @property
     def _sides(self) -> int:

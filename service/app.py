@@ -57,10 +57,13 @@ from service.routes import (
     operations,
     rerank,
     search,
+    shard,
+    shard_collections,
     upkeep,
     worker,
 )
 from service.runtime import Runtime
+from service.served_collections import Served
 from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
@@ -92,12 +95,17 @@ TAGS = [
 
 
 def create_app(
-    settings: Settings, encoder: Encoder | None = None, following: Following | None = None
+    settings: Settings,
+    encoder: Encoder | None = None,
+    *,
+    served: Served | None = None,
+    following: Following | None = None,
 ) -> FastAPI:
     """The search server: all routes.
 
-    encoder: one that is loaded already, instead of the settings' own; following: what brings collections
-    from elsewhere, where the setting `follow` asks for it. Raises SettingsError where that is missing.
+    encoder: one that is loaded already, instead of the settings' own; served: collections that others have,
+    instead of those of the data root; following: what brings collections from elsewhere, where the setting
+    `follow` asks for it. Raises SettingsError where that is missing.
     """
     if settings.follow is not None and following is None:
         raise SettingsError("setting follow (TERCET_FOLLOW) is for the command tercet serve; unset it")
@@ -109,6 +117,7 @@ def create_app(
             searches=True,
             encoder=encoder,
             tracing=_tracing(settings, "tercet"),
+            served=served,
             following=following,
         ),
         [
@@ -120,7 +129,9 @@ def create_app(
             upkeep.routes,
             aliases.routes,
             backups.routes,
+            shard_collections.routes,
             jobs.routes,
+            shard.routes,
             operations.routes,
             operations.open_routes,
             openai.routes,

@@ -6,6 +6,7 @@ means answer as one.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from index.catalog.aliases import Aliases
 from index.catalog.alike import united_settings
@@ -29,20 +31,30 @@ from index.live.statistics import CollectionCounts, CollectionStatistics, publis
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
 from ingest.encoder_match import checkpoint_of
+from models.cores import usable_cores
 from service.collection_counts import PublishedCounts
 from service.collection_files import ReadFiles, SearchedFiles, Versions
+from service.documents.positions import Position, whole_position
+from service.exceptions import PositionAheadError, PositionNotReachedError
 from service.live_collections import LiveCollections, LiveOptions
 from service.load.concurrency import SharedCalls
+from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
+from service.load.reading import ANY_TIME, Reading
+from service.load.relay import on_loop
+from service.readable import ReadableSnapshot
 from service.united_snapshots import UnitedSnapshots
 
 OPENING_THREADS = 2
 RENEWING_THREADS = 2
+REACHING_SECONDS = 0.02  # between two looks whether a position is reached
 LOOKING_THREADS = 4  # each looks at the files of one collection: a slow disk keeps those of others waiting
 DEFAULT_OPTIONS = LiveOptions()
 DEFAULTS = CollectionLayout(Path()).defaults.name
 EFFORT = CollectionLayout(Path()).effort.name
 SETTINGS = CollectionLayout(Path()).settings.name
+
+Searched = TypeVar("Searched", bound=ReadableSnapshot, covariant=True)
 
 log = logging.getLogger("tercet")
 
@@ -62,10 +74,10 @@ class CollectionDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchTarget:
+class SearchTarget(Generic[Searched]):
     """What a search needs of a collection: its snapshot, and what is stored for one that does not say."""
 
-    snapshot: Snapshot
+    snapshot: Searched
     defaults: SearchDefaults | None = None
     effort: DenseEffort | None = None
 
@@ -187,13 +199,13 @@ class CollectionRegistry:
             files = SearchedFiles.of(CollectionLayout(self.root / name))
             self._opened[name] = _Opened(files, files.required(name), snapshot)
 
-    async def open(self, name: str) -> Snapshot:
-        """The same, awaited."""
-        return (await self.open_with_defaults(name, defaults=False, effort=False)).snapshot
+    async def open(self, name: str, how: Reading = ANY_TIME) -> Snapshot:
+        """The same, awaited. how: of no use here, as in `open_with_defaults`: nobody else is asked."""
+        return (await self.open_with_defaults(name, how, defaults=False, effort=False)).snapshot
 
     async def open_with_defaults(
-        self, name: str, *, defaults: bool = True, effort: bool = True
-    ) -> SearchTarget:
+        self, name: str, how: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
+    ) -> SearchTarget[Snapshot]:
         """The current snapshot with the stored defaults and effort, also when another process wrote them.
 
         Whoever asks at the same time shares one look at the files, which begins after all of them asked.
@@ -206,9 +218,39 @@ class CollectionRegistry:
         opened = await (self._renew if found.written else self._open)(found.name)
         return await self.looking_pool.run(self._target, found.stored, opened, defaults, effort)
 
-    def writing(self, name: str) -> AbstractContextManager[LiveCollection]:
+    async def reach(self, name: str, position: int, deadline: Deadline) -> None:
+        """Waits until searches find what was written up to a position.
+
+        Raises SeveralCollectionsError, PositionAheadError where it is written here and no write has the
+        position yet, PositionNotReachedError at the deadline, and as `snapshot` does.
+        """
+        own = await self.looking_pool.run(self.aliases.collection_of, name)
+        while True:
+            written = self._live.get(own) is not None
+            found = (await self.open(own)).position
+            if found >= position:
+                return
+            if written:
+                raise PositionAheadError(
+                    f"collection {own!r} is at position {found}, and min_position is {position}, which no "
+                    "write has yet; use the position of a write's answer"
+                )
+            left_seconds = deadline.remaining_seconds
+            if not left_seconds:
+                raise PositionNotReachedError(
+                    f"collection {own!r} is at position {found} here, and did not come to {position} in "
+                    "time; try again in a moment, or ask the server that writes it"
+                )
+            await on_loop(asyncio.sleep(min(REACHING_SECONDS, left_seconds)))
+
+    def position_of(self, given: Position, param: str) -> int:
+        """What a request names as a position. Raises InvalidRequestError naming the field."""
+        return whole_position(given, param)
+
+    def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[LiveCollection]:
         """The collection, opened to be written to, and not closed meanwhile.
 
+        deadline: of no use here, where no other server is waited for.
         Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
         build writes it, DamagedIndexError, or StorageError.
         """
@@ -223,10 +265,11 @@ class CollectionRegistry:
             with self._live.writing(name) as live:
                 live.flush()
 
-    async def open_to_write(self, name: str) -> CollectionSettings:
+    async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
         """Opens a collection to be written to, where it is not yet, and gives its settings.
 
-        They have its own name, which an alias may mean no longer in a moment. Raises as `writing` does.
+        They have its own name, which an alias may mean no longer in a moment. deadline: as of `writing`.
+        Raises as `writing` does.
         """
         found = await self._look_to_write(name)
         return await self._open_to_write(found) if isinstance(found, str) else found
@@ -234,6 +277,17 @@ class CollectionRegistry:
     def open_written(self) -> None:
         """Opens what holds acknowledged writes that are not published yet, so that searches see them."""
         self._live.open_left()
+
+    async def start(self) -> None:
+        """Needs nothing of the event loop."""
+
+    async def stop(self) -> None:
+        """As `start`; `close` closes it."""
+
+    @property
+    def search_threads(self) -> int:
+        """Searches that run at a time: each computes."""
+        return usable_cores()
 
     @property
     def open_counts(self) -> tuple[tuple[str, int], ...]:
@@ -344,7 +398,7 @@ class CollectionRegistry:
         self._opened.clear()
         self._united.clear()
 
-    def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget | _ToOpen:
+    def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget[Snapshot] | _ToOpen:
         """What a search needs, where the current snapshot is open."""
         names, parts = self.aliases.collections_of(name), []
         for each in names:
@@ -374,7 +428,7 @@ class CollectionRegistry:
         live = self._live.get(name)
         return name if live is None else live.settings
 
-    def _target(self, name: str, snapshot: Snapshot, defaults: bool, effort: bool) -> SearchTarget:
+    def _target(self, name: str, snapshot: Snapshot, defaults: bool, effort: bool) -> SearchTarget[Snapshot]:
         """A snapshot with what is stored beside a collection: its own, or of several the first."""
         folder = f"{self._root}/{name}"
 

@@ -21,6 +21,61 @@ from models.representations import Float32, Float64, Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)
+class WordCounts:
+    """What documents know of T terms: how many there are, how many terms they have together, and how many of
+    them have each, int64[T].
+    """
+
+    documents: int
+    total_length: int
+    frequencies: Int64
+
+    @staticmethod
+    def together(parts: Sequence[WordCounts]) -> WordCounts:
+        """What all parts know together, one at least."""
+        return WordCounts(
+            sum(part.documents for part in parts),
+            sum(part.total_length for part in parts),
+            np.sum([part.frequencies for part in parts], axis=0, dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedWords:
+    """T distinct terms, ascending, that some document has: counts int64[T], n_q(t); idf: float64[T]; with the
+    mean length of all documents.
+    """
+
+    terms: tuple[str, ...]
+    counts: Int64
+    idf: Float64
+    mean_length: float
+
+    @property
+    def weights(self) -> Float32:
+        """SCALE n_q(t) idf(t), float32[T]."""
+        return (SCALE * self.counts * self.idf).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWords:
+    """T distinct terms of a text, ascending, and counts int64[T], how often it has each."""
+
+    terms: tuple[str, ...]
+    counts: Int64
+
+    def weighed(self, known: WordCounts) -> WeighedWords:
+        """Those that some document has, by what is known of them."""
+        found = np.flatnonzero(known.frequencies)
+        return WeighedWords(
+            tuple(self.terms[term] for term in found.tolist()),
+            self.counts[found],
+            inverse_document_frequencies(known.documents, known.frequencies[found]),
+            mean_length(known.total_length, known.documents),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Bm25Query:
     """The T distinct terms of a query that some document has, ascending.
 
@@ -50,13 +105,22 @@ class SegmentFacts:
     least, most: float64[S], between which the weights of a segment lie relative to those of its index.
     """
 
-    def __init__(self, segments: Sequence[Bm25Segment]) -> None:
+    def __init__(
+        self,
+        segments: Sequence[Bm25Segment],
+        table: TermTable | None = None,
+        mean: float | None = None,
+    ) -> None:
+        """table: of their terms, where that is made already; mean: the mean length to go by, that of more
+        documents than theirs, by default their own.
+        """
         self.segments = segments
         self.documents = sum(segment.documents for segment in segments)
-        self.mean_length = mean_length(sum(segment.total_length for segment in segments), self.documents)
+        self.total_length = sum(segment.total_length for segment in segments)
+        self.mean_length = mean_length(self.total_length, self.documents) if mean is None else mean
         found = [ratios(each.longest, each.own_mean, self.mean_length) for each in segments]
         self.least, self.most = np.array(found, np.float64).reshape(-1, 2).T.copy()
-        self.table = TermTable(
+        self.table = table or TermTable(
             [segment.terms for segment in segments],
             [segment.beginnings for segment in segments],
             [segment.frequencies.read() for segment in segments],
@@ -85,20 +149,25 @@ class Bm25Statistics:
     def query(self, text: str) -> Bm25Query:
         """The terms of a text. Raises SearchIndexError once closed."""
         facts = self._gathered()
-        counted = Analyzer(self._language, self._reading).counts(text)
-        terms = sorted(counted)
-        places, frequencies = facts.table.find(PackedBytes.of([term.encode() for term in terms]))
-        known = np.flatnonzero(frequencies)
-        counts = np.array([counted[terms[term]] for term in known.tolist()], np.int64)
-        rarity = inverse_document_frequencies(facts.documents, frequencies[known])
-        return Bm25Query(
-            tuple(terms[term] for term in known.tolist()),
-            counts,
-            rarity,
-            np.ascontiguousarray(places[:, known]),
-            (SCALE * counts * rarity).astype(np.float32),
-            facts,
-        )
+        words = words_of(text, self._language, self._reading)
+        places, frequencies = facts.table.find(_packed(words.terms))
+        weighed = words.weighed(WordCounts(facts.documents, facts.total_length, frequencies))
+        return _query(weighed, np.ascontiguousarray(places[:, np.flatnonzero(frequencies)]), facts)
+
+    def counts_of(self, terms: Sequence[str]) -> WordCounts:
+        """What these segments know of some terms. Raises SearchIndexError once closed."""
+        facts = self._gathered()
+        _, frequencies = facts.table.find(_packed(terms))
+        return WordCounts(facts.documents, facts.total_length, frequencies)
+
+    def query_of(self, words: WeighedWords) -> Bm25Query:
+        """A query of words that were weighed by what more documents than these know of them.
+
+        Raises SearchIndexError once closed.
+        """
+        facts = self._gathered()
+        places, _ = facts.table.find(_packed(words.terms))
+        return _query(words, places, SegmentFacts(facts.segments, facts.table, words.mean_length))
 
     def _gathered(self) -> SegmentFacts:
         with self._gathering:
@@ -107,3 +176,18 @@ class Bm25Statistics:
             if self._facts is None:
                 self._facts = SegmentFacts(self._segments)
             return self._facts
+
+
+def words_of(text: str, language: Bm25Language, reading: int) -> QueryWords:
+    """The distinct terms of a text, ascending. language, reading: see `Analyzer`."""
+    counted = Analyzer(language, reading).counts(text)
+    terms = tuple(sorted(counted))
+    return QueryWords(terms, np.array([counted[term] for term in terms], np.int64))
+
+
+def _packed(terms: Sequence[str]) -> PackedBytes:
+    return PackedBytes.of([term.encode() for term in terms])
+
+
+def _query(words: WeighedWords, places: Int32, facts: SegmentFacts) -> Bm25Query:
+    return Bm25Query(words.terms, words.counts, words.idf, places, words.weights, facts)

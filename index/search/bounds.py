@@ -41,9 +41,14 @@ def bounds_of(
     weights: Weights,
     sides: int,
     choice: Choice,
+    *,
+    estimates: bool = True,
 ) -> tuple[Float64, float]:
     """What the exact sum of each candidate is at most, float64[K], and that of the last hit at least, if so
     many are hits by quick sums as are wanted. Of a candidate that is not read it is -infinity.
+
+    estimates: whether the share may be below 1. It is seen on all candidates of a search, so a shard, which
+    has but some of them, does not estimate it.
     """
     if len(found) <= choice.wanted:
         return np.full(len(found), np.inf), choice.floor
@@ -51,7 +56,9 @@ def bounds_of(
     everything = np.arange(len(found))
     seen = max(SEEN, 2 * choice.wanted)
     first = None
-    if weights.colbert > 0 and len(found) > 2 * seen:  # below zero the worst would have to be guessed
+    if (
+        estimates and weights.colbert > 0 and len(found) > 2 * seen
+    ):  # below zero the worst would have to be guessed
         first = first_scores(segments, query, found.segments, found.rows)
     if first is None:
         sums.read(everything)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from index.candidates import Page
 from index.files.packed_bytes import PackedBytes
 from index.search.exact_scores import Candidates
-from index.search.groups import Groups, groups_of
+from index.search.groups import Groups, group_values
 from index.search.retrieval import ids_at
 from index.segments.segment import Segment
 from models.representations import Float64, Int64
@@ -27,34 +27,59 @@ class Choice:
 
     def __init__(
         self,
+        candidates: int,
+        ids_of: Callable[[Int64], PackedBytes],
+        top_k: int,
+        page: Page,
+        groups: Groups | None = None,
+        collections_of: Callable[[Int64], Sequence[str]] | None = None,
+    ) -> None:
+        """candidates: K; ids_of: gives the ids of some. groups: of each of which the best candidate may be a
+        hit. collections_of: gives those of some candidates, where they are of several.
+        """
+        self.ids_of = ids_of
+        self.top_k = top_k
+        self.wanted = page.offset + top_k
+        self.floor = -math.inf if page.min_score is None else page.min_score
+        self._candidates = candidates
+        self._page = page
+        self._groups = groups
+        self._collections_of = collections_of
+
+    @staticmethod
+    def among(
         segments: Sequence[Segment],
         found: Candidates,
         top_k: int,
         page: Page,
         group_by: str | None,
         collections: Sequence[str] | None = None,
-    ) -> None:
-        """group_by: a keyword field, of each of whose values the best candidate may be a hit. collections: of
-        the segments, where they are of several.
+    ) -> Choice:
+        """Among candidates of segments. group_by: a keyword field, of each of whose values the best candidate
+        may be a hit. collections: of the segments, where they are of several.
         """
-        self._collections = collections
-        self._segments = segments
-        self._found = found
-        self._page = page
-        self._groups: Groups | None = None if group_by is None else groups_of(segments, found, group_by)
-        self.top_k = top_k
-        self.wanted = page.offset + top_k
-        self.floor = -math.inf if page.min_score is None else page.min_score
+
+        def ids_of(places: Int64) -> PackedBytes:
+            return ids_at(segments, found.segments[places], found.rows[places])
+
+        def collections_of(places: Int64) -> list[str]:
+            assert collections is not None  # noqa: S101 - asked for only then
+            return [collections[place] for place in found.segments[places].tolist()]
+
+        return Choice(
+            len(found),
+            ids_of,
+            top_k,
+            page,
+            None if group_by is None else Groups.of(group_values(segments, found, group_by)),
+            None if collections is None else collections_of,
+        )
 
     @property
     def depth(self) -> int:
         """How many of the best candidates decide what is chosen."""
         plain = self._groups is None and self._page.after is None
-        return self.wanted if plain else len(self._found)
-
-    def ids_of(self, places: Int64) -> PackedBytes:
-        """The ids of some candidates."""
-        return ids_at(self._segments, self._found.segments[places], self._found.rows[places])
+        return self.wanted if plain else self._candidates
 
     def of(self, order: Int64, sums: Float64) -> Int64:
         """The hits, `top_k` at most, among candidates from the floor up, given best first: int64[n].
@@ -84,9 +109,9 @@ class Choice:
         first, last = (int(np.searchsorted(-sums, -after.score, side)) for side in ("left", "right"))
         id = after.id.encode(errors="surrogatepass")
         equal = self.ids_of(order[first:last]).take(np.arange(last - first))
-        if self._collections is None:
+        if self._collections_of is None:
             return first + _not_behind(equal, id)
-        names = [self._collections[place] for place in self._found.segments[order[first:last]].tolist()]
+        names = self._collections_of(order[first:last])
         return first + _not_behind(list(zip(equal, names, strict=True)), (id, after.collection or BEHIND_ALL))
 
 

@@ -16,6 +16,14 @@ from models.representations import Int64, offsets_of, ragged_positions
 
 
 @dataclass(frozen=True, slots=True)
+class GroupValues:
+    """The values of K candidates in a keyword field: counts int64[K], how many each has; values: of all."""
+
+    counts: Int64
+    values: PackedBytes
+
+
+@dataclass(frozen=True, slots=True)
 class Groups:
     """The groups of K candidates: each is in those of all its values, and alone in one where it has none.
 
@@ -25,6 +33,17 @@ class Groups:
     offsets: Int64
     members: Int64
 
+    @staticmethod
+    def of(named: GroupValues) -> Groups:
+        """Those of candidates with these values."""
+        first, numbers = distinct(named.values)
+        offsets = offsets_of(np.maximum(named.counts, 1))
+        members = np.empty(offsets[-1], np.int64)
+        without = named.counts == 0
+        members[np.repeat(~without, np.maximum(named.counts, 1))] = numbers
+        members[offsets[:-1][without]] = len(first) + np.arange(np.count_nonzero(without))
+        return Groups(offsets, members)
+
     def best(self, order: Int64) -> Int64:
         """Of ordered candidates int64[n] those that are the first of a group, in order."""
         owners = np.repeat(np.arange(len(order)), self.offsets[order + 1] - self.offsets[order])
@@ -32,8 +51,8 @@ class Groups:
         return order[np.unique(owners[first])]
 
 
-def groups_of(segments: Sequence[Segment], found: Candidates, field: str) -> Groups:
-    """The groups of candidates, which are in order of segment, by a declared keyword field."""
+def group_values(segments: Sequence[Segment], found: Candidates, field: str) -> GroupValues:
+    """The values of candidates, which are in order of segment, in a declared keyword field."""
     counts, values = np.zeros(len(found), np.int64), [PackedBytes.of([])]
     for place, run in runs(found.segments):
         column = segments[place].columns[field]
@@ -41,10 +60,4 @@ def groups_of(segments: Sequence[Segment], found: Candidates, field: str) -> Gro
         taken = column.take(found.rows[run])
         counts[run] = np.bincount(taken.rows, minlength=run.stop - run.start)
         values.append(taken.strings.gather(taken.codes.astype(np.int64)))
-    first, numbers = distinct(PackedBytes.concatenate(values))
-    offsets = offsets_of(np.maximum(counts, 1))
-    members = np.empty(offsets[-1], np.int64)
-    without = counts == 0
-    members[np.repeat(~without, np.maximum(counts, 1))] = numbers
-    members[offsets[:-1][without]] = len(first) + np.arange(np.count_nonzero(without))
-    return Groups(offsets, members)
+    return GroupValues(counts, PackedBytes.concatenate(values))

@@ -50,7 +50,7 @@ def check_query(query: Representations, settings: CollectionSettings) -> Checked
         colbert = QueryTokens.of(vectors, settings.token_codec, settings.codebook)
     token_ids, weights = np.empty(0, np.int32), np.empty(0, np.float32)
     if query.sparse is not None:
-        token_ids, weights = _lexical(*query.sparse.row(0), settings.vocabulary_size)
+        token_ids, weights = check_lexical(*query.sparse.row(0), settings.vocabulary_size)
     return CheckedQuery(dense, token_ids, weights, colbert)
 
 
@@ -169,7 +169,8 @@ def _vectors(vectors: Float32, dimension: int, side: str) -> Float32:
     return np.ascontiguousarray(vectors, np.float32)
 
 
-def _lexical(token_ids: Int32, weights: Float32, vocabulary_size: int) -> tuple[Int32, Float32]:
+def check_lexical(token_ids: Int32, weights: Float32, vocabulary_size: int) -> tuple[Int32, Float32]:
+    """A query's terms, ascending, with weights above 0. Raises InvalidQueryError as `check_query`."""
     if len(token_ids) != len(weights):
         raise InvalidQueryError(
             f"{len(token_ids)} token ids came with {len(weights)} weights; give one for each"

@@ -39,14 +39,16 @@ def rank(
     weights: Weights,
     sides: int,
     choice: Choice,
+    *,
+    estimates: bool = True,
 ) -> Ranked:
     """The hits among candidates by their exact weighted sums of so many sides, then by id.
 
     A document of which no side with a weight says anything, so that all its scores are 0, is none.
     What can be no hit by its quick score is not scored exactly; unless that leaves too few, since the value
-    of a group may turn out to be that of a better hit, too.
+    of a group may turn out to be that of a better hit, too. estimates: as for `bounds_of`.
     """
-    bounds, least = bounds_of(segments, found, query, weights, sides, choice)
+    bounds, least = bounds_of(segments, found, query, weights, sides, choice, estimates=estimates)
     while True:
         near = np.flatnonzero(~(bounds < least))  # also what has no bound
         some, late = found.take(near), None
@@ -90,15 +92,33 @@ def rank_reciprocally(
     if weights.colbert != 0:
         late = late_scores(segments, query, found.segments, found.rows)
         components = found.components(late.best(), sides)
-    sums = np.full(len(found), -np.inf)
+    hits, sums = chosen_reciprocally(components, weights, choice)
+    chosen = found.take(hits)
+    late = late_scores(segments, query, chosen.segments, chosen.rows) if late is None else late.take(hits)
+    return Ranked(chosen, chosen.components(late.best(), sides), sums[hits], late)
+
+
+def chosen_reciprocally(components: Float64, weights: Weights, choice: Choice) -> tuple[Int64, Float64]:
+    """The hits among K candidates with exact scores float64[K, S], best first, and the sums float64[K] of all
+    by reciprocal ranks; -infinity for what is none.
+    """
+    sums = np.full(len(components), -np.inf)
     told = _told(components, weights)
     sums[told] = reciprocal_rank_fusion(components, weights)[told]
     order = best(sums, choice.depth, choice.ids_of)
     ranked = sums[order]
-    hits = choice.of(order[(ranked > -np.inf) & (ranked >= choice.floor)], sums)
-    chosen = found.take(hits)
-    late = late_scores(segments, query, chosen.segments, chosen.rows) if late is None else late.take(hits)
-    return Ranked(chosen, chosen.components(late.best(), sides), sums[hits], late)
+    return choice.of(order[(ranked > -np.inf) & (ranked >= choice.floor)], sums), sums
+
+
+def chosen(components: Float64, weights: Weights, choice: Choice) -> tuple[Int64, Float64]:
+    """The same by weighted sums, as `rank` chooses where all are scored exactly."""
+    sums, exact = np.full(len(components), -np.inf), np.full(len(components), -np.inf)
+    told = _told(components, weights)
+    sums[told] = relative_sum(components[told], weights)
+    exact[told] = as_weighted(sums[told], weights, components.shape[1])
+    order = best(sums, choice.depth, choice.ids_of)
+    ranked = exact[order]
+    return choice.of(order[(ranked > -np.inf) & (ranked >= choice.floor)], exact), exact
 
 
 def _told(components: Float64, weights: Weights) -> Int64:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import CandidateLimits, DenseOptions
+from index.candidates import CandidateLimits, DenseOptions, Page, Weights
+from index.documents.boosts import Boost
 from index.documents.conditions import Condition
 from index.documents.row_set import RowSet
-from index.files.packed_bytes import PackedBytes, first_of
+from index.files.packed_bytes import PackedBytes
 from index.fusion import best
 from index.runs import runs
+from index.search.cut import kept_of
 from index.search.dense_search import DenseSearch
 from index.search.exact_scores import Candidates, dense_scores, scored
 from index.search.lexical_search import LexicalSearch
@@ -23,6 +26,21 @@ from models.representations import Float32, Int64
 
 NO_ROWS = np.empty(0, np.int64)
 ROW_BITS = 40  # more than a row needs; those above have its segment
+DENSE, LEXICAL, BM25 = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """K documents that one side proposes: their segments int64[K] and rows int64[K], in no order, with the
+    scores float32[K] that they were found by.
+    """
+
+    places: Int64
+    rows: Int64
+    scores: Float32
+
+
+NOTHING = Proposed(NO_ROWS, NO_ROWS, np.empty(0, np.float32))
 
 
 def retrieve(
@@ -43,38 +61,75 @@ def retrieve(
     `s_dense` alone orders, so many of what its side proposes are enough, and no other side is asked.
     everything: all documents are candidates, whatever the limits.
     """
-    if nearest is not None and nearest <= limits.dense:
-        limits = CandidateLimits(limits.dense, 0, 0)
-    else:
-        nearest = None
-    passing = [None if condition is None else segment.allowed(condition) for segment in segments]
-    # Without a condition the dense side leaves the deleted documents out by itself.
-    allowed = passing if condition is not None else [segment.kept for segment in segments]
-    searches: list[tuple[DenseSearch | LexicalSearch, int]] = []
-    if query.dense is not None and limits.dense > 0:
-        dense = DenseSearch(segments, query.dense, limits.dense, passing, options)
-        searches.append((dense, limits.dense))
-    if segments and len(query.token_ids) and limits.sparse > 0:
-        indexes = [segment.inverted for segment in segments]
-        lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
-        searches.append((LexicalSearch(indexes, lexical, limits.sparse, allowed), limits.sparse))
-    if segments and query.bm25 is not None and len(query.bm25.lexical.weights) and limits.bm25 > 0:
-        indexes = [part.inverted for part in query.bm25.facts.segments]
-        searches.append((LexicalSearch(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25))
-    done = in_parts([search for search, _ in searches])
-    proposed = [
-        _cut(*search.best(parts), limit, segments)
-        for (search, limit), parts in zip(searches, done, strict=True)
-    ]
+    limits, nearest = limits_for(limits, nearest)
+    proposed: Sequence[tuple[Int64, Int64]]
     if everything:
-        proposed = [_all([segment.allowed(condition) for segment in segments], segments)]
-    places, rows = _united(proposed)
+        proposed = [all_places([segment.allowed(condition) for segment in segments], segments)]
+    else:
+        proposed = [
+            (found.places, found.rows) for found in propose(segments, query, limits, options, condition)
+        ]
+    places, rows = places_of(united([numbers_of(*each) for each in proposed]))
     scores = None
     if nearest is not None and nearest < len(rows):
         scores = dense_scores(segments, query.dense, places, rows).best()
         kept = np.sort(best(scores, nearest, lambda some: ids_at(segments, places[some], rows[some])))
         places, rows, scores = places[kept], rows[kept], scores[kept]
     return scored(segments, query, places, rows, scores)
+
+
+def nearest_enough(
+    weights: Weights, page: Page, wanted: int, group_by: str | None, boosts: Sequence[Boost]
+) -> int | None:
+    """How many of the dense side's best are enough for so many hits of a page where it alone orders them;
+    None where it does not.
+    """
+    if weights.dense_alone and page.after is None and group_by is None and not boosts:
+        return page.offset + wanted
+    return None
+
+
+def limits_for(limits: CandidateLimits, nearest: int | None) -> tuple[CandidateLimits, int | None]:
+    """What each side is asked for, and how many of the dense side's are left by exact score, None for all.
+
+    nearest: as many as are enough where the dense side alone orders.
+    """
+    if nearest is not None and nearest <= limits.dense:
+        return CandidateLimits(limits.dense, 0, 0), nearest
+    return limits, None
+
+
+def propose(
+    segments: Sequence[Segment],
+    query: CheckedQuery,
+    limits: CandidateLimits,
+    options: DenseOptions,
+    condition: Condition | None,
+) -> list[Proposed]:
+    """What the dense, the lexical and the BM25 side propose, each cut to its limit."""
+    passing = [None if condition is None else segment.allowed(condition) for segment in segments]
+    # Without a condition the dense side leaves the deleted documents out by itself.
+    allowed = passing if condition is not None else [segment.kept for segment in segments]
+    searches: list[tuple[DenseSearch | LexicalSearch, int]] = []
+    sides = []
+    if query.dense is not None and limits.dense > 0:
+        dense = DenseSearch(segments, query.dense, limits.dense, passing, options)
+        searches.append((dense, limits.dense))
+        sides.append(DENSE)
+    if segments and len(query.token_ids) and limits.sparse > 0:
+        indexes = [segment.inverted for segment in segments]
+        lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
+        searches.append((LexicalSearch(indexes, lexical, limits.sparse, allowed), limits.sparse))
+        sides.append(LEXICAL)
+    if segments and query.bm25 is not None and len(query.bm25.lexical.weights) and limits.bm25 > 0:
+        indexes = [part.inverted for part in query.bm25.facts.segments]
+        searches.append((LexicalSearch(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25))
+        sides.append(BM25)
+    done = in_parts([search for search, _ in searches])
+    proposed = [NOTHING] * (BM25 + 1)
+    for side, (search, limit), parts in zip(sides, searches, done, strict=True):
+        proposed[side] = _cut(*search.best(parts), limit, segments)
+    return proposed
 
 
 def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> PackedBytes:
@@ -84,7 +139,7 @@ def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> PackedByt
     return parts[0] if len(parts) == 1 else PackedBytes.concatenate(parts).gather(np.argsort(order))
 
 
-def _all(allowed: Sequence[RowSet | None], segments: Sequence[Segment]) -> tuple[Int64, Int64]:
+def all_places(allowed: Sequence[RowSet | None], segments: Sequence[Segment]) -> tuple[Int64, Int64]:
     """Segments and rows of all documents that are allowed; None is all of a segment."""
     rows = [
         np.arange(len(segment.documents)) if some is None else some.rows
@@ -93,27 +148,28 @@ def _all(allowed: Sequence[RowSet | None], segments: Sequence[Segment]) -> tuple
     return np.repeat(np.arange(len(segments)), [len(some) for some in rows]), np.concatenate([NO_ROWS, *rows])
 
 
-def _cut(
-    places: Int64, rows: Int64, scores: Float32, limit: int, segments: Sequence[Segment]
-) -> tuple[Int64, Int64]:
-    """Segments and rows of the `limit` best of what was found, equal scores by id; in any order."""
+def _cut(places: Int64, rows: Int64, scores: Float32, limit: int, segments: Sequence[Segment]) -> Proposed:
+    """The `limit` best of what was found, equal scores by id, then by segment; in any order."""
     if len(rows) <= limit:
-        return places, rows
-    lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-    above, last = np.flatnonzero(scores > lowest), np.flatnonzero(scores == lowest)
-    if len(above) + len(last) > limit:
-        last = last[np.argsort(places[last], kind="stable")]
-        last = last[first_of(ids_at(segments, places[last], rows[last]), limit - len(above))]
-    kept = np.concatenate([above, last])
-    return places[kept], rows[kept]
+        return Proposed(places, rows, scores)
+    kept = kept_of(scores, limit, lambda some: ids_at(segments, places[some], rows[some]), places)
+    return Proposed(places[kept], rows[kept], scores[kept])
 
 
-def _united(proposed: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
-    """The documents of all sides, in order of segment and row."""
-    parts = [places << ROW_BITS | rows for places, rows in proposed]
-    numbers = np.sort(np.concatenate([NO_ROWS, *parts]))
+def numbers_of(places: Int64, rows: Int64) -> Int64:
+    """One number for each document, in order of segment and row."""
+    return places << ROW_BITS | rows
+
+
+def places_of(numbers: Int64) -> tuple[Int64, Int64]:
+    """The segments and rows of such numbers."""
+    return numbers >> ROW_BITS, numbers & (1 << ROW_BITS) - 1
+
+
+def united(proposed: Sequence[Int64]) -> Int64:
+    """The numbers that all sides propose, ascending, each once."""
+    numbers = np.sort(np.concatenate([NO_ROWS, *proposed]))
     # As np.unique, which takes four times as long for so few.
     distinct = np.ones(len(numbers), np.bool_)
     distinct[1:] = numbers[1:] != numbers[:-1]
-    numbers = numbers[distinct]
-    return numbers >> ROW_BITS, numbers & (1 << ROW_BITS) - 1
+    return numbers[distinct]

@@ -19,7 +19,7 @@ import numpy as np
 from index.errors import SearchIndexError
 from index.sparse.left_counts import LeftCounts
 from index.sparse.term_statistics import TermStatistics
-from index.sparse.term_totals import TermTotals
+from index.sparse.term_totals import TermCounts, TermSums, TermTotals
 from index.sparse.term_versions import TermVersion
 from models.representations import Float32, Float64, Int32, Int64
 
@@ -56,11 +56,12 @@ class CollectionIdf:
         if found is None:  # many writes old: counted by itself from now on
             self._version = TermVersion()
             return self.of_terms(token_ids)
-        frequencies, sums = found
-        mean = sums.mean_idf(self._documents)
-        if mean is None:
-            return np.ones(len(token_ids))
-        return inverse_document_frequencies(self._documents, frequencies) / mean
+        return factors_of(self._documents, *found)
+
+    def counts(self) -> TermCounts:
+        """n(t) and M(t) of all terms: int64[V] each, of the caller's own. Raises as `of_terms`."""
+        found = self._version.counts(self._count)
+        return self._count().counts() if found is None else found
 
     def weighted(self, token_ids: Int32, weights: Float32) -> Float32:
         """A query's weights float32[T], times the factors of their terms."""
@@ -70,6 +71,28 @@ class CollectionIdf:
         if self._segments is None:
             raise SearchIndexError("the idf of a closed snapshot was asked for; open another")
         return TermTotals([each.read() for each in self._segments], self._vocabulary_size)
+
+
+class GivenIdf:
+    """Factors that are known of some terms, ascending: those of more documents than are here."""
+
+    def __init__(self, token_ids: Int32, factors: Float64) -> None:
+        self._token_ids = token_ids
+        self._factors = factors
+
+    def of_terms(self, token_ids: Int32) -> Float64:
+        """Those of some of the terms, float64[T]."""
+        return self._factors[np.searchsorted(self._token_ids, token_ids)]
+
+
+def factors_of(documents: int, frequencies: Int64, sums: TermSums) -> Float64:
+    """The factors idf(t) / m float64[T] of terms that n(t) int64[T] of the documents have; all 1 without any
+    weight. sums: over all terms.
+    """
+    mean = sums.mean_idf(documents)
+    if mean is None:
+        return np.ones(len(frequencies))
+    return inverse_document_frequencies(documents, frequencies) / mean
 
 
 def inverse_document_frequencies(documents: int, frequencies: Int64) -> Float64:

@@ -17,6 +17,9 @@ from index.native.kernels import add_statistics
 from index.sparse.term_statistics import TermStatistics, units_of
 from models.representations import Int32, Int64, SparseRows
 
+TermCounts = tuple[Int64, Int64]
+"""n(t) and M(t) of all V terms: int64[V] each."""
+
 PLACES = 32  # binary ones of each term's part of the sum of logarithms
 
 
@@ -68,6 +71,18 @@ class TermTotals:
         self.sums = TermSums(
             _exact_sum(self._masses), _sum_of_logs(self._frequencies[there], self._masses[there])
         )
+
+    def counts(self) -> TermCounts:
+        """Copies of both."""
+        return self._frequencies.copy(), self._masses.copy()
+
+    def changed(self, terms: Int32, frequencies: Int64, masses: Int64) -> TermTotals:
+        """Those after a change, beside these."""
+        later = TermTotals.__new__(TermTotals)
+        later._frequencies, later._masses = self.counts()
+        later.sums = self.sums
+        later.apply(terms, frequencies, masses)
+        return later
 
     def frequencies(self, terms: Int32) -> Int64:
         """n of some terms."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.sparse.term_totals import TermChange, TermSums, TermTotals
+from index.sparse.term_totals import TermChange, TermCounts, TermSums, TermTotals
 from models.representations import Int32, Int64
 
 PENDING_CHANGES = 256  # that no search has asked for; more of them, or of their weights, are counted at once
@@ -47,6 +47,11 @@ class TermVersion:
         with self._shared.lock:
             return self._shared.read(self, terms, count)
 
+    def counts(self, count: Count) -> TermCounts | None:
+        """n and M of all terms at this version, copied; None where they are not known any more."""
+        with self._shared.lock:
+            return self._shared.counts(self, count)
+
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
@@ -76,6 +81,12 @@ class _Shared:
         if self._reach(self.totals, version):
             return self.totals.frequencies(terms), self.totals.sums
         return self._before(self.totals.frequencies(terms), version, terms)
+
+    def counts(self, version: TermVersion, count: Count) -> TermCounts | None:
+        """As `TermVersion.counts`, under the lock."""
+        if self.totals is None:
+            self.totals, self._version = count(), version
+        return self.totals.counts() if self._reach(self.totals, version) else None
 
     def _reach(self, totals: TermTotals, version: TermVersion) -> bool:
         """Counts the writes that lead to a version from that of the totals; whether there is such a way."""

@@ -16,7 +16,7 @@ from ingest.document_windows import cutter_for
 from ingest.target import chosen, settings_for
 from models.errors import UnsupportedWindowError
 from service.answers.statistics import statistics_record
-from service.collections import CollectionDescription, CollectionRegistry
+from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError
 from service.routes.common import ADMIN, Allowed, Services, encoder_named, errors, json_response, router
 from service.routes.pages import Paged
@@ -31,6 +31,7 @@ from service.schemas.collections import (
     WindowRequest,
 )
 from service.search.answers import sides_record
+from service.served_collections import ServedCollections
 
 
 async def _name(
@@ -70,8 +71,13 @@ async def get_collection(name: Name, services: Services) -> Response:
 @routes.get("/collections/{name}/stats", response_model=StatisticsResponse, responses=errors(404, 409, 422))
 async def get_statistics(name: Name, services: Services) -> Response:
     """What a collection holds: documents, segments, bytes, and writes that are not published yet."""
-    found = await services.pools.operations.run(services.readable.statistics, name)
-    return json_response(statistics_record(services.collections.aliases.collection_of(name), found))
+
+    return json_response(await services.pools.operations.run(_statistics, services.readable, name))
+
+
+def _statistics(collections: ServedCollections, name: str) -> dict[str, Any]:
+    own = collections.aliases.collection_of(name)
+    return statistics_record(own, collections.statistics(own))
 
 
 @routes.put(
@@ -154,7 +160,7 @@ async def declare_fields(name: Name, body: FieldsRequest, services: Services) ->
 
 
 def _declare(
-    collections: CollectionRegistry, name: str, fields: Mapping[str, FieldType]
+    collections: ServedCollections, name: str, fields: Mapping[str, FieldType]
 ) -> CollectionDescription:
     with collections.writing(name) as live:
         try:

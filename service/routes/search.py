@@ -25,6 +25,7 @@ from service.routes.common import (
     TimeLimit,
     check_characters,
     errors,
+    reached,
     router,
     weights_of,
 )
@@ -89,11 +90,13 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         boosts=_boosts(body.boosts or ()),
         include=include,
         snapshot=body.snapshot,
+        allow_partial=bool(body.allow_partial),
     )
     queries = [
         alike(_query(each, limits, param), text=_text(each, limits, param), param=param)
         for each, param in zip(asked, params, strict=True)
     ]
+    await reached(services, body.collection, body.min_position, deadline)
     started = time.perf_counter()
     settings, request_id = services.settings, request.state.request_id
 

@@ -10,7 +10,17 @@ from index.fusion import Fusion
 from index.reading.examples import MOST_EXAMPLES
 from index.search.query import MAX_FACET_VALUES
 from models.soundness import LARGEST_COMPONENT, LARGEST_WEIGHT
-from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most, counted
+from service.schemas.base import (
+    NAME_PATTERN,
+    WHOLE,
+    AdapterName,
+    Integer,
+    MinPosition,
+    Request,
+    Text,
+    at_most,
+    counted,
+)
 from service.schemas.boosts import Boosts
 from service.schemas.filters import FilterTree
 from service.search.pipeline import HitPart
@@ -235,6 +245,12 @@ class SearchRequest(Request):
         None,
         description="Of a former answer: only this version is searched, and one that is gone is 409, so that "
         "pages fit together.",
+    )
+    min_position: MinPosition | None = None
+    allow_partial: bool | None = Field(
+        False,
+        description="Of a collection over shards: hits of those that answer, where others do not; "
+        "`partial` of the answer names these. Without it that is an error.",
     )
     min_score: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
         None, description="Only hits of this score or more."

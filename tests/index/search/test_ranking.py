@@ -176,7 +176,7 @@ def test_what_was_not_read_is_a_hit_where_bounds_were_too_high(
     expected = snapshot.search(query, page=page).hits
     assert len(expected) == 10
 
-    def too_high(segments: Any, found: Any, *_: Any) -> tuple[Any, float]:
+    def too_high(segments: Any, found: Any, *_: Any, **_options: Any) -> tuple[Any, float]:
         bounds = np.full(len(found), -np.inf)
         bounds[:3] = np.inf
         return bounds, 0.2

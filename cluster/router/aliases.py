@@ -1,0 +1,101 @@
+"""Aliases of collections over shards: all shards have the same, and the first one's count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+from cluster.shards.fleet import Fleet
+from cluster.shards.refusals import reading
+from index.catalog.aliases import Meant
+from index.catalog.alike import names_of
+from index.catalog.settings import check_collection_name
+from index.errors import AliasNotFoundError, SeveralCollectionsError
+from service.exceptions import OverloadedError, ShardError
+
+KEPT_SECONDS = 1.0  # what the first shard told: so late a switch by another router is seen here
+
+
+class ShardedAliases:
+    """In the place of `index.catalog.aliases.Aliases`. Its methods wait for shards, and are for threads other
+    than that of the event loop.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._told: tuple[float, Mapping[str, Meant]] | None = None
+
+    def collection_of(self, name: str) -> str:
+        """The one collection that a name means. Raises InvalidNameError or SeveralCollectionsError."""
+        meant = self.collections_of(name)
+        if len(meant) > 1:
+            raise SeveralCollectionsError(
+                f"alias {name!r} means collections {names_of(meant)}, which are only searched and read as "
+                "one: use one of them by its own name"
+            )
+        return meant[0]
+
+    def collections_of(self, name: str) -> Meant:
+        """The collections that a name means: those of the alias, or else the name itself."""
+        return self.all().get(check_collection_name(name), (name,))
+
+    def all(self) -> Mapping[str, Meant]:
+        """The collections of each alias, in order of alias. While the first shard is lost they are those that
+        it told last, since none can be switched then.
+        """
+        now, told = time.monotonic(), self._told
+        if told is not None and now < told[0] + KEPT_SECONDS:
+            return told[1]
+        try:
+            aliases = self._of_shard(0)
+        except (ShardError, OverloadedError):
+            aliases = self._others() if told is None else told[1]
+        self._told = now, aliases
+        return aliases
+
+    def _of_shard(self, shard: int) -> Mapping[str, Meant]:
+        found = self._fleet.one(shard, lambda client: client.json("GET", "/aliases"))
+        with reading(self._fleet.clients[shard].name):
+            return {str(each["alias"]): tuple(map(str, each["collections"])) for each in found["aliases"]}
+
+    def _others(self) -> Mapping[str, Meant]:
+        """What the next shard says that answers; raises the failure of the last where none does."""
+        last = len(self._fleet) - 1
+        for shard in range(1, last):
+            with suppress(ShardError, OverloadedError):
+                return self._of_shard(shard)
+        return self._of_shard(last)
+
+    def get(self, alias: str) -> Meant:
+        """The collections of an alias. Raises InvalidNameError or AliasNotFoundError."""
+        meant = self.all().get(check_collection_name(alias))
+        if meant is None:
+            raise AliasNotFoundError(f"there is no alias {alias!r}; GET /aliases lists them")
+        return meant
+
+    def put(self, alias: str, collection: str, *others: str) -> Meant:
+        """Makes the alias, or lets it mean other collections from now on: see `Aliases.put`.
+
+        The first shard switches last, and with it this router. Where another one fails nothing has changed
+        here, and a repeat does the same again.
+        """
+        meant = [each for name in (collection, *others) for each in self.collections_of(name)]
+        body = {"collections": list(dict.fromkeys(meant))}
+        try:
+            first, *_ = self._fleet.first_last(lambda shard: shard.json("PUT", _path(alias), body))
+        finally:
+            self._told = None
+        with reading(self._fleet.clients[0].name):
+            return tuple(map(str, first["collections"]))
+
+    def remove(self, alias: str) -> None:
+        """Removes the alias; its collections stay. Raises InvalidNameError or AliasNotFoundError."""
+        try:
+            self._fleet.remove(_path(alias), AliasNotFoundError)
+        finally:
+            self._told = None
+
+
+def _path(alias: str) -> str:
+    return f"/aliases/{check_collection_name(alias)}"

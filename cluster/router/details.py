@@ -1,0 +1,100 @@
+"""What is told of hits alone: contents, windows, and late interaction that counts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster.router.asking import Asking
+from index.candidates import Window
+from index.search.merging import Merged
+from index.search.shard_search import HitParts, ShardHits
+from models.representations import Int64
+from service.shard.found import parts_of
+from service.shard.messages import Message, message
+
+CONTENT_BYTES = 16 << 20  # of one answer
+
+
+@dataclass(slots=True)
+class Detail:
+    """Of one hit. content: as it is stored, None where it was not asked for."""
+
+    late: float
+    window: Window | None
+    content: bytes | None
+
+
+def details_of(
+    asking: Asking,
+    searches: Sequence[str | None],
+    parts: Sequence[ShardHits],
+    chosen: Merged,
+    *,
+    contents: bool,
+    more: bool,
+) -> list[Detail]:
+    """Those of the chosen hits, asked for as far as they did not come with the scores.
+
+    searches: their names in the shards; contents: whether these are wanted; more: whether nothing came with
+    the scores.
+    """
+    shards, places = chosen.shards, chosen.places
+    details = [
+        _came(parts[shard], place) for shard, place in zip(shards.tolist(), places.tolist(), strict=True)
+    ]
+    waiting = [
+        number for number, detail in enumerate(details) if more or (contents and detail.content is None)
+    ]
+    while waiting:
+        wanted = np.array(waiting, np.int64)
+        asked = [wanted[shards[wanted] == shard] for shard in range(len(parts))]  # the hits of each shard
+        numbers = [part.numbers[places[some]] for part, some in zip(parts, asked, strict=True)]
+        orders = [np.argsort(some) for some in numbers]
+        answers = _asked(
+            asking, searches, [some[order] for some, order in zip(numbers, orders, strict=True)], contents
+        )
+        waiting = []
+        for some, order, answer in zip(asked, orders, answers, strict=True):
+            if answer is None:  # of a shard without hits, or a lost one
+                continue
+            for place, number in enumerate(some[order].tolist()):
+                details[number] = _told(answer, place)
+                if contents and details[number].content is None:
+                    waiting.append(number)
+    return details
+
+
+def _came(part: ShardHits, place: int) -> Detail:
+    """What came with the scores."""
+    has_content = part.contents is not None and place < len(part.contents)
+    return Detail(
+        float(part.components[place, 2]),
+        None if part.windows is None else Window(*part.windows[place].tolist()),
+        part.contents[place] if has_content and part.contents is not None else None,
+    )
+
+
+def _told(parts: HitParts, place: int) -> Detail:
+    has_content = parts.contents is not None and place < len(parts.contents)
+    return Detail(
+        float(parts.late[place]),
+        None if parts.windows is None else Window(*parts.windows[place].tolist()),
+        parts.contents[place] if has_content and parts.contents is not None else None,
+    )
+
+
+def _asked(
+    asking: Asking, searches: Sequence[str | None], numbers: Sequence[Int64], contents: bool
+) -> list[HitParts | None]:
+    def read(shard: int, found: Message) -> HitParts:
+        return parts_of(found, len(numbers[shard]), contents=contents)
+
+    size = CONTENT_BYTES if contents else 0
+    bodies = [
+        message({"search": search, "content_bytes": size}, {"numbers": some}) if len(some) else None
+        for search, some in zip(searches, numbers, strict=True)
+    ]
+    return asking.ask("parts", bodies, read)

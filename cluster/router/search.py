@@ -1,0 +1,262 @@
+"""A search over shards, in two rounds: candidates of all, cut together, and exact scores of what is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster.router.asking import given
+from cluster.router.collection import View
+from cluster.router.details import details_of
+from cluster.router.terms import KnownTerms, Told
+from index.bm25.query import QueryWords, WeighedWords, words_of
+from index.candidates import (
+    CandidateLimits,
+    DenseOptions,
+    Document,
+    Hit,
+    Page,
+    Scores,
+    SearchResult,
+    Weights,
+)
+from index.catalog.settings import CollectionSettings
+from index.documents.boosts import Boost
+from index.documents.filters import Filter
+from index.documents.store import decode_document
+from index.fusion import Fusion
+from index.search.merging import Merged, left_of, merged
+from index.search.query import check_lexical
+from index.search.retrieval import limits_for, nearest_enough
+from index.search.shard_search import Proposals, ShardHits, ShardQuery
+from models.representations import Int64, Representations, SparseRows
+from service.exceptions import BegunAgainError, ShardFailedError
+from service.shard.found import hits_of, proposals_of
+from service.shard.messages import Message, message
+from service.shard.queries import query_values
+
+INLINE_HITS = 100  # whose contents come with their scores at most
+INLINE_BYTES = 1 << 20  # of these contents, of each shard
+ATTEMPTS = 3  # the second goes by fixed states, which others may have fixed meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is searched for: see `index.snapshot.Snapshot.search`."""
+
+    query: Representations
+    text: str | None
+    top_k: int
+    weights: Weights
+    candidates: CandidateLimits
+    options: DenseOptions
+    filter: Filter | None
+    page: Page
+    group_by: str | None
+    boosts: Sequence[Boost]
+    fusion: Fusion
+    without: Sequence[str]
+    contents: bool
+
+    @property
+    def wanted(self) -> int | None:
+        """How many of a shard's best are enough; None where all that are left may be hits, since ranks,
+        groups and places behind a cursor tell of all shards.
+        """
+        if self.fusion == "sum" and self.group_by is None and self.page.after is None:
+            return self.page.offset + self.top_k
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposed:
+    """What a shard proposes, in a search that it goes on with by name; told: of its state."""
+
+    search: str
+    told: Told
+    proposals: Proposals
+
+
+def search(view: View, asked: Asked) -> SearchResult:
+    """The hits that one machine with the documents of all shards would find.
+
+    Raises as `Snapshot.search`, and what asking shards raises; BegunAgainError where what the router knows of
+    the collection is not so any more.
+    """
+    started = time.perf_counter()
+    nearest = nearest_enough(
+        asked.weights, asked.page, asked.top_k + len(asked.without), asked.group_by, asked.boosts
+    )
+    limits, nearest = limits_for(asked.candidates.with_more(len(asked.without)), nearest)
+    proposed = _proposals(view, asked, limits, nearest)
+    there = [shard for shard, each in enumerate(proposed) if each is not None]
+    left: list[Int64 | None] = [np.empty(0, np.int64)] * len(proposed)
+    found = left_of([each.proposals for each in proposed if each is not None], limits, nearest)
+    for shard, numbers in zip(there, found, strict=True):
+        left[shard] = numbers
+    retrieved = time.perf_counter()
+    parts = _scored(view, asked, proposed, left)
+    chosen = merged(parts, asked.weights, asked.fusion, asked.page, asked.top_k)
+    hits = _hits(view, asked, proposed, parts, chosen)
+    ended = time.perf_counter()
+    return SearchResult(hits, view.terms.version, retrieved - started, ended - retrieved, view.asking.lost)
+
+
+def _proposals(
+    view: View, asked: Asked, limits: CandidateLimits, nearest: int | None
+) -> list[_Proposed | None]:
+    """What all shards propose, by weights that tell of all at the states that the view is fixed at."""
+    known, settings = view.known, view.known.description.settings
+    words = query_words(settings, asked.text)
+    by_states = settings.lexical == "idf" or words is not None
+
+    def read(shard: int, found: Message) -> _Proposed | Told:
+        if found.values.get("changed"):
+            known.is_stale = True
+            raise BegunAgainError(f"collection {known.name!r} was changed meanwhile; ask again")
+        told = Told.read(found, settings.vocabulary_size, 0)
+        if found.values.get("moved"):
+            return told
+        return _Proposed(str(found.values["search"]), told, proposals_of(found))
+
+    for _ in range(ATTEMPTS):
+        terms, weighed = weighed_by(view, words) if by_states else (view.terms, None)
+        query = ShardQuery(
+            _multiplied(asked.query, terms, settings.vocabulary_size),
+            weighed,
+            asked.weights,
+            limits,
+            asked.options,
+            nearest=nearest is not None,
+            filter=asked.filter,
+            boosts=tuple(asked.boosts),
+            without=tuple(asked.without),
+        )
+        values, arrays = query_values(query)
+        body = message(values, arrays)
+        states = terms.states if by_states or view.is_fixed else [None] * len(terms.states)
+        pinned = "true" if view.is_fixed else "false"
+        queries = [
+            {"pinned": pinned, **given({"tag": tag, "state": state})}
+            for tag, state in zip(known.tags, states, strict=True)
+        ]
+        answers = view.asking.ask("candidates", [body] * len(states), read, queries)
+        told = [each.told if isinstance(each, _Proposed) else each for each in answers]
+        fixed = view.fix(told, terms)
+        if all(
+            each is None or (isinstance(each, _Proposed) and each.told.state == fixed.states[shard])
+            for shard, each in enumerate(answers)
+        ):
+            return [each if isinstance(each, _Proposed) else None for each in answers]
+    raise ShardFailedError(f"shards of {known.name!r} do not keep to a state that they told", known.name)
+
+
+def query_words(settings: CollectionSettings, text: str | None) -> QueryWords | None:
+    """The words of a query's text; None without one, or without BM25."""
+    if not settings.bm25 or text is None:
+        return None
+    return words_of(text, settings.bm25_language, settings.bm25_reading)
+
+
+def weighed_by(view: View, words: QueryWords | None) -> tuple[KnownTerms, WeighedWords | None]:
+    """What is known of terms, and words weighed by what all shards know of them."""
+    terms = view.terms
+    if words is None:
+        return (terms if view.is_heard else view.tell()[0]), None
+    counts = terms.words.of(words.terms) if view.is_heard else None
+    if counts is None:
+        terms, counts = view.tell(words.terms)
+    return terms, None if counts is None else words.weighed(counts)
+
+
+def _multiplied(query: Representations, terms: KnownTerms, vocabulary_size: int) -> Representations:
+    """The query with its lexical weights times the idf of all shards. Raises InvalidQueryError."""
+    if query.sparse is None:
+        return query
+    token_ids, weights = check_lexical(*query.sparse.row(0), vocabulary_size)
+    if terms.totals is not None:
+        weights = (weights * terms.factors(token_ids)).astype(np.float32)
+    return replace(query, sparse=SparseRows(np.array([0, len(token_ids)]), token_ids, weights))
+
+
+def _sides(asked: Asked, *, bm25: bool) -> int:
+    return 3 + bm25 + bool(asked.boosts)
+
+
+def _scored(
+    view: View, asked: Asked, proposed: Sequence[_Proposed | None], left: Sequence[Int64 | None]
+) -> list[ShardHits]:
+    """What may be hits of each shard, with exact scores; nothing of one that is lost."""
+    wanted, sides = asked.wanted, _sides(asked, bm25=view.known.description.settings.bm25)
+    inline = asked.contents and wanted is not None and wanted <= INLINE_HITS
+    values = {
+        "wanted": wanted,
+        "least": asked.page.min_score,
+        "group_by": asked.group_by,
+        "content_bytes": INLINE_BYTES if inline else 0,
+    }
+
+    def body(one: _Proposed | None, numbers: Int64 | None) -> bytes | None:
+        if one is None or (numbers is not None and not len(numbers)):
+            return None
+        return message({**values, "search": one.search}, {"numbers": numbers})
+
+    def read(shard: int, found: Message) -> ShardHits:
+        one = proposed[shard]
+        return hits_of(found, 0 if one is None else len(one.proposals), sides)
+
+    bodies = [body(one, numbers) for one, numbers in zip(proposed, left, strict=True)]
+    answers = view.asking.ask("hits", bodies, read)
+    return [ShardHits.nothing(sides) if each is None else each for each in answers]
+
+
+def _needs_more(asked: Asked, settings: CollectionSettings) -> bool:
+    """Whether scores came without what is told of hits alone: windows, and late interaction that has no
+    weight.
+    """
+    if asked.wanted is not None:
+        return False
+    has_late = settings.stores_token_vectors and asked.query.colbert is not None
+    return settings.window is not None or (has_late and asked.weights.colbert == 0)
+
+
+def _hits(
+    view: View,
+    asked: Asked,
+    proposed: Sequence[_Proposed | None],
+    parts: Sequence[ShardHits],
+    chosen: Merged,
+) -> list[Hit]:
+    """The hits themselves, without those of a shard that is lost by now."""
+    settings = view.known.description.settings
+    has_late = settings.stores_token_vectors and asked.query.colbert is not None
+    has_bm25 = settings.bm25 and asked.text is not None
+    names = [None if each is None else each.search for each in proposed]
+    told = details_of(
+        view.asking, names, parts, chosen, contents=asked.contents, more=_needs_more(asked, settings)
+    )
+    hits = []
+    for shard, place, total, detail in zip(
+        chosen.shards.tolist(), chosen.places.tolist(), chosen.sums.tolist(), told, strict=True
+    ):
+        if view.asking.is_lost(shard):
+            continue
+        part = parts[shard]
+        dense, sparse, _, *others = part.components[place].tolist()
+        scores = Scores(
+            dense,
+            sparse,
+            detail.late if has_late else None,
+            others[0] if has_bm25 else None,
+            others[-1] if asked.boosts else None,
+        )
+        with view.asking.reading(shard):
+            id = part.ids[place].decode()
+            document = Document(id, "") if detail.content is None else decode_document(id, detail.content)
+        if part.collections is not None:
+            document = replace(document, collection=part.collections[place])
+        hits.append(Hit(document, total, scores, detail.window))
+    return hits

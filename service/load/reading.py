@@ -1,0 +1,18 @@
+"""How a request reads a collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.load.deadlines import NO_DEADLINE, Deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Until when the answer is of use, and whether it may lack what parts of a divided collection have."""
+
+    deadline: Deadline = NO_DEADLINE
+    allow_partial: bool = False
+
+
+ANY_TIME = Reading()

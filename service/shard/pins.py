@@ -1,0 +1,115 @@
+"""What a router goes on with in a moment: snapshots as it saw them, and searches that it has begun.
+
+A snapshot has a state, a text that no other snapshot of any process has, so that what a router knows of it
+stays true. All is let go of after a while, and the oldest where there is too much of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from index.search.shard_search import ShardSearch
+from index.snapshot import Snapshot
+from service.exceptions import ShardStateGoneError
+
+KEPT_SECONDS = 60.0
+MOST_SNAPSHOTS = 64
+MOST_SEARCHES = 1024
+MOST_BYTES = 64 << 20  # of searches
+
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True, slots=True)
+class BegunSearch:
+    """A search of a collection that has proposed candidates."""
+
+    collection: str
+    search: ShardSearch
+
+
+class Pins:
+    """Those of one server. Safe to use from several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """clock: in seconds."""
+        self._process = secrets.token_hex(6)
+        self._numbers = count()
+        self._lock = threading.Lock()
+        self._states: WeakKeyDictionary[Snapshot, str] = WeakKeyDictionary()
+        self._snapshots = _Kept[Snapshot](clock, MOST_SNAPSHOTS)
+        self._searches = _Kept[BegunSearch](clock, MOST_SEARCHES)
+
+    def pin(self, snapshot: Snapshot) -> str:
+        """The state of a snapshot, which from now on can be had by it for a while."""
+        with self._lock:
+            state = self._states.get(snapshot)
+            if state is None:
+                state = self._states[snapshot] = f"{self._process}-{next(self._numbers)}"
+            self._snapshots.keep(state, snapshot)
+            return state
+
+    def snapshot(self, state: str) -> Snapshot:
+        """That of a state. Raises ShardStateGoneError."""
+        with self._lock:
+            return self._snapshots.get(state)
+
+    def begin(self, search: BegunSearch) -> str:
+        """A name for a search that goes on."""
+        with self._lock:
+            name = f"{self._process}-{next(self._numbers)}"
+            self._searches.keep(name, search, search.search.size_bytes)
+            return name
+
+    def search(self, name: str, collection: str) -> ShardSearch:
+        """The search of a name, in this collection. Raises ShardStateGoneError."""
+        with self._lock:
+            found = self._searches.get(name)
+            if found.collection != collection:
+                raise _gone(name)
+            return found.search
+
+
+class _Kept(Generic[Kept]):
+    """So many of one kind, by name, the oldest first."""
+
+    def __init__(self, clock: Callable[[], float], most: int) -> None:
+        self._clock = clock
+        self._most = most
+        self._bytes = 0
+        self._entries: OrderedDict[str, tuple[float, int, Kept]] = OrderedDict()
+
+    def keep(self, name: str, kept: Kept, size_bytes: int = 0) -> None:
+        self.drop(name)
+        now = self._clock()
+        self._entries[name] = now + KEPT_SECONDS, size_bytes, kept
+        self._bytes += size_bytes
+        while True:
+            oldest = next(iter(self._entries))
+            over = len(self._entries) > self._most or (self._bytes > MOST_BYTES and oldest != name)
+            if not over and self._entries[oldest][0] > now:
+                return
+            self.drop(oldest)
+
+    def get(self, name: str) -> Kept:
+        found = self._entries.get(name)
+        if found is None or found[0] <= self._clock():
+            raise _gone(name)
+        return found[2]
+
+    def drop(self, name: str) -> None:
+        found = self._entries.pop(name, None)
+        if found is not None:
+            self._bytes -= found[1]
+
+
+def _gone(name: str) -> ShardStateGoneError:
+    return ShardStateGoneError(f"what was begun as {name[:40]!r} is not kept any more; begin again")
