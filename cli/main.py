@@ -23,6 +23,7 @@ import cli.eval
 import cli.export
 import cli.index
 import cli.mcp
+import cli.plan
 import cli.search
 import cli.serve
 import cli.train
@@ -31,6 +32,7 @@ from cli.arguments import require_text
 from cli.first_steps import print_first_steps
 from cli.key_flags import refuse_key_flags
 from cli.output import print_failure
+from cluster.errors import ClusterError
 from evaluation.errors import DatasetError
 from index.errors import SearchIndexError
 from ingest.errors import IngestError
@@ -44,6 +46,7 @@ from transfer.errors import TransferError
 COMPLETING = "_TERCET_COMPLETE"  # what a shell sets when it asks what may come next
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 FAILURES = (
+    ClusterError,
     DatasetError,
     IngestError,
     ModelError,
@@ -76,6 +79,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command("eval")(cli.eval.evaluate)
     app.command()(cli.tune.tune)
     app.command()(cli.export.export)
+    app.command()(cli.plan.plan)
     app.command()(cli.train.train)
     app.add_typer(cli.adapters.app, name="adapters")
     app.add_typer(cli.documents.app, name="documents")
