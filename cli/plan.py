@@ -62,7 +62,15 @@ def plan(
     query_tokens: Annotated[int, typer.Option(min=1, max=8192, help="Of a query.")] = 15,
     *,
     machines: MachineFlags,
-    searches: Annotated[int, typer.Option(min=100, max=1_000_000, help="Simulated in each case.")] = 4000,
+    searches: Annotated[
+        int | None,
+        typer.Option(
+            min=100,
+            max=1_000_000,
+            help="Simulated in each case. [default: 4000, fewer with more than 25 shards]",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -101,11 +109,16 @@ def plan(
         ),
     )
     with count_progress("Simulating", "searches") as told:
-        times = latencies(found, searches, seed, told)
+        times = latencies(found, searches or _usual_searches(found.shards), seed, told)
     if as_json:
         print_json(_report(found, times))
     else:
         _print_plan(found, times)
+
+
+def _usual_searches(shards: int) -> int:
+    """So many that a plan takes some seconds."""
+    return max(500, min(4000, 100_000 // shards))
 
 
 def _report(plan: Plan, times: list[Latency]) -> dict[str, Any]:
@@ -163,8 +176,8 @@ def _print_plan(plan: Plan, times: list[Latency]) -> None:
         console(),
     )
     table = Table(box=None, padding=(0, 1))
-    table.add_column("latency, ms")
-    for column in ("median", "95%", "99%", "99.9%", "asked twice", "no answer"):
+    table.add_column("latency, ms", no_wrap=True)
+    for column in ("median", "95%", "99%", "99.9%", "twice", "none"):
         table.add_column(column, justify="right")
     for each in times:
         values = (each.p50_ms, each.p95_ms, each.p99_ms, each.p999_ms)

@@ -19,29 +19,27 @@ MEASURED_DIMENSION = 384  # of dense vectors
 
 @dataclass(frozen=True, slots=True)
 class DenseChoice:
-    """A dense kind at an effort: the recall that was measured, and milliseconds beside the usual graph's."""
+    """A dense kind at an effort: the recall that was measured, and the milliseconds of a search."""
 
     kind: DenseKind
     recall: float
     milliseconds: Measured
 
 
-CHOICES = (
+APPROXIMATE = (
     DenseChoice("ivfrabitq", measured.LIST_RECALL.value, measured.LIST_MS),
     DenseChoice("ivfrabitq", measured.WIDE_LIST_RECALL.value, measured.WIDE_LIST_MS),
     DenseChoice("hnsw", measured.GRAPH_RECALL.value, measured.GRAPH_MS),
     DenseChoice("hnsw", measured.WIDE_GRAPH_RECALL.value, measured.WIDE_GRAPH_MS),
-    DenseChoice("flat", 1.0, measured.SCAN_MS),
 )
-"""In order of memory, and then of time."""
+SCAN = DenseChoice("flat", 1.0, measured.SCAN_MS)
 
 
-def dense_choice(recall: float) -> DenseChoice:
-    """The first kind and effort that finds so much. Raises CapacityError for a recall above 1."""
-    for choice in CHOICES:
-        if choice.recall >= recall:
-            return choice
-    raise CapacityError(f"recall {recall} cannot be had: a scan finds all, which is 1")
+def dense_choices(recall: float) -> list[DenseChoice]:
+    """The kinds and efforts that find so much, or a scan where none does. Raises CapacityError for a recall above 1."""
+    if recall > 1:
+        raise CapacityError(f"recall {recall} cannot be had: a scan finds all, which is 1")
+    return [choice for choice in APPROXIMATE if choice.recall >= recall] or [SCAN]
 
 
 @dataclass(frozen=True, slots=True)

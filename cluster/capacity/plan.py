@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cluster.capacity.costs import (
     DenseChoice,
     SearchCost,
-    dense_choice,
+    dense_choices,
     index_core_seconds,
     query_ms,
     search_cost,
@@ -63,7 +63,7 @@ class Plan:
     @property
     def memory_bytes(self) -> float:
         """What of them should stay in memory, once."""
-        return self.workload.documents * resident_bytes(self.parts)
+        return self.workload.documents * resident_bytes(self.parts, self.dense.kind)
 
     @property
     def shard_documents(self) -> int:
@@ -82,13 +82,25 @@ class Plan:
 
 
 def plan_for(workload: Workload, machines: Machines) -> Plan:
-    """The least number of shards whose part fits into a machine, and the replicas that their load takes.
+    """The least number of shards whose part fits into a machine, and the replicas that their load takes; of dense kinds
+    that find enough, the one with the fewest machines.
 
-    Raises CapacityError where fewer shards are asked for than fit.
+    Raises CapacityError where fewer shards are asked for than fit, or more recall than there is.
     """
-    choice = dense_choice(workload.recall)
+    plans, refusal = [], None
+    for choice in dense_choices(workload.recall):
+        try:
+            plans.append(_plan_with(workload, machines, choice))
+        except CapacityError as error:
+            refusal = refusal or error
+    if not plans and refusal is not None:
+        raise refusal
+    return min(plans, key=lambda plan: (plan.nodes, plan.memory_bytes))
+
+
+def _plan_with(workload: Workload, machines: Machines, choice: DenseChoice) -> Plan:
     parts = document_bytes(workload, choice.kind)
-    memory = workload.documents * resident_bytes(parts)
+    memory = workload.documents * resident_bytes(parts, choice.kind)
     room = machines.memory_share * machines.memory_bytes
     least = max(1, math.ceil(memory / room))
     shards = machines.shards or least

@@ -17,7 +17,11 @@ ROW_BYTES = 5 * 8  # offsets of ids, texts, terms and tokens, and the order of i
 POSITION_BYTES = 8
 ROTATED = {128: 128, 1024: 496}
 """Values of a token vector that the residual codecs keep, by its dimension."""
-RESIDENT = ("dense", "search", "postings")
+RESIDENT: dict[DenseKind, tuple[str, ...]] = {
+    "flat": ("dense", "postings"),
+    "hnsw": ("dense", "search", "postings"),
+    "ivfrabitq": ("search", "postings"),
+}
 """Parts that a search reads anywhere, so they have to be in memory; the rest is read of candidates alone."""
 
 
@@ -44,6 +48,6 @@ def token_bytes(workload: Workload) -> float:
     ]
 
 
-def resident_bytes(parts: dict[str, float]) -> float:
+def resident_bytes(parts: dict[str, float], kind: DenseKind) -> float:
     """Bytes of a document that have to be in memory."""
-    return sum(parts[name] for name in RESIDENT)
+    return sum(parts[name] for name in RESIDENT[kind])

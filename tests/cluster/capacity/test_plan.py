@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cluster.capacity import measured
-from cluster.capacity.costs import dense_choice, search_cost
+from cluster.capacity.costs import dense_choices, search_cost
 from cluster.capacity.errors import CapacityError
 from cluster.capacity.measured import Measured
 from cluster.capacity.plan import plan_for
@@ -158,7 +158,7 @@ def test_a_billion_by_hand() -> None:
     """768 of vectors, 272 of their graph and 300 of postings are 1,340 bytes in memory; a machine may use 0.8 · 128 GiB."""
     machines = Machines()
     plan = plan_for(BILLION, machines)
-    assert resident_bytes(plan.parts) == 768 + 272 + 300
+    assert resident_bytes(plan.parts, plan.dense.kind) == 768 + 272 + 300
     assert plan.memory_bytes == 1.34e12
     assert plan.stored_bytes == 10**9 * (1340 + 800 + 150 * 18 + 400 + 16 + 48)
     assert plan.shards == 13  # 12.2 of 109.95 GB
@@ -193,25 +193,37 @@ def test_more_shards_may_be_asked_for_and_fewer_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recall", "kind"),
-    [(0.9, "ivfrabitq"), (0.96, "ivfrabitq"), (0.99, "hnsw"), (0.995, "hnsw"), (1.0, "flat")],
+    ("recall", "kinds"),
+    [
+        (0.96, ["ivfrabitq", "hnsw", "hnsw"]),
+        (0.99, ["hnsw", "hnsw"]),
+        (0.995, ["hnsw"]),
+        (0.999, ["flat"]),
+    ],
 )
-def test_the_kind_is_the_least_that_finds_enough(recall: float, kind: str) -> None:
-    choice = dense_choice(recall)
-    assert choice.kind == kind
-    assert choice.recall >= recall
+def test_kinds_are_those_that_find_enough_or_a_scan(recall: float, kinds: list[str]) -> None:
+    assert [choice.kind for choice in dense_choices(recall)] == kinds
+
+
+def test_the_kind_is_that_of_the_fewest_machines() -> None:
+    """Short codes take a fifth of the memory and several times the time: they pay where few search."""
+    rare, frequent = (
+        plan_for(replace(BILLION, recall=0.95, queries_per_second=rate), Machines()) for rate in (1.0, 1000.0)
+    )
+    assert (rare.dense.kind, frequent.dense.kind) == ("ivfrabitq", "hnsw")
+    assert rare.memory_bytes == 10**9 * (130 + 300)
 
 
 def test_recall_above_one_cannot_be_had() -> None:
     with pytest.raises(CapacityError, match="a scan finds all"):
-        dense_choice(1.01)
+        dense_choices(1.01)
 
 
 @pytest.mark.parametrize(("documents", "milliseconds"), [(1_000_000, 4.60), (4_000_000, 10.3)])
 def test_costs_are_near_what_searches_take_on_two_cores(documents: int, milliseconds: float) -> None:
     """benchmarks/scale.py: 60 tokens a document, the wide effort. Processor time is at least the time on a clock."""
     workload = Workload(documents, 60, 1.0, "minilm-m3", recall=0.995, query_tokens=16)
-    cost = search_cost(workload, dense_choice(0.995), documents, 1)
+    cost = search_cost(workload, dense_choices(0.995)[0], documents, 1)
     assert milliseconds <= 1.15 * cost.total_ms <= 2 * milliseconds
 
 
