@@ -1,8 +1,9 @@
 """What does it take a router's processor to ask shards twice, and how does that grow with their number?
 
-Processor time of one process that asks S servers at once, waits for all, and asks them again, by aiohttp on uvloop, as
-`cluster/shards/http_transport.py` does. Servers answer bodies of the sizes of searches: what they are made of, and all else that
-a router does, is left out. `tercet plan` takes the growth for each shard from here.
+Processor time of one process that asks S servers at once, waits for all, and asks them again, by aiohttp on
+uvloop, as `cluster/shards/http_transport.py` does. Servers answer bodies of the sizes of searches: what they
+are made of, and all else that a router does, is left out. `tercet plan` takes the growth for each shard from
+here.
 
 Run: python benchmarks/fan_out.py
 """
@@ -27,8 +28,8 @@ RESULT = Path(__file__).parent / "results" / "fan_out.json"
 SHARDS = (1, 2, 4, 8, 16)
 SEARCHES, WARM_UP, AT_ONCE, REPEATS = 300, 20, 4, 5
 BODIES = ((32_768, 16_384), (2_048, 8_192))
-"""Bytes sent to each shard and answered, of both rounds: a query's representations for the candidates of both sides with
-their scores; places for scores and texts.
+"""Bytes sent to each shard and answered, of both rounds: a query's representations for the candidates of both
+sides with their scores; places for scores and texts.
 """
 
 

@@ -1,8 +1,9 @@
-"""How do the processor times of searches spread: from query to query, and from one run of a query to the next?
+"""How do the processor times of searches spread: from query to query, and from one run of a query to the
+next?
 
-`tercet plan` simulates shards by these two distributions (`cluster/capacity/spread.py`), so only shares of the mean are kept, at
-evenly spaced quantiles. Documents and queries are those of scale.py, fewer; a process on one core, warm, times each
-search by its processor time.
+`tercet plan` simulates shards by these two distributions (`cluster/capacity/spread.py`), so only shares of
+the mean are kept, at evenly spaced quantiles. Documents and queries are those of scale.py, fewer; a process
+on one core, warm, times each search by its processor time.
 
 Run: python benchmarks/service_times.py [--documents 50000]
 """

@@ -74,14 +74,16 @@ def plan(
     seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a collection of some size takes: bytes, machines, GPUs, hours of building, and latency with its tails.
+    """Say what a collection of some size takes: bytes, machines, GPUs, hours of building, and latency with
+    its tails.
 
-    All of it is calculated from figures measured on small machines; docs/capacity.md says which, and what is left out.
+    All of it is calculated from figures measured on small machines; docs/capacity.md says which, and what is
+    left out.
     """
     from cli.progress import count_progress
+    from cluster.capacity.measured import TEXT_BYTES
     from cluster.capacity.plan import plan_for
     from cluster.capacity.scenarios import latencies
-    from cluster.capacity.measured import TEXT_BYTES
     from cluster.capacity.workload import Machines, Workload
 
     workload = Workload(
@@ -165,13 +167,15 @@ def _print_plan(plan: Plan, times: list[Latency]) -> None:
             "dense search": f"{plan.dense.kind}, recall {plan.dense.recall} as measured",
             "shards": f"{plan.shards} of {plan.shard_documents:,} documents",
             "machines": f"{plan.nodes}: {plan.replicas} replicas of each, {machines.cores} cores, "
-            f"{machines.memory_bytes / GIB:,.0f} GiB, {_large(plan.disk_bytes)} of disk; {plan.busy:.0%} busy",
-            "a search": f"{plan.cost.candidates_ms:,.1f} + {plan.cost.scores_ms:,.1f} ms of a core in each shard, "
-            f"{plan.router_ms:,.1f} in the router",
+            f"{machines.memory_bytes / GIB:,.0f} GiB, {_large(plan.disk_bytes)} of disk; "
+            f"{plan.busy:.0%} busy",
+            "a search": f"{plan.cost.candidates_ms:,.1f} + {plan.cost.scores_ms:,.1f} ms of a core in each "
+            f"shard, {plan.router_ms:,.1f} in the router",
             "routers": f"{plan.routers} of 4 cores",
             "encoders": f"{plan.encoders.servers} {encoders}, {plan.encoders.query_ms:,.1f} ms a query, "
             f"{plan.encoders.busy:.0%} busy",
-            "building": f"{plan.encode_hours:,.1f} h of encoding by {who}, {plan.index_hours:,.1f} h of indexing beside",
+            "building": f"{plan.encode_hours:,.1f} h of encoding by {who}, {plan.index_hours:,.1f} h of "
+            "indexing beside",
         },
         console(),
     )

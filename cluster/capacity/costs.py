@@ -36,7 +36,9 @@ SCAN = DenseChoice("flat", 1.0, measured.SCAN_MS)
 
 
 def dense_choices(recall: float) -> list[DenseChoice]:
-    """The kinds and efforts that find so much, or a scan where none does. Raises CapacityError for a recall above 1."""
+    """The kinds and efforts that find so much, or a scan where none does. Raises CapacityError for a recall
+    above 1.
+    """
     if recall > 1:
         raise CapacityError(f"recall {recall} cannot be had: a scan finds all, which is 1")
     return [choice for choice in APPROXIMATE if choice.recall >= recall] or [SCAN]
@@ -44,7 +46,7 @@ def dense_choices(recall: float) -> list[DenseChoice]:
 
 @dataclass(frozen=True, slots=True)
 class SearchCost:
-    """Processor time of one shard for one search: of its candidates, and of the scores of those that survive."""
+    """Processor time of a shard for a search: of its candidates, and of scores of those that survive."""
 
     candidates_ms: float
     scores_ms: float
@@ -58,8 +60,8 @@ class SearchCost:
 def search_cost(workload: Workload, choice: DenseChoice, documents: float, shards: int) -> SearchCost:
     """Of a shard of so many documents, one of so many.
 
-    Walks and postings grow by what was measured for each million; survivors of the cut over all shards are shared among
-    them.
+    Walks and postings grow by what was measured for each million; survivors of the cut over all shards are
+    shared among them.
     """
     millions = documents / MILLION
     dense = _dense_ms(choice, millions) * workload.dense_dimension / MEASURED_DIMENSION

@@ -1,7 +1,7 @@
 """Every measured number that a plan is made of, with the file that it comes from.
 
-`docs/capacity.md` shows them, and a test holds them against their files: a number of a result that moves by more
-than a fifth is to be written here anew.
+`docs/capacity.md` shows them, and a test holds them against their files: a number of a result that moves by
+more than a fifth is to be written here anew.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ RESULTS = "benchmarks/results"
 class Measured:
     """A number that was measured.
 
-    file, place: where it stands: the path within a JSON file, joined by `/`, or words of a page; share: what the number there
-    is multiplied by, such as one over the documents it counts; date: of the measurement.
+    file, place: where it stands: the path within a JSON file, joined by `/`, or words of a page; share: what
+    the number there is multiplied by, such as one over the documents it counts; date: of the measurement.
     """
 
     what: str
@@ -79,7 +79,8 @@ LATE_MS = {
     )
     for codec, value in values.items()
 }
-"""By codec and values of a token vector: 32 query tokens, 400 candidates of 200 tokens, on both of two cores."""
+"""By codec and values of a token vector: 32 query tokens, 400 candidates of 200 tokens, on both of two cores.
+"""
 
 BUILD_SECONDS = Measured(
     "index of 1,000,000, without encoding",

@@ -36,9 +36,9 @@ class Encoders:
 class Plan:
     """What a workload takes.
 
-    parts: bytes of a document; shards, replicas: of each shard; busy: share of a shard's cores that searches use;
-    routers: of ROUTER_CORES cores each; encode_hours, index_hours: of a build from texts, whose two parts go on side by
-    side.
+    parts: bytes of a document; shards, replicas: of each shard; busy: share of a shard's cores that searches
+    use; routers: of ROUTER_CORES cores each; encode_hours, index_hours: of a build from texts, whose two
+    parts go on side by side.
     """
 
     workload: Workload
@@ -82,8 +82,8 @@ class Plan:
 
 
 def plan_for(workload: Workload, machines: Machines) -> Plan:
-    """The least number of shards whose part fits into a machine, and the replicas that their load takes; of dense kinds
-    that find enough, the one with the fewest machines.
+    """The least number of shards whose part fits into a machine, and the replicas that their load takes; of
+    dense kinds that find enough, the one with the fewest machines.
 
     Raises CapacityError where fewer shards are asked for than fit, or more recall than there is.
     """
@@ -106,8 +106,8 @@ def _plan_with(workload: Workload, machines: Machines, choice: DenseChoice) -> P
     shards = machines.shards or least
     if shards < least:
         raise CapacityError(
-            f"{shards} shards would take {memory / shards / 2**30:,.1f} GiB of memory each, of {room / 2**30:,.1f} that "
-            f"may be used: take {least} at least, or machines with more memory"
+            f"{shards} shards would take {memory / shards / 2**30:,.1f} GiB of memory each, of "
+            f"{room / 2**30:,.1f} that may be used: take {least} at least, or machines with more memory"
         )
     cost = search_cost(workload, choice, workload.documents / shards, shards)
     load = workload.queries_per_second * cost.total_ms / 1000 / machines.cores

@@ -12,7 +12,9 @@ Action = Callable[[], None]
 
 
 class Clock:
-    """The time of a simulation, and what is to happen when. Events of one moment happen in order of their entry."""
+    """The time of a simulation, and what is to happen when. Events of one moment happen in order of their
+    entry.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -28,8 +28,8 @@ SCENARIOS = (
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Milliseconds of a case's searches, None where none was answered; hedged: share of calls for candidates that were made
-    twice; failed: of searches that a shard had no replica for.
+    """Milliseconds of a case's searches, None where none was answered; hedged: share of calls for candidates
+    that were made twice; failed: of searches that a shard had no replica for.
     """
 
     case: str
@@ -44,7 +44,9 @@ class Latency:
 def latencies(
     plan: Plan, searches: int, seed: int, told: Callable[[int, int], None] | None = None
 ) -> list[Latency]:
-    """Of each case. told: gets how many searches of how many are simulated. With one replica nothing can be hedged."""
+    """Of each case. told: gets how many searches of how many are simulated. With one replica nothing can be
+    hedged.
+    """
     cluster = _cluster(plan)
     cases = [each for each in SCENARIOS if plan.replicas > 1 or not each.hedged]
     done = 0
@@ -76,14 +78,16 @@ def _cluster(plan: Plan) -> Cluster:
 
 
 def _latency(case: str, outcome: Outcome) -> Latency:
-    milliseconds = [
-        round(1000 * outcome.percentile(share), 2) if outcome.seconds else None
-        for share in (0.5, 0.95, 0.99, 0.999)
-    ]
+    def milliseconds(share: float) -> float | None:
+        return round(1000 * outcome.percentile(share), 2) if outcome.seconds else None
+
     counted = len(outcome.seconds) + outcome.failed
     return Latency(
         case,
-        *milliseconds,
+        milliseconds(0.5),
+        milliseconds(0.95),
+        milliseconds(0.99),
+        milliseconds(0.999),
         hedged=round(outcome.hedges / max(1, outcome.calls), 4),
         failed=round(outcome.failed / max(1, counted), 4),
     )

@@ -1,8 +1,9 @@
 """Searches over shards in two rounds, simulated: how long they take where some replica is slow or away.
 
-A search waits for a router, for an encoder, for candidates of all shards, and then for scores of all of them, which come from the
-replicas that gave the candidates. Searches arrive at random times. What a search takes a shard is its mean times two
-measured factors: one of the query, which all shards share, and one of each single execution.
+A search waits for a router, for an encoder, for candidates of all shards, and then for scores of all of them,
+which come from the replicas that gave the candidates. Searches arrive at random times. What a search takes a
+shard is its mean times two measured factors: one of the query, which all shards share, and one of each single
+execution.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ TOLD = 100  # searches after which progress is told
 class Cluster:
     """What is simulated; times are means, in seconds.
 
-    rounds: of both at one shard; by_query, by_run: factors of a search's time, as evenly spaced quantiles with a mean of 1.
+    rounds: of both at one shard; by_query, by_run: factors of a search's time, as evenly spaced quantiles
+    with a mean of 1.
     """
 
     shards: int
@@ -56,8 +58,9 @@ class Outages:
 class Scenario:
     """What happens to a cluster.
 
-    slowness: of one replica of the first shard; hedged: another replica is asked for candidates, too, where the first takes
-    longer than nearly all calls of the shard's fastest one; extra: the share of calls for which that may be done.
+    slowness: of one replica of the first shard; hedged: another replica is asked for candidates, too, where
+    the first takes longer than nearly all calls of the shard's fastest one; extra: the share of calls for
+    which that may be done.
     """
 
     name: str
@@ -69,8 +72,8 @@ class Scenario:
 
 @dataclass(slots=True)
 class Outcome:
-    """Times of the searches that were answered, ascending, and how many were not, since a shard had no replica; calls for
-    candidates, and how many were made a second time.
+    """Times of the searches that were answered, ascending, and how many were not, since a shard had no
+    replica; calls for candidates, and how many were made a second time.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -116,7 +119,9 @@ class _Shard:
 
     @property
     def patience(self) -> float:
-        """Seconds after which another replica is asked, too: by the fastest, since a slow one may take half of all calls."""
+        """Seconds after which another replica is asked, too: by the fastest, since a slow one may take half
+        of all calls.
+        """
         return min(each.patience for each in self.replicas)
 
     def least_loaded(self, without: _Replica | None = None) -> _Replica | None:

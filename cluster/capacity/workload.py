@@ -16,8 +16,8 @@ TERMS_OF_A_TOKEN = 2 / 3
 class Workload:
     """Documents and the searches among them.
 
-    tokens: of a document; recall: of dense search, of the 200 nearest; text_bytes: of a document's text, title and metadata
-    as stored.
+    tokens: of a document; recall: of dense search, of the 200 nearest; text_bytes: of a document's text,
+    title and metadata as stored.
     """
 
     documents: int
@@ -50,8 +50,9 @@ class Workload:
 class Machines:
     """The machines of a plan, and how full they may get. What is here is chosen, not measured.
 
-    busy: share of its cores that a machine is loaded with; memory_share: of its memory that the index may take;
-    replicas: of each shard, at least; gpu: whether encoders have GPUs; build_gpus: for building, where there are any.
+    busy: share of its cores that a machine is loaded with; memory_share: of its memory that the index may
+    take; replicas: of each shard, at least; gpu: whether encoders have GPUs; build_gpus: for building, where
+    there are any.
     """
 
     cores: int = 16

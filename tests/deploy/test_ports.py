@@ -1,4 +1,6 @@
-"""Every port that something listens on, as docs/operations.md lists them: against compose files, manifests and Dockerfiles."""
+"""Every port that something listens on, as docs/operations.md lists them: against compose files, manifests
+and Dockerfiles.
+"""
 
 from __future__ import annotations
 

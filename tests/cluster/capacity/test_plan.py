@@ -1,4 +1,6 @@
-"""Plans against sums that a person can do, sizes against a collection that is built, and constants against their files."""
+"""Plans against sums that a person can do, sizes against a collection that is built, and constants against
+their files.
+"""
 
 from __future__ import annotations
 
@@ -155,15 +157,17 @@ BILLION = Workload(10**9, 150, 100.0, "minilm-m3", text_bytes=400)
 
 
 def test_a_billion_by_hand() -> None:
-    """768 of vectors, 272 of their graph and 300 of postings are 1,340 bytes in memory; a machine may use 0.8 · 128 GiB."""
+    """768 of vectors, 272 of their graph and 300 of postings are 1,340 bytes in memory; a machine may use 0.8
+    · 128 GiB.
+    """
     machines = Machines()
     plan = plan_for(BILLION, machines)
     assert resident_bytes(plan.parts, plan.dense.kind) == 768 + 272 + 300
     assert plan.memory_bytes == 1.34e12
     assert plan.stored_bytes == 10**9 * (1340 + 800 + 150 * 18 + 400 + 16 + 48)
     assert plan.shards == 13  # 12.2 of 109.95 GB
-    # At 76.9 million: walks of 2.3 + 5.7 · 75.9 / 9 ms at 0.736 / 1.08 of their time, postings of 1.2 ms a million, 0.5 for exact
-    # scores, and of all else 0.8 + 0.7 · 75.9 / 9 ms.
+    # At 76.9 million: walks of 2.3 + 5.7 · 75.9 / 9 ms at 0.736 / 1.08 of their time, postings of 1.2 ms a
+    # million, 0.5 for exact scores, and of all else 0.8 + 0.7 · 75.9 / 9 ms.
     walks = (2.3 + 5.7 * 75.923 / 9) * 0.736 / 1.08
     rest = 0.8 + 0.7 * 75.923 / 9
     late = 2 * 1.73 * 150 / 200 * 15 / 32
@@ -221,7 +225,9 @@ def test_recall_above_one_cannot_be_had() -> None:
 
 @pytest.mark.parametrize(("documents", "milliseconds"), [(1_000_000, 4.60), (4_000_000, 10.3)])
 def test_costs_are_near_what_searches_take_on_two_cores(documents: int, milliseconds: float) -> None:
-    """benchmarks/scale.py: 60 tokens a document, the wide effort. Processor time is at least the time on a clock."""
+    """benchmarks/scale.py: 60 tokens a document, the wide effort. Processor time is at least the time on a
+    clock.
+    """
     workload = Workload(documents, 60, 1.0, "minilm-m3", recall=0.995, query_tokens=16)
     cost = search_cost(workload, dense_choices(0.995)[0], documents, 1)
     assert milliseconds <= 1.15 * cost.total_ms <= 2 * milliseconds

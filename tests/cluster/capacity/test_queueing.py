@@ -1,10 +1,13 @@
-"""The simulator against queues whose times are known in closed form, and against cases that a person can add up."""
+"""The simulator against queues whose times are known in closed form, and against cases that a person can add
+up.
+"""
 
 from __future__ import annotations
 
 import math
-import random
+from functools import partial
 
+import numpy as np
 import pytest
 
 from cluster.capacity.queueing import Clock, Station, Task
@@ -15,17 +18,16 @@ TASKS = 60_000
 
 def times(servers: int, load: float) -> list[float]:
     """Of tasks that come at random to servers which take a second on average, each at random, ascending."""
-    clock, drawn, found = Clock(), random.Random(1), []
-    station = Station(clock, servers)
-    moment = 0.0
+    clock, generator = Clock(), np.random.default_rng(1)
+    station, found = Station(clock, servers), list[float]()
 
     def come(seconds: float) -> None:
         began = clock.now
         station.take(Task(seconds, lambda: found.append(clock.now - began)))
 
-    for _ in range(TASKS):
-        moment += drawn.expovariate(load * servers)
-        clock.after(moment, lambda seconds=drawn.expovariate(1.0): come(seconds))  # type: ignore[misc]
+    moments = np.cumsum(generator.exponential(1 / (load * servers), TASKS))
+    for moment, seconds in zip(moments.tolist(), generator.exponential(1, TASKS).tolist(), strict=True):
+        clock.after(moment, partial(come, seconds))
     clock.run()
     return sorted(found)
 
@@ -51,9 +53,13 @@ def test_several_servers_with_one_queue() -> None:
 
 
 def test_a_cancelled_task_is_dropped_while_it_waits_and_not_in_work() -> None:
-    clock, ended = Clock(), []
+    clock, ended = Clock(), list[tuple[int, float]]()
     station = Station(clock, 1)
-    tasks = [Task(1.0, lambda place=place: ended.append((place, clock.now))) for place in range(3)]  # type: ignore[misc]
+
+    def end(place: int) -> None:
+        ended.append((place, clock.now))
+
+    tasks = [Task(1.0, partial(end, place)) for place in range(3)]
     for task in tasks:
         station.take(task)
     tasks[0].cancelled = tasks[1].cancelled = True
@@ -86,7 +92,9 @@ def test_a_search_alone_takes_the_sum_of_its_steps() -> None:
 
 
 def test_a_search_waits_for_the_slowest_of_all_shards() -> None:
-    """Of S times that are each between 5 and 15 ms, the largest is below 5 + 10 · share ** (1 / S) with that share."""
+    """Of S times that are each between 5 and 15 ms, the largest is below 5 + 10 · share ** (1 / S) with that
+    share.
+    """
     cluster = Cluster(8, 1, 4, (0.010, 0.0), 1, 0.0, 1, 0.0, 0.0, 0.5, by_run=(0.5, 1.5))
     outcome = simulate(cluster, USUAL, 4000, seed=3)
     for share in (0.1, 0.5, 0.9):
@@ -101,7 +109,9 @@ def test_what_all_shards_share_is_drawn_once() -> None:
 
 
 def test_a_second_replica_is_asked_where_the_first_is_slow() -> None:
-    """Half of the calls of the first shard meet a replica that takes ten times as long: those are asked again."""
+    """Half of the calls of the first shard meet a replica that takes ten times as long: those are asked
+    again.
+    """
     cluster = Cluster(2, 2, 8, (0.010, 0.0), 1, 0.0, 1, 0.0, 0.0, 50.0, by_run=(0.9, 1.1))
     slow = simulate(cluster, Scenario("slow", slowness=10), 3000, seed=1)
     hedged = simulate(cluster, Scenario("hedged", slowness=10, hedged=True, extra=0.5), 3000, seed=1)
@@ -122,8 +132,8 @@ def test_an_upgrade_fails_searches_where_a_shard_has_one_replica() -> None:
     upgrade = Scenario("upgrade", outages=Outages(away_seconds=10, cold_seconds=5, slowness=1.5))
     alone = Cluster(4, 1, 4, (0.010, 0.0), 1, 0.0, 1, 0.0, 0.0, 40.0)
     away = simulate(alone, upgrade, 4000, seed=2)
-    # Four shards are away for 10 s each, one after the other, of which the first is back and cold at the beginning: 30 of
-    # 100 s, of which the first 10 are not counted.
+    # Four shards are away for 10 s each, one after the other, of which the first is back and cold at the
+    # beginning: 30 of 100 s, of which the first 10 are not counted.
     assert away.failed / (away.failed + len(away.seconds)) == pytest.approx(20 / 90, rel=0.15)
     both = Cluster(4, 2, 4, (0.010, 0.0), 1, 0.0, 1, 0.0, 0.0, 40.0)
     replaced = simulate(both, upgrade, 4000, seed=2)

@@ -9,7 +9,9 @@ WRITTEN = {"/data", "/var/cache/tercet", "/tmp"}  # noqa: S108 - in a container
 
 
 def hardening_problems(found: list[Document]) -> list[str]:
-    """What a pod may not be: root, able to write to its image, without bounds, or with rights that it does not need."""
+    """What a pod may not be: root, able to write to its image, without bounds, or with rights that it does
+    not need.
+    """
     problems = []
     for name, template in pods(found):
         spec = template["spec"]
@@ -32,9 +34,11 @@ def hardening_problems(found: list[Document]) -> list[str]:
             }:
                 problems.append(f"{where}: is not confined")
             resources = container.get("resources", {})
-            for bound in ("requests", "limits"):
-                if not {"cpu", "memory"} <= set(resources.get(bound, ())):
-                    problems.append(f"{where}: no {bound} of cpu and memory")
+            problems += [
+                f"{where}: no {bound} of cpu and memory"
+                for bound in ("requests", "limits")
+                if not {"cpu", "memory"} <= set(resources.get(bound, ()))
+            ]
             if resources.get("limits", {}).get("memory") != resources.get("requests", {}).get("memory"):
                 problems.append(f"{where}: may be killed for memory that it was not promised")
             written = {

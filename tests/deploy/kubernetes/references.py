@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import yaml
 
 from service.settings import Settings
-from tests.deploy.kubernetes.manifests import Document, WORKLOADS, named, of_kind, pods
+from tests.deploy.kubernetes.manifests import WORKLOADS, Document, named, of_kind, pods
 
 SECRETS = {"tercet-keys": {"keys.jsonl", "internal", "metrics"}}
 """What docs/kubernetes.md has one make."""
@@ -16,7 +16,9 @@ ADDRESS = re.compile(r"http://([a-z0-9.-]+):(\d+)")
 
 
 def reference_problems(found: list[Document]) -> list[str]:
-    """Names that lead nowhere: Services, ports, volumes, Secrets, ConfigMaps, workloads, labels, settings, addresses."""
+    """Names that lead nowhere: Services, ports, volumes, Secrets, ConfigMaps, workloads, labels, settings,
+    addresses.
+    """
     return [
         *_pods_problems(found),
         *_selector_problems(found),

@@ -1,4 +1,4 @@
-"""Whether Kubernetes would take a manifest: its own schemas, and those of custom resources with their rules."""
+"""Whether Kubernetes would take a manifest: its schemas, and those of custom resources with their rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ ONE_OF = re.compile(r"self in (\[.*\])")
 
 
 def schema_problems(found: list[Document]) -> list[str]:
-    """What Kubernetes would not take: unknown fields, wrong types, missing ones. Pods of Ray's cluster are looked at, too."""
+    """What Kubernetes would not take: unknown fields, wrong types, missing ones. Pods of Ray's cluster are
+    looked at, too.
+    """
     validate = pytest.importorskip("kubernetes_validate", reason="needs kubernetes-validate")
     problems = []
     templates = [
@@ -65,7 +67,9 @@ def crd_problems(document: Document, crd: Document) -> list[str]:
 
 
 def cel_problems(value: Any, schema: Document, path: str = "$") -> Iterator[tuple[str, str]]:
-    """The rules that a value breaks. Raises AssertionError for a rule of another form than those that there are."""
+    """The rules that a value breaks. Raises AssertionError for a rule of another form than those that there
+    are.
+    """
     for rule in schema.get("x-kubernetes-validations", ()):
         if rule["rule"] == IMMUTABLE:
             continue

@@ -226,17 +226,16 @@ def test_images_are_those_of_the_repository(found: list[dict[str, Any]]) -> None
 
 def test_shards_may_use_workers_on_gpus(tmp_path: Path) -> None:
     """As the comment in sharded/kustomization.yaml says."""
-    settings = "    literals:\n      - TERCET_ENCODER_URLS={}\n      - TERCET_ENCODER_KEY_FILE=/run/secrets/tercet/internal\n"
     urls = ",".join(f"http://encoder-{number}.encoder:8080" for number in range(4))
-    text = (FOLDER / "sharded" / "kustomization.yaml").read_text(encoding="utf-8")
-    parts = Path(os.path.relpath(FOLDER / "parts", tmp_path))
-    text = text.replace("components:\n", "components:\n  - ../parts/encoders\n").replace(
-        "../parts", str(parts)
-    )
-    text += "configMapGenerator:\n" + "".join(
-        f"  - name: {name}\n    behavior: merge\n{settings.format(urls)}"
-        for name in ("router-settings", "shard-settings")
-    )
-    (tmp_path / "kustomization.yaml").write_text(text, encoding="utf-8")
+    literals = [f"TERCET_ENCODER_URLS={urls}", "TERCET_ENCODER_KEY_FILE=/run/secrets/tercet/internal"]
+    overlay = yaml.safe_load((FOLDER / "sharded" / "kustomization.yaml").read_text(encoding="utf-8"))
+    overlay["components"].insert(0, "../parts/encoders")
+    for listed in ("resources", "components"):
+        overlay[listed] = [os.path.relpath(FOLDER / "sharded" / path, tmp_path) for path in overlay[listed]]
+    overlay["configMapGenerator"] = [
+        {"name": f"{part}-settings", "behavior": "merge", "literals": literals}
+        for part in ("router", "shard")
+    ]
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay), encoding="utf-8")
     found = documents(rendered(tmp_path))
     assert schema_problems(found) == reference_problems(found) == hardening_problems(found) == []
