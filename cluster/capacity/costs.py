@@ -12,8 +12,9 @@ from cluster.capacity.workload import Workload
 
 MILLION = 1e6
 SIGN_LIKE = "residual1"  # whose scores take as long as those of `sign`
-LATE_TOKENS, LATE_CANDIDATES, LATE_QUERY, LATE_CORES = 200, 400, 32, 2
-"""Of the measurement of late interaction."""
+CORES = 2  # of the machine of all measurements, which late interaction and scans use both
+LATE_TOKENS, LATE_QUERY = 200, 32
+"""Tokens of a document and of a query in the measurement of late interaction."""
 MEASURED_DIMENSION = 384  # of dense vectors
 
 
@@ -78,13 +79,13 @@ def late_ms(workload: Workload) -> float:
     if workload.codec == "none":
         return 0.0
     codec = SIGN_LIKE if workload.codec == "sign" else workload.codec
-    together = LATE_CORES * measured.LATE_MS[codec, workload.token_dimension].value
+    together = CORES * measured.LATE_MS[codec, workload.token_dimension].value
     return together * workload.tokens / LATE_TOKENS * workload.query_tokens / LATE_QUERY
 
 
 def _dense_ms(choice: DenseChoice, millions: float) -> float:
     if choice.kind == "flat":
-        return choice.milliseconds.value * millions * MILLION / measured.VECTORS
+        return CORES * choice.milliseconds.value * millions * MILLION / measured.VECTORS
     beside = choice.milliseconds.value / measured.WIDE_GRAPH_MS.value
     return beside * _grown(measured.WALKS_MS, measured.FAR_WALKS_MS, millions)
 
@@ -111,4 +112,4 @@ def tokens_per_second(workload: Workload, *, gpu: bool) -> float:
 
 def index_core_seconds(documents: float) -> float:
     """Processor seconds of an index of documents that are encoded."""
-    return 2 * measured.BUILD_SECONDS.value * documents / MILLION
+    return CORES * measured.BUILD_SECONDS.value * documents / MILLION

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cluster.capacity.errors import CapacityError
 from cluster.capacity.measured import COLD_MS, WARM_MS
 from cluster.capacity.plan import ROUTER_CORES, Plan
 from cluster.capacity.simulation import Cluster, Outages, Outcome, Scenario, simulate
 from cluster.capacity.spread import BY_QUERY, BY_RUN
 
+MOST_MACHINES = 20_000  # that are simulated
 SLOWNESS = 5.0  # of a machine that has a neighbour or a failing disk
-AWAY_SECONDS, COLD_SECONDS = (
-    15.0,
-    30.0,
-)  # of a replica that is replaced: pause, drain, start; then until it is warm
-COLD = COLD_MS.value / WARM_MS.value
+REPLACED = Outages(away_seconds=15.0, cold_seconds=30.0, slowness=COLD_MS.value / WARM_MS.value)
+"""A replica that is replaced: until it is ready, and then until its files are in memory."""
 SCENARIOS = (
     Scenario("as usual"),
     Scenario("hedged", hedged=True),
     Scenario("one slow replica", slowness=SLOWNESS),
     Scenario("one slow replica, hedged", slowness=SLOWNESS, hedged=True),
-    Scenario("rolling upgrade", outages=Outages(AWAY_SECONDS, COLD_SECONDS, COLD)),
-    Scenario("rolling upgrade, hedged", hedged=True, outages=Outages(AWAY_SECONDS, COLD_SECONDS, COLD)),
+    Scenario("rolling upgrade", outages=REPLACED),
+    Scenario("rolling upgrade, hedged", hedged=True, outages=REPLACED),
 )
 
 
@@ -45,8 +44,13 @@ def latencies(
     plan: Plan, searches: int, seed: int, told: Callable[[int, int], None] | None = None
 ) -> list[Latency]:
     """Of each case. told: gets how many searches of how many are simulated. With one replica nothing can be
-    hedged.
+    hedged. Raises CapacityError for more than MOST_MACHINES.
     """
+    if plan.nodes > MOST_MACHINES:
+        raise CapacityError(
+            f"{plan.nodes:,} machines would be needed, and at most {MOST_MACHINES:,} are simulated: plan for "
+            "fewer documents or searches, or with larger machines"
+        )
     cluster = _cluster(plan)
     cases = [each for each in SCENARIOS if plan.replicas > 1 or not each.hedged]
     done = 0

@@ -89,7 +89,7 @@ class Outcome:
 def simulate(
     cluster: Cluster, scenario: Scenario, searches: int, seed: int, told: Callable[[int], None] | None = None
 ) -> Outcome:
-    """So many searches, the same for the same seed. told: gets how many more have ended, now and then."""
+    """So many searches, the same for the same seed. told: gets how many more have come, now and then."""
     return _Simulation(cluster, scenario, seed).outcome(searches, told)
 
 

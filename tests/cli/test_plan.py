@@ -52,7 +52,13 @@ def test_what_cannot_be_is_told_in_a_line(tercet: Run) -> None:
         "2 shards would take 624.0 GiB of memory each, of 102.4 that may be used: take 13 at least"
         in few.stderr
     )
-    for wrong in (["--codec", "int7"], ["--recall", "1.5"], ["--qps", "0"], ["--documents", "many"]):
+    many = tercet(*ASKED, "--documents", "1e12", "--qps", "1e6")
+    assert many.returncode == 1
+    assert "at most 20,000 are simulated" in many.stderr
+    for wrong in (
+        *(["--codec", "int7"], ["--recall", "1.5"], ["--qps", "0"], ["--documents", "many"]),
+        *(["--documents", "nan"], ["--qps", "inf"], ["--memory-gib", "nan"]),
+    ):
         done = tercet(*ASKED, *wrong)
         assert done.returncode == 2, wrong
         assert "Traceback" not in done.stderr
