@@ -218,6 +218,30 @@ def test_ledgers_are_on_volumes_that_outlive_pods(found: list[dict[str, Any]]) -
         assert mounted["/data"] in claims, named(each)
 
 
+def test_ray_has_the_ports_the_environment_and_the_arguments_of_our_deployments(
+    texts: dict[str, str],
+) -> None:
+    """As `tercet deploy ray` has them, but for what is of the head alone."""
+    ours = pytest.importorskip("cluster.ray.serving.environment", reason="needs cluster/ray/serving")
+    from cluster.ray.serving.config import deployment_of
+
+    (service,) = of_kind(documents(texts["ray"]), "RayService")
+    cluster = service["spec"]["rayClusterConfig"]
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        (container,) = group["template"]["spec"]["containers"]
+        given = {each["name"]: each["value"] for each in container["env"]}
+        wanted = ours.serve_environment()
+        serving = {name: value for name, value in wanted.items() if name.startswith("RAY_SERVE_")}
+        assert {**serving, **given} == given | {"RAY_SERVE_LOG_TO_STDERR": serving["RAY_SERVE_LOG_TO_STDERR"]}
+        flags = dict(
+            flag.removeprefix("--").split("=") for flag in ours.start_flags(head="groupName" not in group)
+        )
+        assert flags.items() <= group["rayStartParams"].items()
+    (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
+    assert application["import_path"] == "cluster.ray.application:build"
+    assert deployment_of(application["args"], "args").routers == application["args"]["routers"]
+
+
 def test_images_are_those_of_the_repository(found: list[dict[str, Any]]) -> None:
     for name, template in pods(found):
         for container in template["spec"]["containers"]:
