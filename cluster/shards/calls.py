@@ -1,0 +1,37 @@
+"""Several shards asked at once, from the event loop or from a thread that waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+async def outcomes(work: Sequence[Coroutine[Any, Any, Result]]) -> list[Result | Exception]:
+    """What each gives, or the exception that it raises, in order, once all have ended."""
+    found = await asyncio.gather(*work, return_exceptions=True)
+    results: list[Result | Exception] = []
+    for each in found:
+        if isinstance(each, BaseException) and not isinstance(each, Exception):
+            raise each
+        results.append(each)
+    return results
+
+
+class Loop:
+    """The server's event loop, for threads that wait for what runs there."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def take(self) -> None:
+        """From now on it is the running one."""
+        self._loop = asyncio.get_running_loop()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """What the work gives or raises. For threads other than that of the loop."""
+        if self._loop is None:
+            raise RuntimeError("the event loop is not known yet; take it first")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()

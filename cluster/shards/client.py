@@ -1,0 +1,72 @@
+"""One shard, an ordinary Tercet server: what is sent to it, and what its answers mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+
+from cluster.shards.refusals import reading, refusal_of
+from cluster.shards.transport import JSON, NO_HEADERS, Headers, ShardAnswer, Transport
+from service.load.deadlines import NO_DEADLINE, Deadline
+
+OK = range(200, 300)
+
+
+class ShardClient:
+    """A shard behind its transport. Use from one event loop."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    @property
+    def name(self) -> str:
+        """What it is called in errors and answers."""
+        return self._transport.name
+
+    async def json(
+        self,
+        method: str,
+        path: str,
+        value: Any = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        deadline: Deadline = NO_DEADLINE,
+        repeatable: bool = True,
+    ) -> Any:
+        """What it answers as JSON; None for an answer without a body. Raises as `send`.
+
+        path: percent-encoded; value: the body, none where it is None.
+        """
+        body = b"" if value is None else orjson.dumps(value)
+        answer = await self.send(method, path, body, query=query, deadline=deadline, repeatable=repeatable)
+        if not answer.body:
+            return None
+        with reading(self.name):
+            return orjson.loads(answer.body)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        content_type: str = JSON,
+        *,
+        headers: Headers = NO_HEADERS,
+        query: Mapping[str, str] | None = None,
+        deadline: Deadline = NO_DEADLINE,
+        repeatable: bool = True,
+    ) -> ShardAnswer:
+        """Its answer to a body of any type, of a status of success.
+
+        Raises what `Transport.request` raises, and for an answer of another status what `refusal_of` makes of
+        it.
+        """
+        target = f"{path}?{urlencode(query)}" if query else path
+        given = {**headers, "Content-Type": content_type} if body else headers
+        answer = await self._transport.request(method, target, given, body, deadline, repeatable=repeatable)
+        if answer.status not in OK:
+            raise refusal_of(self.name, answer)
+        return answer

@@ -1,0 +1,61 @@
+"""How a shard is reached: one method, so that HTTP and handles of Ray Serve do alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+from service.load.deadlines import NO_DEADLINE, Deadline
+
+Headers = Mapping[str, str]
+
+NO_HEADERS: Headers = MappingProxyType({})
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardAccess:
+    """How shards are asked: the key to send, the longest wait for an answer, and the largest answer."""
+
+    key: str | None = field(default=None, repr=False)
+    timeout_seconds: float = 60
+    answer_bytes: int = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class ShardAnswer:
+    """What a shard answered, whatever it says. headers: their names in lower case."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+class Transport(Protocol):
+    """The way to one shard. Use from one event loop."""
+
+    @property
+    def name(self) -> str:
+        """What the shard is called in errors and answers: its URL, or the name of its deployment."""
+        ...
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        headers: Headers = NO_HEADERS,
+        body: bytes = b"",
+        deadline: Deadline = NO_DEADLINE,
+        *,
+        repeatable: bool = True,
+    ) -> ShardAnswer:
+        """Its answer to one request.
+
+        path: with its query, percent-encoded. deadline: after which the answer is of no use; it is told to
+        the shard. repeatable: whether it may be sent twice, where a connection broke before the answer.
+        Raises ShardUnavailableError, ShardTimeoutError, ShardFailedError for what is no answer, and
+        DeadlineExceededError where the deadline passed before.
+        """
+        ...
