@@ -44,7 +44,8 @@ class BuildProgress:
     """How far a build is, in documents encoded. `total` is None where not known; `fraction`, from 0 to 1,
     is then estimated from the share of the source's bytes that was read. learning: how many token
     vectors there are to learn a codebook from, None once that is done. publishing: all are encoded, and
-    `indexed`, from 0 to 1, is the share of the vectors that the dense index has.
+    `indexed`, from 0 to 1, is the share of the vectors that the dense index has. reading: how many documents
+    were read, where all are before any is encoded; None once that is done.
     """
 
     documents: int
@@ -56,6 +57,7 @@ class BuildProgress:
     learning: int | None = None
     publishing: bool = False
     indexed: float = 0.0
+    reading: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

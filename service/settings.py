@@ -178,6 +178,17 @@ class Settings(BaseSettings):
         2, gt=0, description="Longest wait for its answer; without two in a row the worker is down."
     )
 
+    ray_address: str | None = Field(
+        None,
+        description="Ray cluster, as HOST:PORT, of builds with --ray and of jobs with the engine ray; these "
+        "are refused without one.",
+    )
+    ray_storage: str | None = Field(
+        None,
+        description="Object store that its workers reach, too (file://, s3://, gs://, az://), for what is "
+        "under way.",
+    )
+
     max_body_bytes: int = Field(8 << 20, ge=1, description="Largest request body.")
     max_bodies_bytes: int = Field(
         64 << 20, ge=1, description="Bytes of all bodies that are arriving or in work; more get 429."
