@@ -65,7 +65,8 @@ class Snapshot(StoredDocuments):
     It goes on answering after a newer one is published: its files stay mapped until it is let go.
 
     name: of its manifest; version: the same, and the position of a last write that this does not hold. Of
-    several collections both have what each has. collections: of each segment, None where there is but one.
+    several collections both have what each has. position: of the last write that it has; 0 of several.
+    collections: of each segment, None where there is but one.
     """
 
     def __init__(
@@ -76,11 +77,13 @@ class Snapshot(StoredDocuments):
         position: int | None = None,
         collections: Sequence[str] | None = None,
         terms: TermVersion | None = None,
+        reached: int = 0,
     ) -> None:
         """position: of the last write that it has, where its manifest does not hold that yet. terms: of that
-        moment, for the idf.
+        moment, for the idf. reached: the position of the last write, in its manifest or not.
         """
         super().__init__(name, settings, segments, collections)
+        self.position = reached
         self.version = name if position is None else f"{name}.{position}"
         self.idf: CollectionIdf | None = None
         if settings.lexical == "idf":
@@ -119,6 +122,7 @@ class Snapshot(StoredDocuments):
                 Segment.open(layout, entry, settings, device, former.get(entry.id))
                 for entry in manifest.segments
             ],
+            reached=manifest.ledger_position,
         )
 
     @staticmethod
@@ -151,7 +155,8 @@ class Snapshot(StoredDocuments):
         if any(segment.encodings > len(segment) for segment in segments):
             return self
         whole = [replace(segment, windows=None) for segment in segments]
-        return Snapshot(self.name, replace(self.settings, window=None), whole, collections=self._collections)
+        settings = replace(self.settings, window=None)
+        return Snapshot(self.name, settings, whole, collections=self._collections, reached=self.position)
 
     def close(self) -> None:
         """Lets go of the files; searches under way still finish, later ones raise SearchIndexError."""

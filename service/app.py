@@ -57,6 +57,7 @@ from service.routes import (
     operations,
     rerank,
     search,
+    shard_collections,
     upkeep,
     worker,
 )
@@ -118,6 +119,7 @@ def create_app(
             upkeep.routes,
             aliases.routes,
             backups.routes,
+            shard_collections.routes,
             jobs.routes,
             operations.routes,
             operations.open_routes,

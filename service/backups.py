@@ -46,15 +46,16 @@ class CollectionBackups:
             Collection.open(self._collections.root, name)
         return found
 
-    def make(self, name: str) -> Backup:
-        """With every write that was acknowledged before.
+    def make(self, name: str, id: str | None = None) -> Backup:
+        """With every write that was acknowledged before. id: by default a new one.
 
-        Raises CollectionNotFoundError, CollectionBusyError where another process holds writes that are not
-        published, or a backup is made or restored just now, DamagedIndexError, or OSError.
+        Raises InvalidNameError for an id that is none, or is there, CollectionNotFoundError,
+        CollectionBusyError where another process holds writes that are not published, or a backup is made or
+        restored just now, DamagedIndexError, or OSError.
         """
         collection = Collection.open(self._collections.root, name)
         self._collections.flush(collection.settings.name)
-        return make_backup(collection, self._store)
+        return make_backup(collection, self._store, id=id)
 
     def restore(self, name: str, id: str, new_name: str | None = None) -> CollectionDescription:
         """Restores into the collection itself, or as one called `new_name`; returns what it is then.

@@ -6,6 +6,7 @@ means answer as one.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,13 +32,18 @@ from index.snapshot import Snapshot
 from ingest.encoder_match import checkpoint_of
 from service.collection_counts import PublishedCounts
 from service.collection_files import ReadFiles, SearchedFiles, Versions
+from service.documents.positions import Position, whole_position
+from service.exceptions import PositionAheadError, PositionNotReachedError
 from service.live_collections import LiveCollections, LiveOptions
 from service.load.concurrency import SharedCalls
+from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
+from service.load.relay import on_loop
 from service.united_snapshots import UnitedSnapshots
 
 OPENING_THREADS = 2
 RENEWING_THREADS = 2
+REACHING_SECONDS = 0.02  # between two looks whether a position is reached
 LOOKING_THREADS = 4  # each looks at the files of one collection: a slow disk keeps those of others waiting
 DEFAULT_OPTIONS = LiveOptions()
 DEFAULTS = CollectionLayout(Path()).defaults.name
@@ -206,9 +212,39 @@ class CollectionRegistry:
         opened = await (self._renew if found.written else self._open)(found.name)
         return await self.looking_pool.run(self._target, found.stored, opened, defaults, effort)
 
-    def writing(self, name: str) -> AbstractContextManager[LiveCollection]:
+    async def reach(self, name: str, position: int, deadline: Deadline) -> None:
+        """Waits until searches find what was written up to a position.
+
+        Raises SeveralCollectionsError, PositionAheadError where it is written here and no write has the
+        position yet, PositionNotReachedError at the deadline, and as `snapshot` does.
+        """
+        own = await self.looking_pool.run(self.aliases.collection_of, name)
+        while True:
+            written = self._live.get(own) is not None
+            found = (await self.open(own)).position
+            if found >= position:
+                return
+            if written:
+                raise PositionAheadError(
+                    f"collection {own!r} is at position {found}, and min_position is {position}, which no "
+                    "write has yet; use the position of a write's answer"
+                )
+            left_seconds = deadline.remaining_seconds
+            if not left_seconds:
+                raise PositionNotReachedError(
+                    f"collection {own!r} is at position {found} here, and did not come to {position} in "
+                    "time; try again in a moment, or ask the server that writes it"
+                )
+            await on_loop(asyncio.sleep(min(REACHING_SECONDS, left_seconds)))
+
+    def position_of(self, given: Position, param: str) -> int:
+        """What a request names as a position. Raises InvalidRequestError naming the field."""
+        return whole_position(given, param)
+
+    def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[LiveCollection]:
         """The collection, opened to be written to, and not closed meanwhile.
 
+        deadline: of no use here, where no other server is waited for.
         Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
         build writes it, DamagedIndexError, or StorageError.
         """

@@ -72,8 +72,15 @@ from service.exceptions import (
     NotFoundError,
     NotReadyError,
     OverloadedError,
+    PositionAheadError,
+    PositionNotReachedError,
     RefusalReason,
+    RelayedError,
     RequestTooLargeError,
+    ShardFailedError,
+    ShardTimeoutError,
+    ShardUnavailableError,
+    ShardWriteError,
     SnapshotGoneError,
     UnauthenticatedError,
 )
@@ -99,7 +106,7 @@ TYPES = {
     507: "storage_full",
 }
 
-# Exception class → status and code. An exception's own `code` attribute comes first.
+# Exception class → status and code. An exception's own `status` and `code` come first.
 TABLE: dict[type[Exception], tuple[int, str]] = {
     BodyEncodingError: (400, "invalid_content_encoding"),
     MalformedBodyError: (400, "invalid_body"),
@@ -122,6 +129,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     AmbiguousDocumentError: (409, "document_ambiguous"),
     SnapshotGoneError: (409, "snapshot_gone"),
     IdempotencyMismatchError: (409, "idempotency_key_reused"),
+    PositionAheadError: (409, "position_ahead"),
     RequestTooLargeError: (413, "request_too_large"),
     WriteTooLargeError: (413, "request_too_large"),
     InvalidRequestError: (422, "invalid_value"),
@@ -153,6 +161,12 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     TooManyFilesError: (503, "too_many_files"),
     StorageFullError: (507, "storage_full"),
     WriteUnknownError: (503, "write_unknown"),
+    PositionNotReachedError: (503, "position_not_reached"),
+    RelayedError: (503, "shard_failed"),
+    ShardWriteError: (503, "write_incomplete"),
+    ShardUnavailableError: (503, "shard_unavailable"),
+    ShardTimeoutError: (503, "shard_timeout"),
+    ShardFailedError: (503, "shard_failed"),
     OSError: (503, "storage_unavailable"),
 }
 
@@ -268,7 +282,7 @@ def failure_of(error: Exception) -> Failure:
         if kind in TABLE:
             status, code = TABLE[kind]
             return Failure(
-                status,
+                getattr(error, "status", status),
                 _printable(str(error)),
                 getattr(error, "code", code),
                 _short_param(_param(error, kind)),

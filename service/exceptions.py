@@ -14,6 +14,14 @@ ServiceError
 ├── UnauthenticatedError      no key, or an unknown one
 ├── ForbiddenError            a key without the right, or for other collections
 ├── NotFoundError             a document or other resource that does not exist
+├── PositionAheadError        a position that no write of a collection has yet
+├── PositionNotReachedError   writes up to a position did not arrive here in time
+├── RelayedError              what another server answered, passed on as it is
+├── ShardWriteError           a write over shards is made in part, or may be made
+├── ShardError                a shard gave no answer that can be used; names it
+│   ├── ShardUnavailableError it cannot be reached, or ended the connection
+│   ├── ShardTimeoutError     it did not answer in time
+│   └── ShardFailedError      what it answered cannot be used
 ├── DataRootInUseError        another server uses the data root
 ├── AddressError              the server cannot listen where it should
 └── SettingsError             a setting is unknown or has a wrong value
@@ -75,11 +83,23 @@ class BodyTimeoutError(ServiceError):
 
 
 RefusalReason = Literal[
-    "wait", "queue", "requests", "deadline", "jobs", "worker", "writes", "loop", "bodies", "key", "encoders"
+    "wait",
+    "queue",
+    "requests",
+    "deadline",
+    "jobs",
+    "worker",
+    "writes",
+    "loop",
+    "bodies",
+    "key",
+    "encoders",
+    "shard",
 ]
 """A predicted wait over the limit, a full queue of texts, too many requests at once, a deadline that passed,
 too many jobs, an encoder worker's own refusal, more writes than are flushed, an event loop that is late, more
-bytes of bodies than may be on their way, a limit of one key, more encoders in use than stay open."""
+bytes of bodies than may be on their way, a limit of one key, more encoders in use than stay open, a shard's
+own refusal."""
 
 
 class OverloadedError(ServiceError):
@@ -138,6 +158,65 @@ class NotFoundError(ServiceError):
         super().__init__(message)
         self.code = code
         self.param = param
+
+
+class PositionAheadError(ServiceError):
+    """A position that no write has yet, in a server that writes the collection itself."""
+
+
+class PositionNotReachedError(ServiceError):
+    """What was written up to a position is not here yet, and did not come in time."""
+
+
+class RelayedError(ServiceError):
+    """What another server answered to its part of a request. status, code, param: of its error; shard: the
+    shard that it concerns alone, None where it concerns the request.
+    """
+
+    def __init__(
+        self, message: str, status: int, code: str, param: str | None = None, shard: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.param = param
+        self.shard = shard
+
+
+class ShardWriteError(ServiceError):
+    """A write over shards of which some took their parts, or may have; the message says which.
+
+    status, code: of the answer.
+    """
+
+    def __init__(self, message: str, status: int, code: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class ShardError(ServiceError):
+    """A shard gave no answer that can be used; the message names it. shard: its name."""
+
+    def __init__(self, message: str, shard: str) -> None:
+        super().__init__(message)
+        self.shard = shard
+
+
+class ShardUnavailableError(ShardError):
+    """A shard cannot be reached, or ended the connection before its answer. sent: it may have the request."""
+
+    def __init__(self, message: str, shard: str, *, sent: bool) -> None:
+        super().__init__(message, shard)
+        self.sent = sent
+
+
+class ShardTimeoutError(ShardError):
+    """A shard did not answer in time."""
+
+
+class ShardFailedError(ShardError):
+    """What a shard answered cannot be used."""
 
 
 class DataRootInUseError(ServiceError):

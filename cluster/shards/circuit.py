@@ -43,7 +43,7 @@ class Circuit:
         now = self._clock()
         if now < self._asked_again:
             raise ShardUnavailableError(
-                f"shard {self._name} is not asked for a moment, as it failed {self._failures} times in a row: "
+                f"shard {self._name} is not asked for a moment, since it failed {self._failures} times: "
                 f"{self._fault}",
                 self._name,
                 sent=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -13,6 +14,7 @@ from cluster.shards.transport import JSON, NO_HEADERS, Headers, ShardAnswer, Tra
 from service.load.deadlines import NO_DEADLINE, Deadline
 
 OK = range(200, 300)
+LIMITS_SECONDS = 60.0  # for so long a shard's limits are taken as it told them
 
 
 class ShardClient:
@@ -20,6 +22,8 @@ class ShardClient:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._body_bytes = 0
+        self._told = -LIMITS_SECONDS  # when, of `time.monotonic()`
 
     @property
     def name(self) -> str:
@@ -46,6 +50,15 @@ class ShardClient:
             return None
         with reading(self.name):
             return orjson.loads(answer.body)
+
+    async def largest_body_bytes(self, deadline: Deadline = NO_DEADLINE) -> int:
+        """The largest body of a request that it takes. Raises as `send`."""
+        if time.monotonic() >= self._told + LIMITS_SECONDS:
+            found = await self.json("GET", "/info", deadline=deadline)
+            with reading(self.name):
+                self._body_bytes = int(found["limits"]["body_bytes"])
+            self._told = time.monotonic()
+        return self._body_bytes
 
     async def send(
         self,

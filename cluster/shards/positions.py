@@ -33,8 +33,8 @@ class Positions:
         numbers = tuple(map(int, text.split(".")))
         if len(numbers) != shards:
             raise ValueError(
-                f"{text[:80]!r} is a position of {len(numbers)} shards, and there are {shards} now; read again "
-                "what you depend on"
+                f"{text[:80]!r} is a position of {len(numbers)} shards, and there are {shards} now; read "
+                "again what you depend on"
             )
         if max(numbers) >= _END:
             raise ValueError(f"{text[:80]!r} has a number that does not fit in 63 bits")

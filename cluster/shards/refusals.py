@@ -1,4 +1,4 @@
-"""What an error answer of a shard means: the exception that the same request raises in a server of its own."""
+"""What an error answer of a shard means: the exception that the same request raises in a single server."""
 
 from __future__ import annotations
 

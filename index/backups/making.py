@@ -9,29 +9,36 @@ from __future__ import annotations
 from contextlib import suppress
 
 from index.backups.copying import copy_collection
-from index.backups.records import Backup, new_id, time_now
+from index.backups.records import Backup, is_id, new_id, time_now
 from index.backups.store import BackupStore
 from index.backups.verifying import BytesDone, nobody, require_sound
 from index.catalog.layout import CollectionLayout
 from index.collection import Collection
+from index.errors import InvalidNameError
 from index.files.directory import put_in_place, remove_folder, rename
 
 
-def make_backup(collection: Collection, store: BackupStore, progress: BytesDone = nobody) -> Backup:
+def make_backup(
+    collection: Collection, store: BackupStore, progress: BytesDone = nobody, id: str | None = None
+) -> Backup:
     """A new backup of the current snapshot; who writes the collection flushes it before.
 
-    progress: told of bytes verified and their total. Raises CollectionBusyError where a backup of the
+    progress: told of bytes verified and their total. id: by default a new one. Raises InvalidNameError for an
+    id that is none or is there already, CollectionBusyError where a backup of the
     collection is made, restored or removed just now, DamagedIndexError where the collection is damaged, or
     OSError. Then there is no new backup.
     """
     with store.held(collection.settings.name):
-        return _make(collection, store, progress)
+        return _make(collection, store, progress, id)
 
 
-def _make(collection: Collection, store: BackupStore, progress: BytesDone) -> Backup:
+def _make(collection: Collection, store: BackupStore, progress: BytesDone, wanted: str | None) -> Backup:
     name = collection.settings.name
     folder, created = store.folder_of(name), time_now()
-    id = next(id for id in iter(new_id, None) if not (folder / id).exists())
+    if wanted is not None and (not is_id(wanted) or (folder / wanted).exists()):
+        raise InvalidNameError(f"{wanted!r:.80} is no id of a backup, or there is one; leave it out")
+    ids = iter(new_id, None) if wanted is None else [wanted]
+    id = next(id for id in ids if not (folder / id).exists())
     stage = CollectionLayout(folder / f"{id}.partial")
     try:
         stage.folder.mkdir()

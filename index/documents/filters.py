@@ -99,6 +99,21 @@ def parse_filter(value: object) -> Filter:
     return _Parser().parse(value, 1)
 
 
+def tree_of(filter: Filter) -> dict[str, Any]:
+    """The JSON value of which `parse_filter` makes this filter."""
+    if isinstance(filter, And | Or):
+        return {"and" if isinstance(filter, And) else "or": [tree_of(part) for part in filter.parts]}
+    if isinstance(filter, Not):
+        return {"not": tree_of(filter.part)}
+    if isinstance(filter, Exists):
+        return {"exists": filter.field}
+    if isinstance(filter, In):
+        if len(filter.values) == 1:  # which counts no values
+            return {"eq": {filter.field: filter.values[0]}}
+        return {"in": {filter.field: list(filter.values)}}
+    return {filter.comparison: {filter.field: filter.limit}}
+
+
 class _Parser:
     """Counts conditions and values over the whole tree while parsing."""
 

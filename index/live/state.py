@@ -78,7 +78,9 @@ class LiveState:
     def snapshot(self) -> Snapshot:
         """What searches of this moment go through."""
         later = self.written if self.written > self.held else None
-        return Snapshot(self.name, self.settings, self.segments, later, terms=self.terms)
+        return Snapshot(
+            self.name, self.settings, self.segments, later, terms=self.terms, reached=self.position
+        )
 
     def find(self, ids: PackedBytes) -> Places:
         """Where the documents of these ids are; no id is in two segments."""

@@ -72,9 +72,9 @@ class StoredDocuments:
         found = self._find(id)
         return None if found is None else self._document(found)
 
-    def get_all(self, id: str) -> list[Document]:
-        """The stored documents of an id: one at most of each collection."""
-        return [self._document(place) for place in self._all(id)]
+    def get_all(self, ids: Sequence[str]) -> list[list[Document]]:
+        """The stored documents of each id: one at most of each collection."""
+        return [[self._document(place) for place in self._all(id)] for id in ids]
 
     def count(self, filter: Filter | None = None) -> int:
         """How many documents a filter over declared fields allows; all of them without one.
@@ -133,6 +133,11 @@ class StoredDocuments:
         """What is stored of a document's representations; None where it is not there. Raises as `get`."""
         found = self._find(id)
         return None if found is None else self._stored(found)
+
+    def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None:
+        """The document and its representations together. Raises as `get`."""
+        found = self._find(id)
+        return None if found is None else (self._document(found), self._stored(found))
 
     def stored_query(self, id: str, window: int = 0, collection: str | None = None) -> StoredQuery:
         """What is stored of a document as a query for others like it: of its only text, or of one window.

@@ -58,17 +58,13 @@ async def documents_pieces(snapshot: Snapshot, ids: Sequence[str], pool: Pool) -
     separator, missing = b'{"documents":[', []
     for start in range(0, len(ids), PAGE_DOCUMENTS):
         some = ids[start : start + PAGE_DOCUMENTS]
-        for id, documents in zip(some, await pool.run(_found, snapshot, some), strict=True):
+        for id, documents in zip(some, await pool.run(snapshot.get_all, some), strict=True):
             if not documents:
                 missing.append(id)
             for document in documents:
                 yield separator + orjson.dumps(document_record(document))
                 separator = b","
     yield (b"" if separator == b"," else separator) + b'],"missing":' + orjson.dumps(missing) + b"}"
-
-
-def _found(snapshot: Snapshot, ids: Sequence[str]) -> list[list[Document]]:
-    return [snapshot.get_all(id) for id in ids]
 
 
 async def page_pieces(

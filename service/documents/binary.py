@@ -6,7 +6,8 @@ sparse_indptr    int64[W+1], sparse_token_ids int32, sparse_weights float32
 colbert          float32[ΣL, C], colbert_offsets int64[W+1]; absent for the codec none
 window_offsets   int64[N+1], window_spans int64[W, 2]; only in a collection with windows, and there optional
 
-N documents, W encoded texts: as many, unless there are windows. Metadata of the body: `fingerprint`, and at
+N documents, W encoded texts: as many, unless there are windows. A collection without a side has none of its
+arrays. Metadata of the body: `fingerprint`, and at
 will `idempotency_key` and `if_position`. What else `/embed` writes is ignored, so that to its answer only
 `documents` is to be added.
 """
@@ -27,7 +28,7 @@ from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.documents.json_values import loads
 from index.windows.store import DocumentWindows
-from models.representations import Float32, Int64, Representations, SparseRows, TokenVectors
+from models.representations import Float32, Int64, Output, Representations, SparseRows, TokenVectors
 from models.soundness import Expected, as_token_ids, first_fault, offsets_problem
 from service.documents.batch import EncodedDocuments, stored_outputs
 from service.exceptions import InvalidRequestError, MalformedBodyError
@@ -37,7 +38,6 @@ from service.http.why_not_json import why_not_json
 METADATA = {"fingerprint", "idempotency_key", "if_position"}
 IGNORED_METADATA = {"model", "adapter", "routes"}
 IGNORED_ARRAYS = {"tokens", "truncated"}
-POSITION_DIGITS = 19  # a number of fewer fits 64 bits
 FLOATS = ("float32", "float16")
 INTEGERS = ("int64", "int32")
 
@@ -105,16 +105,9 @@ class BinaryBody:
         return self.metadata["fingerprint"]
 
     @property
-    def if_position(self) -> int | None:
-        """Raises InvalidRequestError where it is no position."""
-        given = self.metadata.get("if_position")
-        if given is None:
-            return None
-        if not (given.isascii() and given.isdecimal() and len(given) < POSITION_DIGITS):
-            raise InvalidRequestError(
-                f"if_position is {given[:40]!r}; use a whole number of at least 0", "if_position"
-            )
-        return int(given)
+    def if_position(self) -> str | None:
+        """A position, not yet read."""
+        return self.metadata.get("if_position")
 
     @property
     def line_count(self) -> int:
@@ -151,19 +144,22 @@ class BroughtArrays:
 
     def encoded(self, documents: Sequence[Document], settings: CollectionSettings) -> EncodedDocuments:
         """What was brought, checked. Raises InvalidRequestError that names the array."""
-        dense = _floats(self.arrays, "dense")
-        texts = len(dense)
-        offsets, spans = self._windows(documents, settings, texts)
         outputs = stored_outputs(settings)
-        sparse = SparseRows(
-            _integers(self.arrays, "sparse_indptr"),
-            as_token_ids(_given(self.arrays, "sparse_token_ids")),
-            _floats(self.arrays, "sparse_weights"),
-        )
-        colbert = None
+        dense, sparse, colbert = None, None, None
+        if "dense" in outputs:
+            dense = _floats(self.arrays, "dense")
+        if "sparse" in outputs:
+            sparse = SparseRows(
+                _integers(self.arrays, "sparse_indptr"),
+                as_token_ids(_given(self.arrays, "sparse_token_ids")),
+                _floats(self.arrays, "sparse_weights"),
+            )
         if "colbert" in outputs:
             vectors = _floats(self.arrays, "colbert")
             colbert = TokenVectors(vectors, _integers(self.arrays, "colbert_offsets"))
+        first = next(rows for rows in (dense, sparse, colbert) if rows is not None)
+        texts = max(0, len(first))
+        offsets, spans = self._windows(documents, settings, texts, outputs[0])
         encoded = Representations(
             np.zeros(texts, np.int64), np.zeros(texts, np.bool_), dense, sparse, colbert
         )
@@ -176,14 +172,14 @@ class BroughtArrays:
         return EncodedDocuments(self.places, encoded, offsets, spans)
 
     def _windows(
-        self, documents: Sequence[Document], settings: CollectionSettings, texts: int
+        self, documents: Sequence[Document], settings: CollectionSettings, texts: int, side: Output
     ) -> tuple[Int64, Int64]:
-        """Which texts are each document's, and where they lie in its text."""
+        """Which texts are each document's, and where they lie in its text. side: whose rows were counted."""
         if "window_offsets" not in self.arrays and "window_spans" not in self.arrays:
             if texts != len(documents):
                 raise InvalidRequestError(
-                    f"dense has {texts} rows and documents {len(documents)} lines; give one row for each",
-                    "dense",
+                    f"{side} has {texts} rows and documents {len(documents)} lines; give one row for each",
+                    side,
                 )
             whole = DocumentWindows.whole(documents)
             return whole.offsets, whole.spans

@@ -15,12 +15,16 @@ LEVELS = 250  # about as many are written; a thousand are read
 
 
 def write_key(
-    key: str | None, route: str, names: tuple[str, ...], body: dict[str, Any] | bytes | None = None
+    key: str | None,
+    route: str,
+    names: tuple[str, ...],
+    body: dict[str, Any] | bytes | None = None,
+    digest: str | None = None,
 ) -> WriteKey | None:
     """The key of a write, with the digest of its request; None without one.
 
     route: method and path as documented; names: what the path names; body: without the key, of plain values
-    and of objects that `dict` takes apart.
+    and of objects that `dict` takes apart; digest: one that came with the request, instead of these.
     Raises InvalidRequestError for a key that is empty or too long, or a body that nests too deeply.
     """
     if key is None:
@@ -30,15 +34,17 @@ def write_key(
         raise InvalidRequestError(
             f"idempotency_key has {size} bytes; use 1 to {KEY_BYTES} bytes of UTF-8", "idempotency_key"
         )
-    digest = hashlib.sha256(orjson.dumps([route, *names]))
+    if digest is not None:
+        return WriteKey(key, digest)
+    found = hashlib.sha256(orjson.dumps([route, *names]))
     try:
         content = body if isinstance(body, bytes) else orjson.dumps(body, dict, orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError as error:  # what was parsed fails only by its depth
         raise InvalidRequestError(
             f"the body nests deeper than {LEVELS} levels, too deep to tell a repeat of it: flatten it"
         ) from error
-    digest.update(content)
-    return WriteKey(key, digest.hexdigest())
+    found.update(content)
+    return WriteKey(key, found.hexdigest())
 
 
 def one_key(header: str | None, body: str | None) -> str | None:

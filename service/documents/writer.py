@@ -25,15 +25,15 @@ from index.errors import (
     InvalidDocumentError,
     WriteOverloadedError,
 )
-from index.live.collection import LiveCollection
-from index.live.records import WriteKey, Written
-from service.collections import CollectionRegistry
+from index.live.records import WriteKey
 from service.documents.batch import Brought, EncodedDocuments, joined
 from service.documents.encoding import encode_documents
+from service.documents.positions import Position
+from service.documents.target import Acknowledged, WritableCollection, WritableCollections
 from service.encoding.shelf import EncoderShelf
 from service.exceptions import InvalidRequestError, OverloadedError
 from service.facts import note
-from service.load.deadlines import Deadline
+from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pools
 from service.tracing.request import recorded
 from service.write_telemetry import WriteKind, WriteTelemetry
@@ -47,7 +47,7 @@ class DocumentBatch:
 
     documents: Sequence[Document]
     brought: Brought | None = None
-    if_position: int | None = None
+    if_position: Position | None = None
     key: WriteKey | None = None
 
 
@@ -55,7 +55,7 @@ class DocumentBatch:
 class PutOutcome:
     """What was acknowledged, and how many documents were cut when they were encoded: 0 for a repeat."""
 
-    written: Written
+    written: Acknowledged
     truncated: int = 0
 
 
@@ -64,7 +64,7 @@ class DocumentWriter:
 
     def __init__(
         self,
-        collections: CollectionRegistry,
+        collections: WritableCollections,
         encoders: EncoderShelf,
         pools: Pools,
         telemetry: WriteTelemetry,
@@ -80,40 +80,47 @@ class DocumentWriter:
     async def put(self, name: str, batch: DocumentBatch, deadline: Deadline) -> PutOutcome:
         """Adds or replaces documents, all or none.
 
-        deadline: for the encoding to begin. Raises InvalidRequestError or InvalidDocumentError for the first
-        document at fault, FingerprintMismatchError, DocumentChangedError, what the encoder raises, and what
-        opening a collection and writing to it raise.
+        deadline: for the encoding to begin, and for answers of shards.
+        Raises InvalidRequestError or InvalidDocumentError for the first document at fault,
+        FingerprintMismatchError, DocumentChangedError, what the encoder raises, and what opening a collection
+        and writing to it raise.
         """
         require_distinct(batch.documents)
         settings = await self._collections.open_to_write(name)
         if batch.key is not None:
-            written = await self._written_under(settings.name, batch.key)
+            written = await self._written_under(settings.name, batch.key, deadline)
             if written is not None:
                 return PutOutcome(written)
+        if_position = self._position(batch.if_position)
         await self._pools.bodies.run(_require_storable, batch.documents, settings)
         encoded = await self._encoded(batch, settings, deadline)
         tokens, cut = encoded.representations.tokens, encoded.representations.truncated
 
-        def put(live: LiveCollection) -> Written:
+        def put(live: WritableCollection) -> Acknowledged:
             return live.put(
                 batch.documents,
                 encoded.representations,
                 encoded.windows(settings),
-                if_position=batch.if_position,
+                if_position=if_position,
                 key=batch.key,
                 tokens=int(tokens.sum()),
             )
 
-        return PutOutcome(await self._write("put", settings.name, put), int(np.count_nonzero(cut)))
+        written = await self._write("put", settings.name, put, deadline)
+        return PutOutcome(written, int(np.count_nonzero(cut)))
 
-    async def delete(self, name: str, ids: Sequence[str], key: WriteKey | None) -> Written:
+    async def delete(
+        self, name: str, ids: Sequence[str], key: WriteKey | None, deadline: Deadline = NO_DEADLINE
+    ) -> Acknowledged:
         """Removes documents. Ids that are not there, or that no document can have, count nothing."""
         possible = [id for id in ids if is_id(id)]
-        return await self._write("delete", name, lambda live: live.delete(possible, key=key))
+        return await self._write("delete", name, lambda live: live.delete(possible, key=key), deadline)
 
-    async def delete_matching(self, name: str, filter: Filter, key: WriteKey | None) -> Written:
+    async def delete_matching(
+        self, name: str, filter: Filter, key: WriteKey | None, deadline: Deadline = NO_DEADLINE
+    ) -> Acknowledged:
         """Removes the documents that a filter allows. Raises InvalidQueryError."""
-        return await self._write("delete", name, lambda live: live.delete_matching(filter, key=key))
+        return await self._write("delete", name, lambda live: live.delete_matching(filter, key=key), deadline)
 
     async def update(
         self,
@@ -121,16 +128,17 @@ class DocumentWriter:
         which: Sequence[str] | Filter,
         metadata: Mapping[str, Any],
         key: WriteKey | None,
+        deadline: Deadline = NO_DEADLINE,
         *,
         merge: bool,
-    ) -> Written:
+    ) -> Acknowledged:
         """Changes the metadata of documents of these ids, or of those that a filter allows. Ids that are not
         there, or that no document can have, count nothing. Raises InvalidQueryError or InvalidDocumentError.
         """
         if not isinstance(which, Filter):
             which = [id for id in which if is_id(id)]
         return await self._write(
-            "patch", name, lambda live: live.update(which, metadata, merge=merge, key=key)
+            "patch", name, lambda live: live.update(which, metadata, merge=merge, key=key), deadline
         )
 
     async def patch(
@@ -138,28 +146,34 @@ class DocumentWriter:
         name: str,
         id: str,
         metadata: Mapping[str, Any],
-        if_position: int | None,
+        if_position: Position | None,
         key: WriteKey | None,
+        deadline: Deadline = NO_DEADLINE,
         *,
         merge: bool = False,
-    ) -> Written:
+    ) -> Acknowledged:
         """Replaces a document's metadata, or merges this into it.
 
         Raises DocumentNotFoundError, DocumentChangedError or InvalidDocumentError.
         """
         if not is_id(id):
             raise DocumentNotFoundError(f"document {id!r:.80} is not in collection {name!r}")
+        position = self._position(if_position)
         return await self._write(
             "patch",
             name,
-            lambda live: live.patch(id, metadata, merge=merge, if_position=if_position, key=key),
+            lambda live: live.patch(id, metadata, merge=merge, if_position=position, key=key),
+            deadline,
         )
 
-    async def _written_under(self, name: str, key: WriteKey) -> Written | None:
+    def _position(self, given: Position | None) -> Any:
+        return None if given is None else self._collections.position_of(given, "if_position")
+
+    async def _written_under(self, name: str, key: WriteKey, deadline: Deadline) -> Acknowledged | None:
         """What was answered to the same request, if anything, before any of its work is done again."""
 
-        def look() -> Written | None:
-            with self._collections.writing(name) as live:
+        def look() -> Acknowledged | None:
+            with self._collections.writing(name, deadline) as live:
                 return live.written_under(key)
 
         return await self._pools.writes.run(look)
@@ -191,13 +205,19 @@ class DocumentWriter:
             self._telemetry.encoded(time.perf_counter() - started)
         return joined(parts)
 
-    async def _write(self, kind: WriteKind, name: str, write: Callable[[LiveCollection], Written]) -> Written:
+    async def _write(
+        self,
+        kind: WriteKind,
+        name: str,
+        write: Callable[[WritableCollection], Acknowledged],
+        deadline: Deadline,
+    ) -> Acknowledged:
         """Carries out a write and counts it. A thread that has begun it ends it, though the client leaves."""
         settings = await self._collections.open_to_write(name)
         note(collection=settings.name)
 
-        def begun() -> Written:
-            with self._collections.writing(settings.name) as live:
+        def begun() -> Acknowledged:
+            with self._collections.writing(settings.name, deadline) as live:
                 written = write(live)
             self._telemetry.acknowledged(kind, written.documents)
             return written

@@ -35,7 +35,7 @@ async def make_backup(name: Name, services: Services) -> Response:
     Searches and writes go on meanwhile. The backup is verified before the answer, so every byte of the
     collection is read.
     """
-    return json_response(_record(await services.pools.backups.run(services.backups.make, name)), 201)
+    return json_response(backup_record(await services.pools.backups.run(services.backups.make, name)), 201)
 
 
 @routes.get(BACKUPS, response_model=BackupList, responses=errors(404, 409, 422))
@@ -45,7 +45,7 @@ async def list_backups(name: Name, services: Services, page: Paged) -> Response:
     # Ids begin with the time, so that one which is gone still has its place.
     behind = [each for each in found if page.after is None or each.id < page.after]
     shown, more = page.of(behind, attrgetter("id"))
-    return json_response({"backups": [_record(backup) for backup in shown], **more})
+    return json_response({"backups": [backup_record(backup) for backup in shown], **more})
 
 
 @routes.post(
@@ -83,5 +83,6 @@ async def delete_backup(name: Name, backup_id: BackupId, services: Services) -> 
     return Response(status_code=204)
 
 
-def _record(backup: Backup) -> dict[str, Any]:
+def backup_record(backup: Backup) -> dict[str, Any]:
+    """A backup as answers have it."""
     return {**asdict(backup), "created_at": backup.created}

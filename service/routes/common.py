@@ -7,18 +7,20 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Header, Request, Response, params
+from fastapi import APIRouter, Depends, Header, Query, Request, Response, params
 from pydantic import BaseModel
 
 from index.candidates import Weights
 from index.fusion import weights_preset
 from service.access import Access
+from service.documents.positions import Position
 from service.encoding.service import EncodingService
 from service.exceptions import InvalidRequestError, NotFoundError
 from service.http.edge.keys import access_of, require_admin, require_write
 from service.http.json_route import JsonRoute
 from service.load.deadlines import Deadline
 from service.runtime import Runtime
+from service.schemas.base import POSITION_PATTERN
 from service.schemas.errors import REFERENCE, ErrorResponse
 from service.schemas.search import PresetName, SearchWeightsRequest, WeightsRequest
 
@@ -138,6 +140,26 @@ async def encoder_named(services: Runtime, model: str | None, param: str = "mode
             param,
         )
     return found
+
+
+MinPosition = Annotated[
+    str | None,
+    Query(
+        pattern=POSITION_PATTERN,
+        description="A position of the collection, from the answer to a write: the answer has what was "
+        "written up to it, or is an error once the time of the request is over.",
+    ),
+]
+
+
+async def reached(services: Runtime, name: str, position: Position | None, deadline: Deadline) -> None:
+    """Waits until a collection has what was written up to a position, where one is given.
+
+    Raises InvalidRequestError, and as `CollectionRegistry.reach`.
+    """
+    if position is not None:
+        collections = services.readable
+        await collections.reach(name, collections.position_of(position, "min_position"), deadline)
 
 
 def check_characters(texts: Sequence[str], limit: int, param: str) -> None:

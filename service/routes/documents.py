@@ -35,11 +35,13 @@ from service.ready_representations import unpacked
 from service.routes.collections import Name
 from service.routes.common import (
     WRITE,
+    MinPosition,
     Services,
     TimeLimit,
     check_characters,
     errors,
     json_response,
+    reached,
     router,
 )
 from service.runtime import Runtime
@@ -82,6 +84,12 @@ KeyHeader = Annotated[
         description="A name for this write, as the field `idempotency_key` of a body.",
     ),
 ]
+DigestHeader = Annotated[
+    str | None, Header(alias="Idempotency-Digest", pattern=r"^[0-9a-f]{64}$", include_in_schema=False)
+]
+"""What tells a repeat under a key from another write, instead of the body. A router sends that of its own
+request: a shard gets a part of it, whose representations need not be the same to the bit when it is repeated.
+"""
 Numbers = TypeVar("Numbers")
 _CONTENTS = TypeAdapter(Annotated[list[DocumentContent], Field(min_length=1, fail_fast=True)])
 
@@ -89,7 +97,12 @@ routes = router("documents")
 
 
 async def put_binary_documents(
-    name: Name, request: Request, services: Services, deadline: TimeLimit, header_key: KeyHeader = None
+    name: Name,
+    request: Request,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+    digest: DigestHeader = None,
 ) -> Response:
     """The same, of a body of safetensors."""
     body = await services.pools.bodies.run(BinaryBody.read, await request.body())
@@ -99,8 +112,8 @@ async def put_binary_documents(
     given = one_key(header_key, body.metadata.get("idempotency_key"))
     key = None
     if given is not None:
-        content = await services.pools.bodies.run(body.content)
-        key = await services.pools.bodies.run(write_key, given, f"PUT {DOCUMENTS}", (name,), content)
+        content = b"" if digest is not None else await services.pools.bodies.run(body.content)
+        key = await services.pools.bodies.run(write_key, given, f"PUT {DOCUMENTS}", (name,), content, digest)
     batch = DocumentBatch([_document(each) for each in contents], brought, body.if_position, key)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
@@ -130,6 +143,7 @@ async def put_documents(
     services: Services,
     deadline: TimeLimit,
     header_key: KeyHeader = None,
+    digest: DigestHeader = None,
 ) -> Response:
     """Add documents, or replace those with the same ids: all of them or none.
 
@@ -141,7 +155,7 @@ async def put_documents(
     limits = services.limits
     _check_texts(body.documents, limits)
     key = one_key(header_key, body.idempotency_key)
-    write = await _key(services, key, f"PUT {DOCUMENTS}", (name,), body)
+    write = await _key(services, key, f"PUT {DOCUMENTS}", (name,), body, digest)
     brought = None
     if any(each.representations is not None for each in body.documents):
         brought = await services.pools.bodies.run(_brought, body.documents)
@@ -153,6 +167,7 @@ async def put_documents(
 async def list_documents(
     name: Name,
     services: Services,
+    deadline: TimeLimit,
     after: Annotated[
         str | None, Query(description="The last id of the page before: `next` of its answer.")
     ] = None,
@@ -167,6 +182,7 @@ async def list_documents(
         str | None, Query(description="A declared field to order by, instead of the id.")
     ] = None,
     order: Annotated[Literal["asc", "desc"] | None, Query(description="Only with `order_by`.")] = None,
+    min_position: MinPosition = None,
 ) -> Response:
     """Documents in order of id, some at a time; all of them where each page begins `after` the one before.
 
@@ -183,6 +199,7 @@ async def list_documents(
         )
     with _about_the_filter():
         tree = None if filter is None else parse_filter(_json(filter))
+    await reached(services, name, min_position, deadline)
     snapshot = await services.readable.open(name)
     if order_by is None:
         begin = name_from(after, several=snapshot.is_of_several)
@@ -197,9 +214,10 @@ async def list_documents(
 
 @routes.post(f"{DOCUMENTS}/count", response_model=CountDocumentsResponse, responses=errors(404, 409, 422))
 async def count_documents(
-    name: Name, services: Services, body: CountDocumentsRequest | None = None
+    name: Name, services: Services, deadline: TimeLimit, body: CountDocumentsRequest | None = None
 ) -> Response:
     """Count documents: all of them, or those that a filter allows."""
+    await reached(services, name, None if body is None else body.min_position, deadline)
     with _about_the_filter():
         tree = None if body is None or body.filter is None else parse_filter(body.filter)
         snapshot = await services.readable.open(name)
@@ -207,11 +225,14 @@ async def count_documents(
 
 
 @routes.post(f"{DOCUMENTS}/get", response_model=GetDocumentsResponse, responses=errors(404, 409, 422))
-async def get_documents(name: Name, body: GetDocumentsRequest, services: Services) -> Response:
+async def get_documents(
+    name: Name, body: GetDocumentsRequest, services: Services, deadline: TimeLimit
+) -> Response:
     """Several stored documents by their ids, as they are at one moment, each once.
 
     Of an alias of several collections an id may give a document of each.
     """
+    await reached(services, name, body.min_position, deadline)
     snapshot = await services.readable.open(name)
     return await response_of(
         documents_pieces(snapshot, list(dict.fromkeys(body.ids)), services.pools.operations)
@@ -225,7 +246,12 @@ async def get_documents(name: Name, body: GetDocumentsRequest, services: Service
     dependencies=WRITE,
 )
 async def update_documents(
-    name: Name, body: UpdateDocumentsRequest, services: Services, header_key: KeyHeader = None
+    name: Name,
+    body: UpdateDocumentsRequest,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+    digest: DigestHeader = None,
 ) -> Response:
     """Change the metadata of documents, by id or by filter; nothing is encoded again.
 
@@ -234,9 +260,11 @@ async def update_documents(
     """
     which = _which(body)
     given = one_key(header_key, body.idempotency_key)
-    key = await _key(services, given, f"POST {DOCUMENTS}/update", (name,), body)
+    key = await _key(services, given, f"POST {DOCUMENTS}/update", (name,), body, digest)
     with _about_the_filter():
-        written = await services.writer.update(name, which, body.metadata, key, merge=bool(body.merge))
+        written = await services.writer.update(
+            name, which, body.metadata, key, deadline, merge=bool(body.merge)
+        )
     return json_response({"updated": written.documents, "position": written.position})
 
 
@@ -247,17 +275,22 @@ async def update_documents(
     dependencies=WRITE,
 )
 async def delete_documents(
-    name: Name, body: DeleteDocumentsRequest, services: Services, header_key: KeyHeader = None
+    name: Name,
+    body: DeleteDocumentsRequest,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+    digest: DigestHeader = None,
 ) -> Response:
     """Delete documents by id or by filter. Ids that are not there are no error, and are not counted."""
     which = _which(body)
     given = one_key(header_key, body.idempotency_key)
-    key = await _key(services, given, f"POST {DOCUMENTS}/delete", (name,), body)
+    key = await _key(services, given, f"POST {DOCUMENTS}/delete", (name,), body, digest)
     if isinstance(which, Filter):
         with _about_the_filter():
-            written = await services.writer.delete_matching(name, which, key)
+            written = await services.writer.delete_matching(name, which, key, deadline)
     else:
-        written = await services.writer.delete(name, which, key)
+        written = await services.writer.delete(name, which, key, deadline)
     return json_response({"deleted": written.documents, "position": written.position})
 
 
@@ -270,20 +303,26 @@ async def get_document(
     name: Name,
     document_id: Id,
     services: Services,
+    deadline: TimeLimit,
     representations: Annotated[bool, Query(description="Add what is stored of its representations.")] = False,
     encoding: Annotated[
         Encoding, Query(description="`base64`: dense and colbert as little-endian float32 with their shape.")
     ] = "float",
+    min_position: MinPosition = None,
 ) -> Response:
     """A stored document by its id."""
+    await reached(services, name, min_position, deadline)
     snapshot = await services.readable.open(name)
-    document = await services.pools.operations.run(snapshot.get, document_id)
-    if document is None:
-        raise DocumentNotFoundError(f"collection {name!r} has no document {document_id[:600]!r}")
+    missing = DocumentNotFoundError(f"collection {name!r} has no document {document_id[:600]!r}")
     if not representations:
+        document = await services.pools.operations.run(snapshot.get, document_id)
+        if document is None:
+            raise missing
         return json_response(document_record(document))
-    stored = await services.pools.operations.run(snapshot.representations_of, document_id)
-    assert stored is not None  # noqa: S101 - a snapshot does not change
+    found = await services.pools.operations.run(snapshot.stored, document_id)
+    if found is None:
+        raise missing
+    document, stored = found
     encoder = await services.encoders.of_collection(snapshot.settings)
     return await response_of(
         document_pieces(
@@ -307,13 +346,15 @@ async def patch_document(
     document_id: Id,
     body: PatchDocumentRequest,
     services: Services,
+    deadline: TimeLimit,
     header_key: KeyHeader = None,
+    digest: DigestHeader = None,
 ) -> Response:
     """Replace a document's metadata, or merge something into it; nothing is encoded again."""
     given = one_key(header_key, body.idempotency_key)
-    key = await _key(services, given, f"PATCH {DOCUMENT}", (name, document_id), body)
+    key = await _key(services, given, f"PATCH {DOCUMENT}", (name, document_id), body, digest)
     written = await services.writer.patch(
-        name, document_id, body.metadata, body.if_position, key, merge=bool(body.merge)
+        name, document_id, body.metadata, body.if_position, key, deadline, merge=bool(body.merge)
     )
     return json_response({"position": written.position})
 
@@ -325,24 +366,35 @@ async def patch_document(
     dependencies=WRITE,
 )
 async def delete_document(
-    name: Name, document_id: Id, services: Services, header_key: KeyHeader = None
+    name: Name,
+    document_id: Id,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
 ) -> Response:
     """Delete a document. One that is not there is no error: 0 are deleted then."""
     key = write_key(header_key, f"DELETE {DOCUMENT}", (name, document_id))
-    written = await services.writer.delete(name, [document_id], key)
+    written = await services.writer.delete(name, [document_id], key, deadline)
     return json_response({"deleted": written.documents, "position": written.position})
 
 
 async def _key(
-    services: Runtime, given: str | None, route: str, names: tuple[str, ...], body: BaseModel
+    services: Runtime,
+    given: str | None,
+    route: str,
+    names: tuple[str, ...],
+    body: BaseModel,
+    digest: str | None,
 ) -> WriteKey | None:
     """The key of a write with a body that may be large."""
     if given is None:
         return None
-    return await services.pools.bodies.run(_digested, given, route, names, body)
+    return await services.pools.bodies.run(_digested, given, route, names, body, digest)
 
 
-def _digested(given: str, route: str, names: tuple[str, ...], body: BaseModel) -> WriteKey | None:
+def _digested(
+    given: str, route: str, names: tuple[str, ...], body: BaseModel, digest: str | None
+) -> WriteKey | None:
     """Raises InvalidDocumentError for metadata that no digest can be taken of, as no document may have it."""
     if isinstance(body, PutDocumentsRequest):
         for place, document in enumerate(body.documents):
@@ -353,7 +405,7 @@ def _digested(given: str, route: str, names: tuple[str, ...], body: BaseModel) -
     # Its own key is no part of what is compared, nor what servers of before did not know and says nothing.
     left_out = {"idempotency_key", *(() if getattr(body, "merge", False) else ("merge",))}
     content = {name: value for name, value in body if name not in left_out}
-    return write_key(given, route, names, content)
+    return write_key(given, route, names, content, digest)
 
 
 def _document(content: DocumentContent) -> Document:

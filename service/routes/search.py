@@ -25,6 +25,7 @@ from service.routes.common import (
     TimeLimit,
     check_characters,
     errors,
+    reached,
     router,
     weights_of,
 )
@@ -94,6 +95,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         alike(_query(each, limits, param), text=_text(each, limits, param), param=param)
         for each, param in zip(asked, params, strict=True)
     ]
+    await reached(services, body.collection, body.min_position, deadline)
     started = time.perf_counter()
     settings, request_id = services.settings, request.state.request_id
 

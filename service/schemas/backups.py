@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from service.schemas.base import NAME_PATTERN, NextPage, Request, former
+from service.schemas.base import NAME_PATTERN, NextPage, Position, Request, former
 
 BACKUP: JsonDict = {
     "id": "20261123t024501-ab12",
@@ -39,7 +39,7 @@ class BackupResponse(BaseModel):
 
     id: str
     collection: str
-    position: int = Field(description="The last write that it holds.")
+    position: Annotated[Position, Field(description="The last write that it holds.")]
     documents: int
     size_bytes: int = Field(
         description="Bytes of all its files. Most share their room on the disk with the collection, where "

@@ -13,6 +13,7 @@ from pydantic import (
     Discriminator,
     Field,
     GetJsonSchemaHandler,
+    Tag,
     ValidationInfo,
     model_validator,
 )
@@ -112,6 +113,31 @@ def former(name: str, *default: None) -> Any:
     return Field(*default, description=description, json_schema_extra=FORMER)
 
 
+MOST_SHARDS = 1024
+POSITION_PATTERN = rf"^[0-9]{{1,19}}(\.[0-9]{{1,19}}){{0,{MOST_SHARDS - 1}}}$"
+_Number = Annotated[int, Field(ge=0, lt=2**63), WHOLE]
+_Numbers = Annotated[str, Field(pattern=POSITION_PATTERN)]
+Position = Annotated[
+    int | str,
+    Field(
+        description="The collection's position, which grows by one with each write; over shards a text of "
+        "one number for each, as `3.17.2`."
+    ),
+]
+GivenPosition = Annotated[
+    Annotated[_Number, Tag("number")] | Annotated[_Numbers, Tag("numbers")],
+    *told_apart(
+        lambda value: "numbers" if isinstance(value, str) else "number",
+        "use a position as answers to writes have it",
+    ),
+]
+MinPosition = Annotated[
+    GivenPosition,
+    Field(
+        description="A position of the collection, from the answer to a write: the answer has what was "
+        "written up to it, or is an error once the time of the request is over."
+    ),
+]
 NextPage = Annotated[
     str | None,
     Field(description="`after` of the next page, null on the last; only where `limit` or `after` was given."),

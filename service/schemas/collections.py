@@ -13,7 +13,7 @@ from index.documents.metadata import FieldType
 from index.token_codecs import LARGEST_POOLING, TokenCodec
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
-from service.schemas.base import WHOLE, AdapterName, ModelName, NextPage, Request, at_most, former
+from service.schemas.base import WHOLE, AdapterName, ModelName, NextPage, Position, Request, at_most, former
 from service.schemas.search_answers import CandidatesResponse, WeightsResponse
 
 FIELD_COUNT = at_most(MAX_FIELDS, "fields are declared", FEWER_FIELDS)
@@ -175,8 +175,8 @@ class StatisticsResponse(BaseModel):
     bytes: dict[str, int] = Field(description="Of each part of the index, over all segments.")
     unpublished: UnpublishedResponse
     ledger: LedgerResponse
-    position: int = Field(description="Of the last write.")
-    published_position: int = Field(description="Of the last write that segments hold.")
+    position: Annotated[Position, Field(description="Of the last write.")]
+    published_position: Annotated[Position, Field(description="Of the last write that segments hold.")]
     flushing: bool
     merging: bool
 

@@ -8,7 +8,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from index.documents.ids import identifier_of
 from index.documents.metadata import MAX_METADATA_LEVELS
-from service.schemas.base import WHOLE, Request, Text, Usage, counted
+from service.schemas.base import (
+    WHOLE,
+    GivenPosition,
+    MinPosition,
+    Position,
+    Request,
+    Text,
+    Usage,
+    counted,
+)
 from service.schemas.embed import PackedArray, SparseEmbedding
 from service.schemas.filters import FilterTree
 from service.schemas.search import MAX_ROWS, PackedVectors, SparseQuery, Vector
@@ -23,13 +32,8 @@ Key = Annotated[
     ),
 ]
 IfPosition = Annotated[
-    int,
-    Field(
-        ge=0,
-        lt=2**63,
-        description="Write only if none of these documents was written after this position; else 409.",
-    ),
-    WHOLE,
+    GivenPosition,
+    Field(description="Write only if none of these documents was written after this position; else 409."),
 ]
 _Whole64 = Annotated[int, Field(ge=-(2**63), lt=2**64)]
 DocumentId = Annotated[
@@ -46,7 +50,6 @@ DocumentId = Annotated[
 ]
 KnownId = Annotated[str, BeforeValidator(identifier_of, json_schema_input_type=str | _Whole64)]
 Whole = Annotated[int, Field(ge=0, lt=2**63), WHOLE]
-Position = Annotated[int, Field(description="The collection's position: it grows by one with each write.")]
 
 
 class TextRepresentations(Request):
@@ -84,7 +87,7 @@ class DocumentRepresentations(TextRepresentations):
         description="Only in a collection with windows, instead of `dense`, `sparse` and `colbert`: those of "
         "each window, in order. Without it the whole text is one window.",
     )
-    position: Whole | None = Field(None, description="Ignored; `GET` of a document gives it.")
+    position: GivenPosition | None = Field(None, description="Ignored; `GET` of a document gives it.")
 
 
 class DocumentContent(Request):
@@ -227,6 +230,7 @@ class CountDocumentsRequest(Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"filter": {"lt": {"year": 1900}}}]})
 
     filter: FilterTree | None = Field(None, description="Those that it allows; by default all.")
+    min_position: MinPosition | None = None
 
 
 class CountDocumentsResponse(BaseModel):
@@ -243,6 +247,7 @@ class GetDocumentsRequest(Request):
     ids: Annotated[list[KnownId], Field(min_length=1, fail_fast=True), counted("page_documents", "items")] = (
         Field(description="Their number is limited by the setting `max_page_documents`.")
     )
+    min_position: MinPosition | None = None
 
 
 class StoredText(BaseModel):
@@ -269,7 +274,7 @@ class StoredDocumentRepresentations(BaseModel):
     """
 
     fingerprint: str
-    position: int = Field(description="The position that it was written at; 0 where a build wrote it.")
+    position: int | str = Field(description="The position that it was written at; 0 where a build wrote it.")
     dense: list[float] | PackedArray | None = None
     sparse: SparseEmbedding | None = None
     colbert: list[list[float]] | PackedArray | None = None

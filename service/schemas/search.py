@@ -10,7 +10,17 @@ from index.fusion import Fusion
 from index.reading.examples import MOST_EXAMPLES
 from index.search.query import MAX_FACET_VALUES
 from models.soundness import LARGEST_COMPONENT, LARGEST_WEIGHT
-from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most, counted
+from service.schemas.base import (
+    NAME_PATTERN,
+    WHOLE,
+    AdapterName,
+    Integer,
+    MinPosition,
+    Request,
+    Text,
+    at_most,
+    counted,
+)
 from service.schemas.boosts import Boosts
 from service.schemas.filters import FilterTree
 from service.search.pipeline import HitPart
@@ -236,6 +246,7 @@ class SearchRequest(Request):
         description="Of a former answer: only this version is searched, and one that is gone is 409, so that "
         "pages fit together.",
     )
+    min_position: MinPosition | None = None
     min_score: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
         None, description="Only hits of this score or more."
     )

@@ -242,7 +242,7 @@ def test_an_id_in_several_is_meant_by_its_collection_alone(copies: Snapshot, thr
     ):
         with pytest.raises(AmbiguousDocumentError, match=message):
             act()
-    assert [each.collection for each in copies.get_all("a")] == ["first", "second", "third"]
+    assert [each.collection for each in copies.get_all(["a"])[0]] == ["first", "second", "third"]
     assert copies.stored_query("a", collection="second").text == "Fruit\napple"
     assert copies.explanations(three_query, ["a"], None, ["third"])
     with pytest.raises(InvalidQueryError, match="'a' is not in snapshot first:000001,"):

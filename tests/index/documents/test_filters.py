@@ -17,7 +17,7 @@ from index.documents.conditions import condition_of
 from index.documents.field_indexes import FieldIndexes, write_indexes
 from index.documents.fields import Column, column_of, field_stems, field_values, open_columns
 from index.documents.fields_writer import FieldsWriter
-from index.documents.filters import And, Exists, In, Not, Or, Range, check_filter, parse_filter
+from index.documents.filters import And, Exists, In, Not, Or, Range, check_filter, parse_filter, tree_of
 from index.documents.matching import Matching
 from index.documents.metadata import FieldType
 from index.errors import InvalidQueryError
@@ -162,6 +162,19 @@ def test_one_value_of_a_list_is_enough(tmp_path: Path, condition: Any, rows: lis
     columns = columns_of(tmp_path, LISTS)
     assert matching(columns, condition, len(LISTS)) == rows
     assert matching(columns, condition, len(LISTS), tmp_path) == rows
+
+
+def test_a_tree_becomes_json_again() -> None:
+    trees = [
+        {"eq": {"year": 2020}},
+        {"in": {"tags": []}},
+        {"in": {"tags": ["red", "blue"]}},
+        {"or": [{"not": {"exists": "seen"}}, {"and": [{"gte": {"price": 1.5}}, {"lt": {"year": 3}}]}]},
+        {"and": [{"in": {"year": list(range(9999))}}, {"eq": {"new": True}}]},
+        {"and": [{"in": {"year": list(range(10_000))}}, {"eq": {"new": True}}]},
+    ]
+    for tree in trees:
+        assert tree_of(parse_filter(tree)) == tree
 
 
 def test_json_becomes_a_tree() -> None:

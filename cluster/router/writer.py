@@ -1,0 +1,294 @@
+"""A collection over shards as what documents are written to: each shard gets its part of a write.
+
+A part is there whole or not at all, as a write of that shard. A write over several is no transaction: where
+one shard fails, those that took their parts keep them, and the error says so. With an idempotency key a
+repeat completes it, since each shard knows the key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import orjson
+
+from cluster.router.bodies import body_of
+from cluster.router.incomplete import Part, failure_of_parts
+from cluster.router.positions import KnownPositions
+from cluster.shards.client import ShardClient
+from cluster.shards.fleet import Ask, Fleet
+from cluster.shards.placement import shard_of, shards_of
+from cluster.shards.positions import Positions
+from cluster.shards.refusals import reading
+from cluster.shards.transport import JSON, NO_HEADERS, Headers
+from index.candidates import Document
+from index.catalog.settings import CollectionSettings
+from index.documents.filters import Filter, check_filter, tree_of
+from index.documents.metadata import FieldType
+from index.live.records import WriteKey
+from index.windows.store import DocumentWindows
+from models.representations import Representations
+from service.answers.binary import MEDIA_TYPE
+from service.exceptions import RequestTooLargeError
+from service.load.deadlines import NO_DEADLINE, Deadline
+
+SMALL_BYTES = 2**20  # of a body that any shard takes
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedWritten:
+    """What was acknowledged: see `index.live.records.Written`. position: as text, one number a shard."""
+
+    position: str
+    documents: int
+    tokens: int = 0
+
+
+class ShardedWriter:
+    """In the place of `index.live.collection.LiveCollection`, for one request. Its methods wait for shards
+    and are for threads other than that of the event loop.
+
+    Where some shards took their parts and others did not, each raises ShardWriteError.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        settings: CollectionSettings,
+        known: KnownPositions,
+        deadline: Deadline = NO_DEADLINE,
+        redeclared: Callable[[], None] = lambda: None,
+    ) -> None:
+        """settings: of the collection, with its own name. deadline: for all answers. redeclared: is told when
+        the fields may be others.
+        """
+        self._fleet = fleet
+        self._settings = settings
+        self._known = known
+        self._deadline = deadline
+        self._redeclared = redeclared
+        self._path = f"/collections/{settings.name}"
+
+    @property
+    def settings(self) -> CollectionSettings:
+        """What was fixed when the collection was created, with the fields declared since."""
+        return self._settings
+
+    def put(
+        self,
+        documents: Sequence[Document],
+        representations: Representations,
+        windows: DocumentWindows | None = None,
+        *,
+        if_position: Positions | None = None,
+        key: WriteKey | None = None,
+        tokens: int = 0,
+    ) -> ShardedWritten:
+        """Adds or replaces documents. if_position: each document is held against the number of its shard.
+
+        Raises RequestTooLargeError where a shard's part is larger than it takes; then nothing is written.
+        """
+        placed = shards_of([document.id for document in documents], len(self._fleet))
+        bodies: dict[int, bytes] = {}
+        for shard in np.unique(placed).tolist():
+            metadata = {"fingerprint": self._settings.fingerprint}
+            if key is not None:
+                metadata["idempotency_key"] = key.key
+            if if_position is not None:
+                metadata["if_position"] = str(if_position.numbers[shard])
+            places = np.flatnonzero(placed == shard)
+            bodies[shard] = body_of(documents, representations, windows, places, metadata)
+        self._require_fitting(bodies)
+        asks = {
+            shard: self._part(
+                "PUT",
+                "/documents",
+                body,
+                MEDIA_TYPE,
+                counted="upserted",
+                digest=self._digest(key, shard),
+                # Without a key a repeat does the same again, unless it depends on what was there.
+                repeatable=key is not None or if_position is None,
+            )
+            for shard, body in bodies.items()
+        }
+        return self._written(asks, key, tokens)
+
+    def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> ShardedWritten:
+        """Removes documents; ids that are not there count nothing and are no error."""
+        return self._changed("delete", self._of_ids(ids), key)
+
+    def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> ShardedWritten:
+        """Removes the documents that a filter over declared fields allows. Raises InvalidQueryError."""
+        return self._changed("delete", self._of_filter(filter), key)
+
+    def update(
+        self,
+        which: Sequence[str] | Filter,
+        metadata: Mapping[str, Any],
+        *,
+        merge: bool = False,
+        key: WriteKey | None = None,
+    ) -> ShardedWritten:
+        """Changes the metadata of documents of these ids, or of those that a filter over declared fields
+        allows. Raises InvalidQueryError.
+        """
+        chosen = self._of_filter(which) if isinstance(which, Filter) else self._of_ids(which)
+        change = {"metadata": metadata, "merge": merge}
+        return self._changed("update", {shard: {**body, **change} for shard, body in chosen.items()}, key)
+
+    def patch(
+        self,
+        id: str,
+        metadata: Mapping[str, Any],
+        *,
+        merge: bool = False,
+        if_position: Positions | None = None,
+        key: WriteKey | None = None,
+    ) -> ShardedWritten:
+        """Replaces a document's metadata, or merges this into it."""
+        shard = shard_of(id, len(self._fleet))
+        body: dict[str, Any] = {"metadata": metadata, "merge": merge}
+        if if_position is not None:
+            body["if_position"] = if_position.numbers[shard]
+        path = f"/documents/{quote(id, safe='')}"
+        return self._written({shard: self._json_part("PATCH", path, body, None, key, shard)}, key)
+
+    def written_under(self, key: WriteKey) -> None:
+        """Always None: each shard knows its keys, and is asked by the write itself."""
+
+    def declare(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
+        """Declares metadata fields in every shard. Where one refuses, a repeat that it accepts declares them
+        wherever they are not declared yet.
+        """
+        body = {"fields": dict(fields)}
+        path = f"{self._path}/fields"
+        try:
+            self._fleet.first_last(lambda shard: shard.json("POST", path, body, deadline=self._deadline))
+        finally:
+            self._redeclared()
+        return self._settings.with_fields(fields)
+
+    def begin_merge(self) -> None:
+        """Has every shard flush and merge."""
+        path = f"{self._path}/merge"
+        self._fleet.all(lambda shard: shard.json("POST", path, deadline=self._deadline))
+
+    def _of_ids(self, ids: Sequence[str]) -> dict[int, dict[str, Any]]:
+        """What shards are sent to choose documents by: of each its own ids."""
+        own: dict[int, dict[str, Any]] = {}
+        for id, shard in zip(ids, shards_of(ids, len(self._fleet)).tolist(), strict=True):
+            own.setdefault(shard, {"ids": []})["ids"].append(id)
+        return own
+
+    def _of_filter(self, filter: Filter) -> dict[int, dict[str, Any]]:
+        """The same of a filter, which all are sent."""
+        check_filter(filter, self._settings.fields)
+        tree = tree_of(filter)
+        return {shard: {"filter": tree} for shard in range(len(self._fleet))}
+
+    def _changed(
+        self, verb: str, bodies: Mapping[int, dict[str, Any]], key: WriteKey | None
+    ) -> ShardedWritten:
+        """What `POST …/documents/delete` or `…/update` did with these bodies."""
+        asks = {
+            shard: self._json_part("POST", f"/documents/{verb}", body, f"{verb}d", key, shard)
+            for shard, body in bodies.items()
+        }
+        return self._written(asks, key)
+
+    def _json_part(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any],
+        counted: str | None,
+        key: WriteKey | None,
+        shard: int,
+    ) -> Ask[Part]:
+        given = body if key is None else {**body, "idempotency_key": key.key}
+        digest = self._digest(key, shard)
+        return self._part(
+            method,
+            path,
+            orjson.dumps(given),
+            JSON,
+            counted=counted,
+            digest=digest,
+            repeatable=key is not None,
+        )
+
+    def _part(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        content_type: str,
+        *,
+        counted: str | None,
+        digest: Headers,
+        repeatable: bool,
+    ) -> Ask[Part]:
+        """Has a shard take its part. counted: the field of its answer that counts documents, None for one."""
+
+        async def ask(shard: ShardClient) -> Part:
+            answer = await shard.send(
+                method,
+                self._path + path,
+                body,
+                content_type,
+                headers=digest,
+                deadline=self._deadline,
+                repeatable=repeatable,
+            )
+            with reading(shard.name):
+                found = orjson.loads(answer.body)
+                return Part(int(found["position"]), 1 if counted is None else int(found[counted]))
+
+        return ask
+
+    def _digest(self, key: WriteKey | None, shard: int) -> Headers:
+        """What tells a repeat of a part from another write: the digest of the whole, and whose part it is."""
+        if key is None:
+            return NO_HEADERS
+        part = f"{key.request_sha256} {shard} of {len(self._fleet)}"
+        return {"Idempotency-Digest": hashlib.sha256(part.encode()).hexdigest()}
+
+    def _written(
+        self, asks: Mapping[int, Ask[Part]], key: WriteKey | None, tokens: int = 0
+    ) -> ShardedWritten:
+        """What all parts together did."""
+        taken: dict[int, Part] = {}
+        failed: dict[str, Exception] = {}
+        for shard, found in self._fleet.outcomes(asks).items():
+            if isinstance(found, Exception):
+                failed[self._fleet.clients[shard].name] = found
+            else:
+                taken[shard] = found
+        position = self._known.note(
+            self._settings.name, {shard: part.position for shard, part in taken.items()}
+        )
+        if failed:
+            named = {self._fleet.clients[shard].name: part for shard, part in taken.items()}
+            raise failure_of_parts(named, failed, position, keyed=key is not None)
+        return ShardedWritten(str(position), sum(part.documents for part in taken.values()), tokens)
+
+    def _require_fitting(self, bodies: Mapping[int, bytes]) -> None:
+        """Raises RequestTooLargeError where a shard would refuse its body for its size."""
+        large = {shard: body for shard, body in bodies.items() if len(body) > SMALL_BYTES}
+        if not large:
+            return
+        limits = self._fleet.require(
+            dict.fromkeys(large, lambda shard: shard.largest_body_bytes(self._deadline))
+        )
+        for shard, limit in limits.items():
+            if len(large[shard]) > limit:
+                raise RequestTooLargeError(
+                    f"the documents for shard {self._fleet.clients[shard].name} have {len(large[shard])} "
+                    f"bytes with their representations; it takes {limit} (its setting max_body_bytes): write "
+                    "fewer at a time, or raise that"
+                )

@@ -1,0 +1,85 @@
+"""What a router asks of a shard about whole collections. No part of the API that is described."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Response
+
+from index.errors import CollectionExistsError, DamagedIndexError, InvalidFieldError
+from service.answers.collection_settings import defaults_record, settings_from, settings_record
+from service.backups import CollectionBackups
+from service.collections import CollectionDescription
+from service.exceptions import InvalidRequestError
+from service.routes.backups import backup_record
+from service.routes.collections import Name
+from service.routes.common import ADMIN, Allowed, Services, json_response, router
+from service.runtime import Runtime
+from service.schemas.shards import ShardCollectionRequest
+
+COLLECTIONS = "/shard/collections"
+
+routes = router("shard")
+
+
+@routes.get(COLLECTIONS, include_in_schema=False)
+async def list_shard_collections(services: Services, access: Allowed) -> Response:
+    """All collections that the key may use, with all settings."""
+    found = await services.pools.operations.run(services.readable.list)
+    return json_response(
+        {"collections": [_record(each) for each in found if access.sees(each.settings.name)]}
+    )
+
+
+@routes.get(f"{COLLECTIONS}/{{name}}", include_in_schema=False)
+async def get_shard_collection(name: Name, services: Services) -> Response:
+    """One of them."""
+    return json_response(_record(await services.pools.operations.run(services.readable.describe, name)))
+
+
+@routes.put(f"{COLLECTIONS}/{{name}}", include_in_schema=False, dependencies=ADMIN)
+async def create_shard_collection(name: Name, body: ShardCollectionRequest, services: Services) -> Response:
+    """Create a collection of these settings, for whatever encoder; one that is there, alike and empty, stays.
+
+    So a creation over shards that was cut short is completed by the next. Another one of the name is a
+    conflict, 409.
+    """
+    return json_response({"created": await services.pools.operations.run(_create, services, name, body)})
+
+
+@routes.post(f"{COLLECTIONS}/{{name}}/backups/{{backup_id}}", include_in_schema=False, dependencies=ADMIN)
+async def make_shard_backup(
+    name: Name, backup_id: Annotated[str, Path(max_length=100)], services: Services
+) -> Response:
+    """Back a collection up, under an id that all shards have alike."""
+
+    def make(backups: CollectionBackups) -> dict[str, Any]:
+        return backup_record(backups.make(name, backup_id))
+
+    return json_response(await services.pools.backups.run(make, services.backups), 201)
+
+
+def _create(services: Runtime, name: str, body: ShardCollectionRequest) -> bool:
+    """Whether it was made, and not there already."""
+    try:
+        settings = settings_from(body.model_dump())
+    except (DamagedIndexError, InvalidFieldError, ValueError, TypeError) as error:
+        raise InvalidRequestError(str(error), "settings") from error
+    try:
+        services.collections.create(name, settings)
+    except CollectionExistsError:
+        if name in services.collections.names():
+            found = services.readable.describe(name)
+            if not found.documents and found.settings == settings:
+                return False
+        raise
+    return True
+
+
+def _record(found: CollectionDescription) -> dict[str, Any]:
+    return {
+        **settings_record(found.settings),
+        "snapshot": found.snapshot,
+        "documents": found.documents,
+        "defaults": defaults_record(found.defaults),
+    }
