@@ -151,7 +151,7 @@ def build(
                 from cluster.building.settings import ShardedBuild
 
                 new_settings = {**of_new, "fields": fields or None}
-                asked = ShardedBuild(
+                sharded = ShardedBuild(
                     collection,
                     given.paths,
                     elsewhere.shards or 1,
@@ -163,7 +163,7 @@ def build(
                     tuple(guessed),
                 )
                 build_elsewhere(
-                    settings, elsewhere, asked, progress, given, mode=mode, mark=mark, staged=staged
+                    settings, elsewhere, sharded, progress, given, mode=mode, mark=mark, staged=staged
                 )
                 return
             done = build_with(

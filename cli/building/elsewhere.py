@@ -67,7 +67,7 @@ class RayFlags:
         from cluster.work.engine import ThisProcess
 
         if not self.ray:
-            flags = {"--workers": self.workers, "--worker-cpus": self.worker_cpus}
+            flags: dict[str, object] = {"--workers": self.workers, "--worker-cpus": self.worker_cpus}
             flags |= {"--worker-gpus": self.worker_gpus, "--ray-address": self.ray_address}
             for flag, value in flags.items():
                 if value is not None:
@@ -122,13 +122,7 @@ class ElsewhereFlags(RayFlags):
 
     def servers(self) -> tuple[str, ...]:
         """The addresses of the shards' servers. Raises typer.BadParameter."""
-        urls = tuple(filter(None, (self.shard_urls or "").split(",")))
-        if urls and len(urls) != (self.shards or 1):
-            raise typer.BadParameter(
-                f"names {counted(len(urls), 'server')}, and there are {self.shards or 1} shards",
-                param_hint="--shard-urls",
-            )
-        return urls
+        return shard_servers(self.shard_urls, self.shards or 1)
 
     def check(self, *, mode: str, others: Mapping[str, bool]) -> None:
         """Raises typer.BadParameter for flags that do not go together. others: flags that go without."""
@@ -144,6 +138,17 @@ class ElsewhereFlags(RayFlags):
                     hint = "--output" if self.output is not None else "--ray"
                     raise typer.BadParameter(f"goes without {hint}", param_hint=flag)
         self.servers()
+
+
+def shard_servers(urls: str | None, shards: int) -> tuple[str, ...]:
+    """The servers of so many shards, or none, by a flag. Raises typer.BadParameter."""
+    found = tuple(filter(None, (urls or "").split(",")))
+    if found and len(found) != shards:
+        raise typer.BadParameter(
+            f"names {counted(len(found), 'server')}, and there are {counted(shards, 'shard')}",
+            param_hint="--shard-urls",
+        )
+    return found
 
 
 def build_elsewhere(
@@ -268,6 +273,7 @@ def _print_sharded(done: ShardedReport, url: str, given: GivenSources) -> None:
         "collection": f"{report.collection}, version {done.map.version} of the map at {url}",
         "documents": f"{report.documents:,} in {counted(len(done.documents), 'shard')}: "
         + ", ".join(f"{documents:,}" for documents in done.documents),
+        "shards": "\n".join(place.snapshots for place in done.map.shards),
         "time": f"{report.seconds:,.1f} s",
     }
     if done.reused:

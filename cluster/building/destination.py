@@ -36,7 +36,7 @@ def destination(root: Path, name: str, mode: AdoptionMode, mark: str, *, staged:
         layout = Collection.open(root, name).layout
         yield lambda store: _staged(store, CollectionLayout(layout.builds / mark))
         return
-    stages = root.parent / "stages"
+    stages = root.parent / "snapshots"
     try:
         existing = Collection.open(root, name)
     except CollectionNotFoundError:

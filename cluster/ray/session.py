@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from cluster.ray.errors import RayFailedError, RayMissingError
 
@@ -34,13 +35,11 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
     require_ray()
     import ray
 
-    here = (
-        {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-        if address is None
-        else {}
-    )
+    own: dict[str, Any] = {}
+    if address is None:
+        own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     try:
-        ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **here)
+        ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise RayFailedError(
@@ -48,7 +47,8 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
             "token (RAY_AUTH_TOKEN) and its version"
         ) from error
     try:
-        yield ray.cluster_resources()
+        resources: Mapping[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        yield resources
     finally:
         ray.shutdown()
 

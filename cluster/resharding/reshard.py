@@ -44,11 +44,13 @@ class ReshardProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReshardReport:
-    """What was done. map: the new one, None where nothing was to be switched; documents: of each new shard;
-    divided: segments that were divided now; rounds: how often the shards' snapshots were looked at.
+    """What was done. map: the new one, None where nothing was to be switched; folders, documents: of each new
+    shard; divided: segments that were divided now; rounds: how often the shards had published something new.
     """
 
+    collection: str
     map: ShardMap | None
+    folders: tuple[str, ...]
     documents: tuple[int, ...]
     divided: int
     rounds: int
@@ -107,6 +109,7 @@ class _Resharding:
         self._records = store.below(self._folder)
         settings = self._present.of_new_collection(former.collection)
         self._begun: BegunWork = found_work(self._records) or begin_work(self._records, settings)
+        self._folders = tuple(self._begun.shard(number) for number in range(shards))
 
     def run(self, servers: Sequence[str], *, switch: bool) -> ReshardReport:
         """Does all of it."""
@@ -114,13 +117,15 @@ class _Resharding:
         published = None
         if switch:
             places = [
-                ShardPlace(self._begun.shard(number), servers[number] if servers else None)
-                for number in range(self._shards)
+                ShardPlace(folder, servers[number] if servers else None)
+                for number, folder in enumerate(self._folders)
             ]
             published = publish_map(self._store, self._former.collection, places, self._former)
             self._catch_up(done)  # what came between the last look and the switch
             remove_work(self._records)
-        return ReshardReport(published, self._documents, self._divided, self._rounds)
+        return ReshardReport(
+            self._former.collection, published, self._folders, self._documents, self._divided, self._rounds
+        )
 
     def _catch_up(self, done: tuple[int, ...]) -> tuple[int, ...]:
         """Rounds until the present shards have published nothing newer than what the new ones hold.
@@ -155,7 +160,7 @@ class _Resharding:
         for number in range(self._shards):
             found = [splits[source.name].segments[number] for source in sources]
             segments = [segment for segment in found if segment is not None]
-            shard = self._store.below(self._begun.shard(number))
+            shard = self._store.below(self._folders[number])
             before = self._numbers.setdefault(number, newest_number(shard))
             publish_shard(shard, self._begun.settings, segments, position, before + 1, beside)
             self._numbers[number] = before + 1
@@ -180,7 +185,7 @@ class _Resharding:
         return Splitting(
             self._store.url,
             self._folder,
-            tuple(self._begun.shard(number) for number in range(self._shards)),
+            self._folders,
             self._present,
             self._begun.settings,
             self._kind(sources),

@@ -24,7 +24,7 @@ from cluster.work.segments import TEMPORARY, fetched_segment, send_file, send_se
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import FileEntry, SegmentEntry, segment_of_record, segment_record
 from index.catalog.settings import CollectionSettings
-from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, DenseKind
+from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, DenseKind, Vectors
 from index.publisher import Publisher
 from index.segments.deletes import read_deletes, write_deletes
 from index.segments.parts import rows_in_parts
@@ -157,7 +157,7 @@ class Splitter:
         rows = np.flatnonzero(shards == number)
         if not len(rows):
             return None
-        others = NO_VECTORS if self._work.kind == "flat" else {self._work.kind: 1}
+        others: Vectors = NO_VECTORS if self._work.kind == "flat" else {self._work.kind: 1}
         with TemporaryDirectory(prefix=TEMPORARY) as folder:
             layout = CollectionLayout(Path(folder))
             publisher = Publisher(layout, self._work.settings, None)

@@ -1,5 +1,6 @@
-"""Object stores of each kind that a test can have: a folder, and a bucket of an S3 server on this machine; and
-sources for collections in shards, whose shards become collections of this machine.
+"""Object stores of each kind that a test can have: a folder, and a bucket of an S3 server on this machine.
+
+Also sources of collections in shards, whose shards become collections of this machine.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Meanwhile:
 
 def scores(snapshots: list[Snapshot], encoder: Any) -> dict[str, list[float]]:
     """The exact scores of every document for a query."""
-    found = {}
+    found: dict[str, list[float]] = {}
     for snapshot in snapshots:
         ids, components = snapshot.score_all(encode(encoder, ["green tea and steam"], "query"))
         found |= dict(zip(ids, components.tolist(), strict=True))
@@ -145,7 +145,8 @@ def test_what_is_written_meanwhile_comes_along(
     live.push()
     report = reshard(url, 3, engine)
     assert (report.rounds, sum(report.documents)) == (1, 60)
-    was, now = ({} for _ in range(2))
+    was: dict[str, Any] = {}
+    now: dict[str, Any] = {}
     for number in range(2):
         root = tmp_path / "live" / f"1-{number}" / "collections"
         with closing(Collection.open(root, "articles").snapshot()) as snapshot:
