@@ -1,9 +1,11 @@
 """Builds on Ray: equal to those of one process, whatever dies; errors as of a build here."""
 
+import asyncio
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -21,8 +23,16 @@ from cluster.ray.engine import ActorPool, RayEngine
 from cluster.ray.errors import RayFailedError
 from cluster.ray.session import prepare
 from cluster.work.engine import Engine, ThisProcess, Work, Worker
+from index.collection import Collection
 from index.errors import FingerprintMismatchError
+from index.verify import verify
 from ingest.document_encoders import DocumentEncoder, LocalDocuments
+from models.loader import load_encoder
+from service.collections import CollectionRegistry
+from service.encoding.service import LocalEncoding
+from service.encoding.shelf import EncoderShelf
+from service.jobs.manager import JobManager
+from service.load.pools import Pool
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -145,6 +155,60 @@ class FatalWork:
 
     def begin(self) -> Worker:
         return lambda _: os.kill(os.getpid(), signal.SIGKILL) or ""
+
+
+@dataclass(frozen=True)
+class Echo:
+    encodes: bool = False
+
+    def begin(self) -> Worker:
+        return lambda piece: f"{piece} {os.environ['RAY_AUTH_MODE']}"
+
+
+@pytest.fixture
+def cluster(engine: RayEngine) -> str:
+    """The address of the session, which asks for its token."""
+    import ray
+
+    assert sorted(engine.run(Echo(), ["a", "b", "c"])) == ["a token", "b token", "c token"]
+    return str(ray.get_runtime_context().gcs_address)
+
+
+async def test_a_job_is_built_on_a_cluster(
+    tmp_path: Path, embedded_checkpoint: Path, cluster: str, write_source: Any
+) -> None:
+    data = tmp_path / "data"
+    (data / "sources").mkdir(parents=True)
+    for name, start in (("first.jsonl", 0), ("second.jsonl", 15)):
+        write_source(20, name, start).rename(data / "sources" / name)
+    shelf = EncoderShelf(
+        LocalEncoding(load_encoder(str(embedded_checkpoint), threads=1), batch_tokens=512, queue_tokens=4096)
+    )
+    environment = {
+        "TERCET_CHECKPOINT": str(embedded_checkpoint),
+        "TERCET_RAY_ADDRESS": cluster,
+        "TERCET_RAY_STORAGE": (tmp_path / "storage").as_uri(),
+    }
+    pool = Pool("operations", 2)
+    with closing(CollectionRegistry(data / "collections")) as collections, closing(pool):
+        manager = JobManager(data, collections, shelf, environment, pool, ray=True)
+        await manager.start()
+        for source in ("first.jsonl", "second.jsonl"):
+            job = await manager.submit("articles", source, mode="upsert", engine="ray")
+            while not manager.get(job.id).finished:
+                await asyncio.sleep(0.1)  # noqa: ASYNC110  # a job tells nobody of its end
+            done = manager.get(job.id)
+            assert (done.state, done.error, done.documents_done, done.engine) == (
+                "succeeded",
+                None,
+                20,
+                "ray",
+            )
+        await manager.stop()
+    with closing(Collection.open(data / "collections", "articles").snapshot()) as snapshot:
+        assert snapshot.documents == 35
+    assert verify(data / "collections", "articles") == []
+    assert not [path for path in (tmp_path / "storage").rglob("*") if path.is_file()]
 
 
 def test_more_workers_than_fit_are_refused() -> None:
