@@ -137,7 +137,7 @@ class JobManager:
         """
         if engine == "ray" and not self._ray:
             raise InvalidRequestError(
-                "engine ray takes a server with a Ray cluster (TERCET_RAY_ADDRESS and TERCET_RAY_STORAGE) and "
+                "engine ray takes a server with a Ray cluster (TERCET_RAY_ADDRESS, TERCET_RAY_STORAGE) and "
                 "an encoder of its own, which this one has not: leave it out, or ask for local",
                 "engine",
                 "unsupported",
