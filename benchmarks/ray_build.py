@@ -59,7 +59,6 @@ RESULT = ROOT / "benchmarks" / "results" / "ray_build.json"
 SHARDS = 2
 KILLS = 3  # at each moment
 MOMENTS = ("before the write", "after the write", "before returning")
-BLOCK_DOCUMENTS = 1_024
 QUERIES = ("how plants make food from light", "the first railway", "기후 변화", "who wrote the symphony")
 MOST_OF_A_PROCESS = 1.3
 
@@ -68,10 +67,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--passages", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--block-documents", type=int, default=1_024)
     parser.add_argument("--checkpoint", default="minilm-m3")
     parser.add_argument("--output", type=Path, default=RESULT)
     asked = parser.parse_args()
-    blocks.blocks_of.__defaults__ = (BLOCK_DOCUMENTS, blocks.BLOCK_BYTES)
+    blocks.blocks_of.__defaults__ = (asked.block_documents, blocks.BLOCK_BYTES)
     with tempfile.TemporaryDirectory(prefix="tercet-ray-") as folder:
         record = measure(Path(folder), asked)
     asked.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -90,7 +90,7 @@ def measure(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
         "passages": asked.passages,
         "origin": origin,
         "checkpoint": asked.checkpoint,
-        "block_documents": BLOCK_DOCUMENTS,
+        "block_documents": asked.block_documents,
     }
     settings = load_settings({"checkpoint": asked.checkpoint, "data": folder / "data", "threads": 1})
     record["local"] = build_here(folder, corpus, asked.checkpoint)
