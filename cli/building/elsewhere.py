@@ -225,7 +225,7 @@ def _storage(settings: Settings) -> str:
             "is needed with a cluster: the URL of an object store that its workers and this machine reach",
             param_hint="--ray-storage",
         )
-    return (settings.data.absolute() / "stages" / "ray").as_uri()
+    return (settings.data.absolute() / "snapshots" / "ray").as_uri()
 
 
 def _built(
