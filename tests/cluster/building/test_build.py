@@ -12,6 +12,7 @@ from cluster.building.build import ShardedReport, build_shards
 from cluster.building.encoding import Encoding
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
+from cluster.resharding.reshard import reshard
 from cluster.shards.map import newest_map
 from cluster.shards.placement import shard_of
 from cluster.work.engine import ThisProcess, Work
@@ -168,3 +169,15 @@ def test_progress_says_what_is_done(tmp_path: Path, tiny: Any, write_source: Any
     assert encoded == sorted(encoded)
     assert seen[-1].publishing
     assert seen[-1].indexed == 1
+
+
+def test_a_bucket_holds_shards_as_a_folder_does(
+    tmp_path: Path, tiny: Any, write_source: Any, pull_shards: Any, stored: Any, bucket: str
+) -> None:
+    source, urls = write_source(20), [f"{bucket}/articles", (tmp_path / "store").as_uri()]
+    for url in urls:
+        built(tiny, url, source, 2)
+        reshard(url, 3, ThisProcess())
+    in_bucket, in_folder = ([stored(shard) for shard in pull_shards(url)] for url in urls)
+    assert in_bucket == in_folder
+    assert sum(map(len, in_bucket)) == 20
