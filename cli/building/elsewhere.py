@@ -203,11 +203,12 @@ def _brought(
     from index.errors import CollectionNotFoundError
 
     root = options.collections_root(settings)
-    url = f"{_storage(settings)}/{build.name}"
     try:
         kept: CollectionSettings | None = Collection.open(root, build.name).settings
+        build = replace(build, name=kept.name)  # it may be an alias
     except CollectionNotFoundError:
         kept = None
+    url = f"{_storage(settings)}/{build.name}"
     with destination(root, build.name, mode, mark, staged=staged) as bring:
         done = _built(settings, flags, build, progress, url, kept, mark)
         store = open_store(url)

@@ -199,7 +199,7 @@ class _Sharded:
         groups: list[Group] = []
         for shard in range(self._build.shards):
             segments = [parts[cut.name].segment for cut in cuts if cut.shard == shard]
-            groups += groups_of(settings, begun.shard(shard), segments, kind, begun.generation)
+            groups += groups_of(begun.shard(shard), segments, kind, begun.generation)
         self._report(publishing=True)
         work, joined, done = Joining(self._store.url, self._folder, settings), dict[str, SegmentEntry](), 0
         for record in self._engine.run(work, [group.content for group in groups]):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.building import blocks, joining
+from cluster.building import blocks
 from cluster.building.build import ShardedReport, build_shards
 from cluster.building.encoding import Encoding
 from cluster.building.settings import ShardedBuild
@@ -15,6 +15,7 @@ from cluster.objects.opening import open_store
 from cluster.resharding.reshard import reshard
 from cluster.shards.map import newest_map
 from cluster.shards.placement import shard_of
+from cluster.work import segments
 from cluster.work.engine import ThisProcess, Work
 from index.collection import Collection
 from index.errors import CollectionExistsError, DuplicateDocumentError
@@ -117,7 +118,7 @@ def test_segments_are_of_the_kind_of_the_whole(
 ) -> None:
     """The whole has enough vectors for graphs, though no shard would have."""
     monkeypatch.setattr("index.dense.kinds.FLAT_VECTORS", 100)
-    monkeypatch.setattr(joining, "INDEXED_VECTORS", 20)
+    monkeypatch.setattr(segments, "INDEXED_VECTORS", 20)
     url = (tmp_path / "store").as_uri()
     built(tiny, url, write_source(150), 3)
     kinds = {segment.entry.dense_kind for shard in pull_shards(url) for segment in shard._opened()}
