@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -203,11 +203,10 @@ def _brought(
     from index.errors import CollectionNotFoundError
 
     root = options.collections_root(settings)
-    try:
-        kept: CollectionSettings | None = Collection.open(root, build.name).settings
-        build = replace(build, name=kept.name)  # it may be an alias
-    except CollectionNotFoundError:
-        kept = None
+    kept: CollectionSettings | None = None
+    with suppress(CollectionNotFoundError):
+        collection = Collection.open(root, build.name)
+        kept, build = collection.settings, replace(build, name=collection.settings.name)  # of an alias
     url = f"{_storage(settings)}/{build.name}"
     with destination(root, build.name, mode, mark, staged=staged) as bring:
         done = _built(settings, flags, build, progress, url, kept, mark)
