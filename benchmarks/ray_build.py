@@ -40,7 +40,6 @@ from cluster.building.encoders import encoder_opener
 from cluster.building.encoding import BlockEncoder, Encoding, Part
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
-from cluster.objects.store import StoredObject
 from cluster.ray.engine import ActorPool, RayEngine
 from cluster.resharding.reshard import reshard
 from cluster.shards.map import newest_map
