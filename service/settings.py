@@ -199,6 +199,17 @@ class Settings(BaseSettings):
         description="Longest wait for a shard's answer, where the request itself allows more.",
     )
 
+    ray_address: str | None = Field(
+        None,
+        description="Ray cluster, as HOST:PORT, of builds with --ray and of jobs with the engine ray; these "
+        "are refused without one.",
+    )
+    ray_storage: str | None = Field(
+        None,
+        description="Object store that its workers reach, too (file://, s3://, gs://, az://), for what is "
+        "under way.",
+    )
+
     max_body_bytes: int = Field(8 << 20, ge=1, description="Largest request body.")
     max_bodies_bytes: int = Field(
         64 << 20, ge=1, description="Bytes of all bodies that are arriving or in work; more get 429."
@@ -393,6 +404,17 @@ class Settings(BaseSettings):
             values["encoder_key"] = self.encoder_key.get_secret_value()
         values["encoder_urls"] = ",".join(self.encoder_urls)
         return {f"{PREFIX}{name.upper()}": str(value) for name, value in values.items() if value is not None}
+
+    @property
+    def ray_environment(self) -> dict[str, str]:
+        """Variables that give a child process the same Ray cluster."""
+        values = {"ray_address": self.ray_address, "ray_storage": self.ray_storage}
+        return {f"{PREFIX}{name.upper()}": value for name, value in values.items() if value is not None}
+
+    @property
+    def encodes_on_ray(self) -> bool:
+        """Whether jobs may be built on Ray: there is a cluster, and its workers can open the encoder."""
+        return None not in (self.ray_address, self.ray_storage) and not self.encoder_urls
 
     @property
     def worker_access(self) -> WorkerAccess:

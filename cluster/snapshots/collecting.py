@@ -19,6 +19,7 @@ from cluster.snapshots.published import FILES, MANIFESTS, file_path, number_of, 
 
 MAPS = "map"
 SHARDS = "shards"
+WORKS = "builds"
 _MAP = re.compile(rf"{MAPS}/([0-9]{{6,12}})\.json")
 # Beside manifests: contents, probes, and what a killed process was writing in a folder.
 _OURS = re.compile(
@@ -49,6 +50,7 @@ def collect(store: ObjectStore, *, keep: int, grace: timedelta, dry_run: bool = 
     for shard in shards:
         found += _of_collection(store.below(shard), shard, keep, since)
     found += _of_collection(store, "", keep, since)
+    found += _of_works(store, since)
     manifests = [each for each in found if not _is_file(each)]
     files = [each for each in found if _is_file(each)]
     if not dry_run:
@@ -92,6 +94,19 @@ def _of_maps(store: ObjectStore, keep: int, since: datetime) -> tuple[list[str],
         if folder not in named and all(each.modified <= since for each in objects):
             gone += objects
     return sorted(named), gone
+
+
+def _of_works(store: ObjectStore, since: datetime) -> list[StoredObject]:
+    """What builds and re-shardings left that nobody went on with; one that goes on has something younger."""
+    works: dict[str, list[StoredObject]] = {}
+    for each in store.list(WORKS):
+        works.setdefault(each.path.split("/")[1], []).append(each)
+    return [
+        each
+        for objects in works.values()
+        if all(one.modified <= since for one in objects)
+        for each in objects
+    ]
 
 
 def _shards_of(store: ObjectStore, path: str) -> list[str]:

@@ -110,7 +110,7 @@ class Manifest:
             "format_version": FORMAT_VERSION,
             "settings_sha256": self.settings_sha256,
             "documents": self.documents,
-            "segments": [_segment_record(segment) for segment in self.segments],
+            "segments": [segment_record(segment) for segment in self.segments],
             "ledger_position": self.ledger_position,
         }
 
@@ -140,7 +140,7 @@ class Manifest:
         manifest = Manifest(
             path.stem,
             _sha256(record["settings_sha256"], path),
-            tuple(_parse_segment(segment, path) for segment in record["segments"]),
+            tuple(segment_of_record(segment, path) for segment in record["segments"]),
             _count(record["ledger_position"], path),
         )
         if record["documents"] != manifest.documents:
@@ -179,7 +179,8 @@ def is_manifest_name(name: str) -> bool:
     return _MANIFEST_NAME.fullmatch(name) is not None
 
 
-def _segment_record(segment: SegmentEntry) -> dict[str, Any]:
+def segment_record(segment: SegmentEntry) -> dict[str, Any]:
+    """A segment as a manifest has it, in JSON."""
     return {
         "id": segment.id,
         "documents": segment.documents,
@@ -196,7 +197,8 @@ def _segment_record(segment: SegmentEntry) -> dict[str, Any]:
     }
 
 
-def _parse_segment(record: object, path: Path) -> SegmentEntry:
+def segment_of_record(record: object, path: Path) -> SegmentEntry:
+    """The segment of such a record. Raises DamagedIndexError, naming the file that it comes from."""
     if not isinstance(record, dict):
         raise DamagedIndexError(f"{path}: a segment is no object; restore it or rebuild")
     optional = {name for name in ("windows", "deletes", "written_at", "fields") if record.get(name) is None}

@@ -119,3 +119,13 @@ def test_a_map_that_cannot_be_read_keeps_all(folder: ObjectStore) -> None:
     with pytest.raises(DamagedSnapshotError, match="no map of shards"):
         collect(folder, keep=1, grace=NONE)
     assert "shards/1-0/files/x" in paths(folder)
+
+
+def test_what_a_build_left_goes_once_nobody_goes_on_with_it(store: ObjectStore) -> None:
+    left = {f"builds/{key}/{path}" for key in ("one", "two") for path in ("begun.json", "files/x")}
+    for path in left:
+        store.create(path, path.encode())
+    assert collect(store, keep=1, grace=DAY) == Collected(0, 0, 0)
+    assert paths(store) == left
+    collect(store, keep=1, grace=NONE)
+    assert paths(store) == set()
