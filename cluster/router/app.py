@@ -24,4 +24,4 @@ def create_router_app(settings: Settings, encoder: Encoder | None = None) -> Fas
         )
     )
     clients = [ShardClient(HttpTransport(url, session)) for url in settings.shards]
-    return create_app(settings, encoder, ShardedCollections(Fleet(clients, Loop()), session).served)
+    return create_app(settings, encoder, served=ShardedCollections(Fleet(clients, Loop()), session).served)
