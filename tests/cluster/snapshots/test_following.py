@@ -75,7 +75,7 @@ def follows(url: str, data: Path, encoder: Any) -> Iterator[str]:
     settings = Settings(
         data=data, follow=url, follow_seconds=0.02, batch_tokens=64, queue_tokens=4096, max_wait_seconds=60
     )
-    with real_server(create_app(settings, encoder, Follower(url, data))) as address:
+    with real_server(create_app(settings, encoder, following=Follower(url, data))) as address:
         yield address
 
 
