@@ -167,6 +167,13 @@ class Settings(BaseSettings):
         "read again when it changes.",
     )
 
+    follow: str | None = Field(
+        None,
+        description="URL of snapshots that this server follows and serves, read only: of one collection, or "
+        "of a folder of several, such as s3://bucket/articles.",
+    )
+    follow_seconds: float = Field(5, gt=0, description="Pause between two looks for a newer snapshot there.")
+
     encoder_urls: Names = Field((), description="Encoder workers to use instead of a local encoder.")
     encoder_key: SecretStr | None = Field(None, description="Key that is sent to encoder workers.")
     encoder_key_file: Path | None = Field(None, description="File that holds this key instead.")
