@@ -60,7 +60,8 @@ def test_what_is_not_there_is_missing(store: ObjectStore, tmp_path: Path) -> Non
     with pytest.raises(ObjectMissingError, match="files/ab"):
         store.get_file("files/ab", tmp_path / "file", "0" * 64)
     store.delete(["files/ab"])
-    assert not store.has_file("files/ab", Path(__file__), "0" * 64)
+    sha256 = written(tmp_path / "source", 10)
+    assert not store.has_file("files/ab", tmp_path / "source", sha256)
 
 
 def test_a_second_creation_fails_and_changes_nothing(store: ObjectStore) -> None:
