@@ -97,8 +97,10 @@ def create_app(
     """The search server: all routes.
 
     encoder: one that is loaded already, instead of the settings' own; following: what brings collections
-    from elsewhere, where the setting `follow` asks for it.
+    from elsewhere, where the setting `follow` asks for it. Raises SettingsError where that is missing.
     """
+    if settings.follow is not None and following is None:
+        raise SettingsError("setting follow (TERCET_FOLLOW) is for the command tercet serve; unset it")
     app = _build(
         settings,
         Runtime(

@@ -76,4 +76,6 @@ def _overwriting(store: ObjectStore) -> OverwritingStoreError:
 def _shown(url: str) -> str:
     """The URL without what may be a password."""
     parts = urlsplit(url)
+    if not parts.scheme:
+        return repr(url[:200])
     return repr(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:200])

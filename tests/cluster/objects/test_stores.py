@@ -14,6 +14,7 @@ from cluster.objects.errors import (
     AlreadyThereError,
     DamagedObjectError,
     ObjectMissingError,
+    OverwritingStoreError,
     StoreAddressError,
     UnreachableStoreError,
 )
@@ -134,6 +135,14 @@ def test_what_is_deleted_is_gone(store: ObjectStore) -> None:
 def test_a_store_that_creates_once_can_be_published_on(store: ObjectStore) -> None:
     assert abs(require_creation(store) - datetime.now(UTC)) < timedelta(minutes=5)
     assert list(store.list()) == []
+
+
+def test_a_store_that_overwrites_is_refused(overwriting_bucket: str) -> None:
+    store = open_store(overwriting_bucket)
+    store.create("files/ab", b"one")
+    assert store.get("files/ab") == b"one"
+    with pytest.raises(OverwritingStoreError, match="If-None-Match"):
+        require_creation(store)
 
 
 @pytest.mark.parametrize(
