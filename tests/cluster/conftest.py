@@ -76,11 +76,12 @@ class Overwriting(BaseHTTPRequestHandler):
         found = self.objects.get(self.path)
         self._answer(404 if found is None else 200, found or b"")
 
-    do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(200, b"<DeleteResult/>")
+        self._answer(200, b"<DeleteResult><Deleted><Key>x</Key></Deleted></DeleteResult>")
 
     def _answer(self, status: int, body: bytes) -> None:
         self.send_response(status)
