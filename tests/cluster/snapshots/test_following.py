@@ -17,6 +17,7 @@ import pytest
 from cluster.objects.folder import FolderStore
 from cluster.objects.store import ObjectStore
 from cluster.snapshots import followed as followed_module
+from cluster.snapshots import stages as stages_module
 from cluster.snapshots.followed import FILE
 from cluster.snapshots.following import Follower
 from cluster.snapshots.published import file_path
@@ -271,6 +272,31 @@ def test_a_crash_while_it_switches_is_finished_without_the_store(
         assert follower.ready
         assert (registry.snapshot("demo").name, registry.snapshot("demo").settings.bm25) == ("000002", True)
         assert verify(registry.root, "demo") == []
+    registry.close()
+
+
+def test_a_kill_while_it_tidies_up_leaves_nothing_that_counts(
+    published: FolderStore, publish: Publish, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(folder: Path) -> None:
+        if folder.name == "collection.removed" and folder.exists():
+            (folder / "CURRENT").unlink()
+
+    registry = CollectionRegistry(other / "collections")
+    with following(published.url, other) as follower:
+        follower.look(registry)
+        publish("new")
+        monkeypatch.setattr(stages_module, "remove_folder", killed)
+        follower.look(registry)
+        monkeypatch.undo()
+    assert list((other / "snapshots").glob(f"follow-demo/*/{FILE}"))
+    with following(published.url, other) as follower:
+        follower.look(registry)
+        assert follower.silence_seconds < 60
+        assert registry.snapshot("demo").documents == 6
+        publish("newer")
+        follower.look(registry)
+        assert registry.snapshot("demo").documents == 7
     registry.close()
 
 
