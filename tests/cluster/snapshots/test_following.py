@@ -22,6 +22,7 @@ from cluster.snapshots.followed import FILE
 from cluster.snapshots.following import Follower
 from cluster.snapshots.published import file_path
 from cluster.snapshots.pushing import push
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.errors import CollectionBusyError
 from index.live.collection import LiveCollection
@@ -321,6 +322,46 @@ def test_nobody_writes_what_is_followed(
             pass
     with LiveCollection(Collection.open(registry.root, "demo")):
         pass
+
+
+@pytest.mark.parametrize("sides", [("dense",), ("sparse", "colbert"), ("colbert",)])
+def test_encoders_that_lack_sides_are_followed(
+    root: Path,
+    folder: ObjectStore,
+    stages: Path,
+    other: Path,
+    registry: CollectionRegistry,
+    tiny: Any,
+    sides: Any,
+) -> None:
+    info = type(tiny)(sides=sides).info
+    settings = CollectionSettings(
+        "few",
+        "tiny",
+        info.fingerprint,
+        info.dense_dimension,
+        info.colbert_dimension,
+        info.vocabulary_size,
+        token_codec="int8" if "colbert" in sides else "none",
+        bm25=True,
+    )
+    push(Collection.create(root, "few", settings), folder, stages)
+    with following(folder.url, other) as follower:
+        follower.look(registry)
+        assert (follower.ready, registry.snapshot("few").documents) == (True, 0)
+
+
+def test_what_says_nothing_of_its_snapshot_is_told(
+    published: FolderStore, other: Path, registry: CollectionRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    with following(published.url, other) as follower:
+        follower.look(registry)
+    for content in ("{}", "[]", '{"url": 1, "number": "x", "pushed": 3}'):
+        (registry.root / "demo" / FILE).write_text(content)
+        with following(published.url, other) as follower, caplog.at_level(logging.ERROR, logger="tercet"):
+            follower.look(registry)
+            assert not follower.ready
+            assert "is then fetched again" in caplog.messages[-1]
 
 
 def test_several_collections_below_one_url(
