@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli import index_alias, index_backup, index_tune, index_upkeep, options
+from cli import index_alias, index_backup, index_reshard, index_snapshots, index_tune, index_upkeep, options
 from cli.index_build import build
 from cli.output import console, counted, megabytes, print_json, print_pairs
 
@@ -24,6 +24,10 @@ app.command()(index_upkeep.fields)
 app.command()(index_tune.tune)
 app.command()(index_backup.backup)
 app.command()(index_backup.restore)
+app.command()(index_snapshots.push)
+app.command()(index_snapshots.pull)
+app.command("gc")(index_snapshots.collect)
+app.command()(index_reshard.reshard)
 app.add_typer(index_alias.app, name="alias")
 
 

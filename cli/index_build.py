@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli import options
+from cli.building.elsewhere import ElsewhereFlags, build_elsewhere
 from cli.building.new_collection import NewCollectionFlags
 from cli.building.ready import ready_source
 from cli.building.remote import build_remote
@@ -79,6 +80,7 @@ def build(
         typer.Option(metavar="URL[,URL…]", help="Encoder workers to use instead.", show_default=False),
     ] = None,
     url: Url = None,
+    elsewhere: ElsewhereFlags,
     progress: Annotated[options.ProgressKind, typer.Option(help="How to show progress.")] = "auto",
     stop_with_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
     mark: Annotated[str | None, typer.Option(hidden=True)] = None,
@@ -96,7 +98,17 @@ def build(
             )
         threading.Thread(target=stop_when_stdin_closes, daemon=True).start()
     read_as, of_new = reading.reading(), new.settings()
-    settings = encoding.settings(encoder_urls=encoder_url)
+    settings = encoding.settings(
+        encoder_urls=encoder_url, ray_address=elsewhere.ray_address, ray_storage=elsewhere.ray_storage
+    )
+    elsewhere.check(
+        mode=mode,
+        others={
+            "--from": ready is not None,
+            "--url": url is not None,
+            "--encoder-url": bool(settings.encoder_urls),
+        },
+    )
     if source_collection is not None and ready != "qdrant":
         raise typer.BadParameter("goes with --from qdrant", param_hint="--source-collection")
     if ready is not None and len(source) > 1:
@@ -135,6 +147,25 @@ def build(
                 return
             if progress != "json":
                 say_columns(given, read_as)
+            if elsewhere.asked:
+                from cluster.building.settings import ShardedBuild
+
+                new_settings = {**of_new, "fields": fields or None}
+                sharded = ShardedBuild(
+                    collection,
+                    given.paths,
+                    elsewhere.shards or 1,
+                    new_settings,
+                    new_settings.pop("token_codec"),
+                    adapter,
+                    on_error,
+                    read_as,
+                    tuple(guessed),
+                )
+                build_elsewhere(
+                    settings, elsewhere, sharded, progress, given, mode=mode, mark=mark, staged=staged
+                )
+                return
             done = build_with(
                 settings,
                 collection,

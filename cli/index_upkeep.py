@@ -20,10 +20,7 @@ def merge(name: options.Name, url: Url = None, data: options.Data = None) -> Non
     settings = options.settings_from(data=data)
     if url is not None:
         with Remote(url, settings) as remote:
-            remote.ask("POST", path_of(name, "merge"))
-            while (found := remote.ask("GET", path_of(name, "stats")))["flushing"] or found["merging"]:
-                time.sleep(POLL_SECONDS)
-        segments = found["segments"]
+            segments = merge_remotely(remote, name)["segments"]
     else:
         from index.collection import Collection
         from index.live.collection import LiveCollection
@@ -34,6 +31,16 @@ def merge(name: options.Name, url: Url = None, data: options.Data = None) -> Non
             live.merge()
             segments = live.stats().segments
     console().print(f"Collection {name!r} has {segments} segments.")
+
+
+def merge_remotely(remote: Remote, name: str) -> dict[str, Any]:
+    """Has a server flush and merge a collection, waits for that, and gives its statistics."""
+    remote.ask("POST", path_of(name, "merge"))
+    while True:
+        found: dict[str, Any] = remote.ask("GET", path_of(name, "stats"))
+        if not (found["flushing"] or found["merging"]):
+            return found
+        time.sleep(POLL_SECONDS)
 
 
 def fields(

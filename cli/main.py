@@ -31,6 +31,7 @@ from cli.arguments import require_text
 from cli.first_steps import print_first_steps
 from cli.key_flags import refuse_key_flags
 from cli.output import print_failure
+from cluster.errors import ClusterError
 from evaluation.errors import DatasetError
 from index.errors import SearchIndexError
 from ingest.errors import IngestError
@@ -44,6 +45,7 @@ from transfer.errors import TransferError
 COMPLETING = "_TERCET_COMPLETE"  # what a shell sets when it asks what may come next
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 FAILURES = (
+    ClusterError,
     DatasetError,
     IngestError,
     ModelError,

@@ -71,6 +71,8 @@ def _bar() -> Iterator[Report]:
         def report(now: BuildProgress) -> None:
             if now.learning is not None:
                 progress.update(task, description="Learning", numbers=_learning(now.learning))
+            elif now.reading is not None:
+                progress.update(task, description="Reading", numbers=_reading(now.reading))
             elif now.publishing:
                 work, share = ("Indexing", now.indexed) if now.indexed < 1 else ("Publishing", 1.0)
                 progress.update(task, description=work, completed=share, numbers=_numbers(now))
@@ -97,7 +99,11 @@ def _seldom(show: Report, every_seconds: float) -> Report:
 
 def _print_line(now: BuildProgress) -> None:
     share = _publishing(now) if now.publishing else f"{_share(now):.0%}"
-    line = f"{share}  {_numbers(now)}" if now.learning is None else f"learning {_learning(now.learning)}"
+    line = f"{share}  {_numbers(now)}"
+    if now.learning is not None:
+        line = f"learning {_learning(now.learning)}"
+    elif now.reading is not None:
+        line = f"reading {_reading(now.reading)}"
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
@@ -128,6 +134,10 @@ def _share(now: BuildProgress) -> float:
 
 def _learning(vectors: int) -> str:
     return f"a codebook from {vectors:,} token vectors"
+
+
+def _reading(documents: int) -> str:
+    return f"{documents:,} documents"
 
 
 def _numbers(now: BuildProgress) -> str:

@@ -8,17 +8,23 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
 from service.keys import KEY_SETTINGS
+
+if TYPE_CHECKING:
+    from service.following import Following
+    from service.settings import Settings
 
 # Settings about searching mean nothing to a worker that only encodes.
 _NOT_OF_A_WORKER = frozenset(
     {
         "data",
         "dense_device",
+        "follow",
+        "follow_seconds",
         "encoder_urls",
         "encoder_key_file",
         "encoder_timeout_seconds",
@@ -41,10 +47,24 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
             from service.app import create_app, run_server
 
             settings = settings_from(**flags)
-            app = create_app(settings)
+            app = create_app(settings, following=_following(settings))
         run_server(app, settings)
 
     return _with_settings(serve, frozenset(), with_flags=with_flags)
+
+
+def _following(settings: Settings) -> Following | None:
+    """What follows published snapshots, where a setting asks for it. Raises SettingsError."""
+    if settings.follow is None:
+        return None
+    from cluster.objects.errors import StoreAddressError
+    from cluster.snapshots.following import Follower
+    from service.exceptions import SettingsError
+
+    try:
+        return Follower(settings.follow, settings.data)
+    except StoreAddressError as error:
+        raise SettingsError(f"setting follow (TERCET_FOLLOW): {error}") from error
 
 
 def encoder_command(*, with_flags: bool) -> Callable[..., None]:

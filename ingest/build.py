@@ -1,23 +1,17 @@
 """The offline pipeline: from a source of documents to a published snapshot. Plain Python, no HTTP.
 
 Reading and writing happen in the calling thread while the encoder works in others, so each waits for
-the slower of the two only. What is encoded are documents, or their windows in a collection with them. Memory
-is bounded by what `models.stream` holds of these, where a long document's windows go on in the next part; and
-by what is kept of the texts that a codebook was learned from, which are encoded once.
+the slower of the two only. Memory is bounded by what `ingest/encoded.py` holds, and by what is kept of the
+texts that a codebook was learned from, which are encoded once.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
 
 from index.bm25.languages import Bm25Language
 from index.catalog.settings import check_collection_name
@@ -29,7 +23,8 @@ from index.token_codecs import TokenCodec
 from index.windows.settings import WindowChoice
 from ingest.codebook import codec_settings
 from ingest.document_encoders import DocumentEncoder
-from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
+from ingest.document_windows import cutter_for
+from ingest.encoded import EncodedDocuments
 from ingest.errors import BuildCancelledError
 from ingest.kept import KeptRepresentations
 from ingest.passages.split import SOURCE_FIELD
@@ -38,8 +33,7 @@ from ingest.sources.checks import OnError, Skipped
 from ingest.sources.files import Source, holds_texts, paths_of, source_files
 from ingest.sources.reader import AS_FOUND, DocumentReader, Reading
 from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
-from models.representations import LexicalKind, Representations
-from models.texts.blank import without_blank
+from models.representations import LexicalKind
 from models.texts.windows import WindowCutter
 
 CANCELLED = "the build was cancelled; nothing was published"
@@ -50,7 +44,8 @@ class BuildProgress:
     """How far a build is, in documents encoded. `total` is None where not known; `fraction`, from 0 to 1,
     is then estimated from the share of the source's bytes that was read. learning: how many token
     vectors there are to learn a codebook from, None once that is done. publishing: all are encoded, and
-    `indexed`, from 0 to 1, is the share of the vectors that the dense index has.
+    `indexed`, from 0 to 1, is the share of the vectors that the dense index has. reading: how many documents
+    were read, where all are before any is encoded; None once that is done.
     """
 
     documents: int
@@ -62,6 +57,7 @@ class BuildProgress:
     learning: int | None = None
     publishing: bool = False
     indexed: float = 0.0
+    reading: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +185,7 @@ def build_collection(
 
 
 class _Build:
-    """One build: texts are encoded while earlier ones are written."""
+    """One build: what is read is encoded and written, then published."""
 
     def __init__(
         self,
@@ -203,61 +199,33 @@ class _Build:
         cancelled: Callable[[], bool],
     ) -> None:
         self._name = name
-        self._encoder = encoder
-        self._kept = kept
         self._cutter = cutter
         self._reader = reader
         self._target = target
         self._progress = progress
         self._cancelled = cancelled
         self._started = time.monotonic()
-        self._waiting: deque[EncodedText] = deque()  # read, and not written yet
-        self._read = self._encoded = self._written = self._documents = self._tokens = self._truncated = 0
+        self._done = EncodedDocuments(encoder, cutter, target.writer, kept.take, self._report_progress)
 
     def run(self) -> BuildReport:
         """Encodes and writes everything, publishes, and says what was done."""
-        self._encode_and_write()
-        if self._documents == 0:
+        done = self._done
+        done.write(self._reader)
+        if done.documents == 0:
             raise self._reader.no_documents()
         self._report_progress(publishing=True)
         snapshot = self._target.publish(self._report_indexed)
         return BuildReport(
             self._name,
             snapshot,
-            self._documents,
-            self._tokens,
-            self._truncated,
+            done.documents,
+            done.tokens,
+            done.truncated,
             self._reader.skipped,
             self._reader.skips,
             time.monotonic() - self._started,
-            None if self._cutter is None else self._encoded,
+            None if self._cutter is None else done.encoded,
         )
-
-    def _encode_and_write(self) -> None:
-        with closing(self._encoder.encode_stream(self._texts(), self._kept.take, self._watch)) as stream:
-            for encoded in stream:
-                self._write([self._waiting.popleft() for _ in range(len(encoded))], encoded)
-
-    def _texts(self) -> Iterator[str]:
-        for document in self._reader:
-            for encoded in encoded_texts(document, self._cutter):
-                self._waiting.append(encoded)
-                self._read += 1
-                yield encoded.text
-
-    def _watch(self, places: npt.NDArray[np.int64], part: Representations) -> None:
-        self._encoded += len(part)
-        rows = (places - self._written).tolist()
-        self._documents += sum(self._waiting[row].last for row in rows)
-        self._tokens += int(part.tokens.sum())
-        self._truncated += int(part.truncated.sum())
-        self._report_progress()
-
-    def _write(self, texts: list[EncodedText], encoded: Representations) -> None:
-        self._written += len(texts)
-        encoded = without_blank(self._encoder.tokenizer, [each.text for each in texts], encoded)
-        documents, windows = windows_of(texts)
-        self._target.writer.add(documents, encoded, None if self._cutter is None else windows)
 
     def _report_indexed(self, done: int, total: int) -> None:
         self._report_progress(publishing=True, indexed=done / max(1, total))
@@ -267,11 +235,11 @@ class _Build:
             raise BuildCancelledError(CANCELLED)
         self._progress(
             BuildProgress(
-                documents=self._documents,
+                documents=self._done.documents,
                 total=self._reader.total,
-                tokens=self._tokens,
+                tokens=self._done.tokens,
                 skipped=self._reader.skipped,
-                fraction=self._reader.fraction * self._encoded / max(1, self._read),
+                fraction=self._reader.fraction * self._done.encoded / max(1, self._done.read),
                 seconds=time.monotonic() - self._started,
                 publishing=publishing,
                 indexed=indexed,

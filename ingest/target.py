@@ -39,17 +39,25 @@ def open_or_create(
         collection = Collection.open(root, name)
     except CollectionNotFoundError:
         return Collection.create(root, name, settings_for(name, encoder, settings)), True
-    require_encoder(collection.settings, encoder)
+    require_settings(collection.settings, encoder, settings)
+    return collection, False
+
+
+def require_settings(present: CollectionSettings, encoder: EncoderInfo, settings: Mapping[str, Any]) -> None:
+    """Raises FingerprintMismatchError or CollectionExistsError where a collection that is there has another
+    encoder, or other settings than those asked for.
+    """
+    require_encoder(present, encoder)
     for key, value in settings.items():
-        present = getattr(collection.settings, key)
-        if present != value:
+        found = getattr(present, key)
+        if found != value:
             more = "; tercet index fields declares more" if key == "fields" else ""
             raise CollectionExistsError(
-                f"collection {name!r} exists {_shown(key, present)}, and is asked for {_shown(key, value)}; "
-                f"settings are fixed at creation{more}. Leave the option out, build under another name, or "
-                "delete the collection first (DELETE /collections/NAME, or remove its folder)."
+                f"collection {present.name!r} exists {_shown(key, found)}, and is asked for "
+                f"{_shown(key, value)}; settings are fixed at creation{more}. Leave the option out, build "
+                "under another name, or delete the collection first (DELETE /collections/NAME, or remove its "
+                "folder)."
             )
-    return collection, False
 
 
 def _shown(key: str, value: object) -> str:

@@ -26,6 +26,7 @@ from service.compat import cohere, dify, jina, ollama, openai, tei
 from service.description import Description
 from service.errors import install_error_handlers
 from service.exceptions import SettingsError
+from service.following import Following
 from service.http.direct import direct_routes
 from service.http.edge.bodies import BodyBudget, BodyLimits
 from service.http.edge.cross_origin import CrossOrigin
@@ -92,11 +93,24 @@ TAGS = [
 ]
 
 
-def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
-    """The search server: all routes. `encoder`: one that is loaded already, instead of the settings' own."""
+def create_app(
+    settings: Settings, encoder: Encoder | None = None, following: Following | None = None
+) -> FastAPI:
+    """The search server: all routes.
+
+    encoder: one that is loaded already, instead of the settings' own; following: what brings collections
+    from elsewhere, where the setting `follow` asks for it.
+    """
     app = _build(
         settings,
-        Runtime(settings, Telemetry(), searches=True, encoder=encoder, tracing=_tracing(settings, "tercet")),
+        Runtime(
+            settings,
+            Telemetry(),
+            searches=True,
+            encoder=encoder,
+            tracing=_tracing(settings, "tercet"),
+            following=following,
+        ),
         [
             embed.routes,
             search.routes,
@@ -376,6 +390,17 @@ def _watch(runtime: Runtime) -> None:
         lambda: [("hit", cache.hits), ("miss", cache.misses)],
     )
     telemetry.watch_number("tercet_query_cache_bytes", "Memory of that cache.", lambda: cache.size_bytes)
+    telemetry.watch(
+        "tercet_followed_snapshot_age_seconds",
+        "Since the snapshot of a followed collection was published.",
+        "collection",
+        runtime.followed_ages,
+    )
+    telemetry.watch_number(
+        "tercet_follow_silence_seconds",
+        "Since it was last known that nothing newer is published.",
+        runtime.follow_silence,
+    )
     telemetry.watch_number(
         "tercet_requests_let_in", "Requests whose answers have not begun.", lambda: runtime.gate.in_work
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from index.catalog.layout import EMPTY_NAME, CollectionLayout
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection, collection_folders, list_collections
 from index.dense.gpu import require_device
+from index.dense.kinds import Device
 from index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
 from index.live.collection import LiveCollection
 from index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
@@ -172,6 +173,25 @@ class CollectionRegistry:
                 current = collection.snapshot(self._dense_device, former)
                 self._opened[name] = _Opened(files, versions, current)
             return current
+
+    def replace(
+        self,
+        name: str,
+        open_next: Callable[[Device, Snapshot | None], Snapshot],
+        publish: Callable[[], None],
+    ) -> None:
+        """Makes another snapshot of a collection that is not written here the current one; no search waits
+        until it is open.
+
+        open_next: opens and warms it, on a device, with segments of the one that is open; publish: makes its
+        files the current ones. Raises what they do.
+        """
+        opened = self._opened.get(name)
+        snapshot = open_next(self._dense_device, None if opened is None else opened.snapshot)
+        with self._opening.setdefault(name, threading.Lock()):
+            publish()
+            files = SearchedFiles.of(CollectionLayout(self.root / name))
+            self._opened[name] = _Opened(files, files.required(name), snapshot)
 
     async def open(self, name: str) -> Snapshot:
         """The same, awaited."""

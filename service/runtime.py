@@ -22,7 +22,8 @@ from service.documents.writer import DocumentWriter
 from service.encoding.query_cache import CachedQueries, QueryCache
 from service.encoding.service import EncodingService, LocalEncoding, local_encoder
 from service.encoding.shelf import EncoderShelf, Opening
-from service.exceptions import NotReadyError, OverloadedError
+from service.exceptions import ForbiddenError, NotReadyError, OverloadedError
+from service.following import Following
 from service.jobs.manager import JobManager
 from service.live_collections import LiveOptions
 from service.load.admission import Admission
@@ -74,9 +75,10 @@ class Runtime:
         searches: bool,
         encoder: Encoder | None = None,
         tracing: Tracing | None = None,
+        following: Following | None = None,
     ) -> None:
         """searches: false for an encoder worker; encoder: one that is loaded already; tracing: by default
-        none.
+        none; following: where collections are followed, which are then read only.
         """
         self.settings = settings
         self.telemetry = telemetry
@@ -110,6 +112,9 @@ class Runtime:
         self._draining = False
         self._opening: asyncio.Task[None] | None = None
         self._release: asyncio.Task[None] | None = None
+        self._following = following
+        self._follow: asyncio.Task[None] | None = None
+        self._has_followed = asyncio.Event()
         self._look: asyncio.Task[None] | None = None
         self._readiness = {"reads": 0.0, **({"writes": 0.0} if searches else {})}
         self._readiness_watch: asyncio.Task[None] | None = None
@@ -161,6 +166,15 @@ class Runtime:
         self._search_services()
         return self._backups
 
+    def require_writable(self) -> None:
+        """Raises ForbiddenError where collections are followed."""
+        if self._following is not None:
+            raise ForbiddenError(
+                "this server follows snapshots that are published elsewhere, and changes nothing: ask the "
+                "server that publishes them",
+                "read_only_server",
+            )
+
     async def start(self) -> None:
         """Begins to open everything; `ready` tells when that is done."""
         self._opening = asyncio.create_task(self._open(), name="opening")
@@ -194,7 +208,7 @@ class Runtime:
 
     async def stop(self) -> None:
         """Finishes what was accepted and closes everything."""
-        tasks = (self._opening, self._release, self._look, self._readiness_watch)
+        tasks = (self._opening, self._release, self._follow, self._look, self._readiness_watch)
         background = [task for task in tasks if task is not None]
         for task in background:
             task.cancel()
@@ -208,6 +222,8 @@ class Runtime:
             except TimeoutError:
                 log.error("the encoder does not end; it is left behind")
                 self.abandoned = True
+        if self._following is not None:
+            await self.pools.operations.run(self._following.close)
         await self.pools.operations.run(self.collections.close)
         await self.pools.operations.run(self.tracing.close)
         self.loop_delay.stop()
@@ -237,6 +253,14 @@ class Runtime:
     def backup_ages(self) -> Iterable[tuple[str, float]]:
         """Seconds since the last backup of each collection that has any."""
         return self._backups.ages()
+
+    def followed_ages(self) -> Iterable[tuple[str, float]]:
+        """Seconds since the snapshot of each followed collection was published."""
+        return [] if self._following is None else self._following.ages()
+
+    def follow_silence(self) -> float:
+        """Seconds since it was last known that none is newer."""
+        return math.nan if self._following is None else self._following.silence_seconds
 
     def free_bytes(self) -> float:
         """Of the data root's disk, by the last look at it."""
@@ -291,10 +315,21 @@ class Runtime:
             await self.pools.readiness.run(self._data_root.look)
             await asyncio.sleep(LOOK_SECONDS)
 
+    async def _follow_for_ever(self, following: Following) -> None:
+        while True:
+            await self.pools.following.run(following.look, self.collections)
+            if following.ready:
+                self._has_followed.set()
+            await asyncio.sleep(self.settings.follow_seconds)
+
     async def _open(self) -> None:
         try:
             if self._searches:
                 await self.pools.readiness.run(self._data_root.hold)
+                if self._following is not None:
+                    self._follow = asyncio.create_task(
+                        self._follow_for_ever(self._following), name="following"
+                    )
                 self._look = asyncio.create_task(self._look_at_data_root(), name="data root")
                 written = asyncio.ensure_future(self.pools.operations.run(self.collections.open_written))
             encoding = self._cached(await self._open_encoding())
@@ -302,6 +337,8 @@ class Runtime:
             await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
             if self._searches:
                 await written
+                if self._following is not None:
+                    await self._has_followed.wait()
                 self._services = await self._open_services(encoders)
             if self.opened is not None:
                 self.opened()

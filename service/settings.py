@@ -167,6 +167,13 @@ class Settings(BaseSettings):
         "read again when it changes.",
     )
 
+    follow: str | None = Field(
+        None,
+        description="URL of snapshots that this server follows and serves, read only: of one collection, or "
+        "of a folder of several, such as s3://bucket/articles.",
+    )
+    follow_seconds: float = Field(5, gt=0, description="Pause between two looks for a newer snapshot there.")
+
     encoder_urls: Names = Field((), description="Encoder workers to use instead of a local encoder.")
     encoder_key: SecretStr | None = Field(None, description="Key that is sent to encoder workers.")
     encoder_key_file: Path | None = Field(None, description="File that holds this key instead.")
@@ -176,6 +183,17 @@ class Settings(BaseSettings):
     )
     encoder_probe_timeout_seconds: float = Field(
         2, gt=0, description="Longest wait for its answer; without two in a row the worker is down."
+    )
+
+    ray_address: str | None = Field(
+        None,
+        description="Ray cluster, as HOST:PORT, of builds with --ray and of jobs with the engine ray; these "
+        "are refused without one.",
+    )
+    ray_storage: str | None = Field(
+        None,
+        description="Object store that its workers reach, too (file://, s3://, gs://, az://), for what is "
+        "under way.",
     )
 
     max_body_bytes: int = Field(8 << 20, ge=1, description="Largest request body.")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.remains import remove_all_but
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.errors import DamagedIndexError
 from index.files.content import sha256_of
@@ -14,11 +15,12 @@ from index.files.directory import force, link_folder, link_or_copy, write_atomic
 from index.ledger.ledger import Ledger
 
 
-def copy_collection(source: Collection, target: CollectionLayout, name: str) -> Manifest:
-    """Makes `target` a collection called `name` of the current snapshot, defaults and effort of `source`.
+def copy_collection(source: Collection, target: CollectionLayout, settings: CollectionSettings) -> Manifest:
+    """Makes `target` a collection of the current snapshot, defaults and effort of `source`.
 
     target: a folder that is there, with nothing but perhaps a lock; its name is still to be forced to the
-    disk. Without a snapshot it gets an empty one. Returns its manifest. Raises DamagedIndexError or OSError.
+    disk. settings: those of `source`, or what a new collection has of them. Without a snapshot it gets an
+    empty one. Returns its manifest. Raises DamagedIndexError or OSError.
     """
     for folder in (target.segments, target.manifests, target.deletes):
         folder.mkdir()
@@ -26,15 +28,16 @@ def copy_collection(source: Collection, target: CollectionLayout, name: str) -> 
     found = source.of_current(lambda current: _link_snapshot(source.layout, current, target))
     for folder in (target.segments, target.deletes):
         force(folder)
-    settings = source.settings.of_new_collection(name)
     manifest = replace(found or Manifest(FIRST_MANIFEST, "", ()), settings_sha256=settings.sha256)
     settings.write(target.settings)
+    if settings.later_fields:
+        settings.write_later_fields(target.settings)
     if defaults is not None:
         defaults.write(target.defaults)
     if effort is not None:
         effort.write(target.effort)
     if manifest.ledger_position:
-        _begin_ledger(target, manifest.ledger_position)
+        begin_ledger(target, manifest.ledger_position)
     manifest.write(target.manifest(manifest.name))
     write_atomically(target.current, [f"{manifest.name}\n".encode()])
     return manifest
@@ -60,7 +63,7 @@ def _link_snapshot(source: CollectionLayout, current: str, target: CollectionLay
     return manifest
 
 
-def _begin_ledger(target: CollectionLayout, position: int) -> None:
+def begin_ledger(target: CollectionLayout, position: int) -> None:
     """An empty ledger that goes on after a position, so that none is given twice."""
     with Ledger.open(target.ledger) as ledger:
         ledger.trim(position)

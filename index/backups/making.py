@@ -42,7 +42,7 @@ def _make(collection: Collection, store: BackupStore, progress: BytesDone, wante
     stage = CollectionLayout(folder / f"{id}.partial")
     try:
         stage.folder.mkdir()
-        manifest = copy_collection(collection, stage, name)
+        manifest = copy_collection(collection, stage, collection.settings.of_new_collection(name))
         require_sound(stage, manifest, progress)
         size_bytes = sum(path.stat().st_size for path in stage.folder.rglob("*") if path.is_file())
         backup = Backup(id, name, manifest.ledger_position, manifest.documents, size_bytes, created)

@@ -6,7 +6,7 @@ A backup is verified before anything of it counts, and stays as it is.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -47,10 +47,19 @@ def restore_into(
     OSError, or UnforcedPublicationError; after any but the last the documents are as before, unless only
     those could not be stored.
     """
-    with store.held(backup.collection), live.begin_build() as build:
+    with store.held(backup.collection):
         source = _opened(store, backup)
+        manifest = _manifest(source)
+        return take_over(collection, live, source, lambda: require_sound(source.layout, manifest, progress))
+
+
+def take_over(
+    collection: Collection, live: LiveCollection, source: Collection, check: Callable[[], None]
+) -> str:
+    """The same from any folder of a collection. check: of that folder, once writes are noted; may raise."""
+    with live.begin_build() as build:
         defaults, effort = source.defaults(), source.effort()
-        require_sound(source.layout, _manifest(source), progress)
+        check()
         snapshot = live.adopt(build, source.layout, "replace")
         if defaults is None:
             collection.remove_defaults()
@@ -72,12 +81,27 @@ def restore_as(
     has the name, DamagedIndexError for a damaged backup, CollectionBusyError where somebody holds its
     backups, or OSError; then there is no new collection.
     """
-    check_collection_name(name)
+    _require_free(Aliases(root), root, name)
+    with store.held(backup.collection):
+        return copy_as(
+            root,
+            name,
+            _opened(store, backup),
+            lambda stage, manifest: require_sound(stage, manifest, progress),
+        )
+
+
+def copy_as(
+    root: Path,
+    name: str,
+    source: Collection,
+    check: Callable[[CollectionLayout, Manifest], None] = lambda _layout, _manifest: None,
+) -> Collection:
+    """The same of any folder of a collection. check: of the copy, before it gets its name; may raise."""
     aliases = Aliases(root)
     _require_free(aliases, root, name)
-    with store.held(backup.collection), _stage(aliases, root, name) as stage:
-        manifest = copy_collection(_opened(store, backup), stage, name)
-        require_sound(stage, manifest, progress)
+    with _stage(aliases, root, name) as stage:
+        check(stage, copy_collection(source, stage, source.settings.of_new_collection(name)))
         force(stage.folder)
         with aliases.held():
             _require_free(aliases, root, name)
@@ -113,6 +137,7 @@ def _manifest(source: Collection) -> Manifest:
 
 
 def _require_free(aliases: Aliases, root: Path, name: str) -> None:
+    check_collection_name(name)
     aliases.require_free(name)
     if (root / name).exists():
         raise CollectionExistsError(

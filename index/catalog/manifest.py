@@ -103,18 +103,20 @@ class Manifest:
         """Whether the writer that was given this mark wrote it."""
         return any(segment.id.endswith(f"-{mark}") for segment in self.segments)
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the file of a manifest holds."""
+        return {
+            "format_version": FORMAT_VERSION,
+            "settings_sha256": self.settings_sha256,
+            "documents": self.documents,
+            "segments": [segment_record(segment) for segment in self.segments],
+            "ledger_position": self.ledger_position,
+        }
+
     def write(self, path: Path) -> None:
         """Writes the manifest."""
-        write_json_atomically(
-            path,
-            {
-                "format_version": FORMAT_VERSION,
-                "settings_sha256": self.settings_sha256,
-                "documents": self.documents,
-                "segments": [_segment_record(segment) for segment in self.segments],
-                "ledger_position": self.ledger_position,
-            },
-        )
+        write_json_atomically(path, self.record)
 
     @staticmethod
     def read(path: Path) -> Manifest:
@@ -123,6 +125,13 @@ class Manifest:
             record = read_json_object(path)
         except FileNotFoundError as error:
             raise missing(path) from error
+        return Manifest.of_record(record, path)
+
+    @staticmethod
+    def of_record(record: dict[str, Any], path: Path) -> Manifest:
+        """The manifest of `record`, which has the path's stem as its name. Raises DamagedIndexError, naming
+        the path, where anything is unexpected.
+        """
         if check_version(record, FORMAT_VERSION, path) == 1:
             record = _as_version_2(record, path)
         check_keys(record, _KEYS, path)
@@ -131,7 +140,7 @@ class Manifest:
         manifest = Manifest(
             path.stem,
             _sha256(record["settings_sha256"], path),
-            tuple(_parse_segment(segment, path) for segment in record["segments"]),
+            tuple(segment_of_record(segment, path) for segment in record["segments"]),
             _count(record["ledger_position"], path),
         )
         if record["documents"] != manifest.documents:
@@ -170,7 +179,8 @@ def is_manifest_name(name: str) -> bool:
     return _MANIFEST_NAME.fullmatch(name) is not None
 
 
-def _segment_record(segment: SegmentEntry) -> dict[str, Any]:
+def segment_record(segment: SegmentEntry) -> dict[str, Any]:
+    """A segment as a manifest has it, in JSON."""
     return {
         "id": segment.id,
         "documents": segment.documents,
@@ -187,7 +197,8 @@ def _segment_record(segment: SegmentEntry) -> dict[str, Any]:
     }
 
 
-def _parse_segment(record: object, path: Path) -> SegmentEntry:
+def segment_of_record(record: object, path: Path) -> SegmentEntry:
+    """The segment of such a record. Raises DamagedIndexError, naming the file that it comes from."""
     if not isinstance(record, dict):
         raise DamagedIndexError(f"{path}: a segment is no object; restore it or rebuild")
     optional = {name for name in ("windows", "deletes", "written_at", "fields") if record.get(name) is None}

@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -42,18 +42,37 @@ def make_folder(folder: Path) -> None:
         force(each.parent)
 
 
-def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
-    """Replaces a file: after a crash it holds its former content or the new one, never a part."""
+def write_atomically(
+    path: Path, pieces: Iterable[bytes], check: Callable[[Path], None] = lambda _: None
+) -> None:
+    """Replaces a file: after a crash it holds its former content or the new one, never a part.
+
+    check: of the complete file, before it gets its name; may raise.
+    """
+    _write(path, pieces, check, lambda temporary: temporary.replace(path))
+
+
+def create_atomically(path: Path, pieces: Iterable[bytes]) -> None:
+    """Writes a file that is not there: whole or not at all. Raises FileExistsError where it is.
+
+    Of several who do so at once, one succeeds. Takes a file system with hard links.
+    """
+    _write(path, pieces, lambda _: None, lambda temporary: os.link(temporary, path))
+
+
+def _write(
+    path: Path, pieces: Iterable[bytes], check: Callable[[Path], None], name: Callable[[Path], object]
+) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
         with temporary.open("xb") as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
+        check(temporary)
+        name(temporary)
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
     force(path.parent)
 
 

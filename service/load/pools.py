@@ -71,8 +71,9 @@ class Pools:
 
     search: retrieving and scoring. bodies: reading and gathering large ones. codings: compressing and
     decompressing them. operations: collections and jobs. readiness: looks at the data root. metrics: showing
-    them. writes: documents, on their way to the disk. backups: making and restoring them. Beside them the
-    encoding service has threads for texts, and the collections for opening them.
+    them. writes: documents, on their way to the disk. backups: making and restoring them. following: fetching
+    what is published elsewhere. Beside them the encoding service has threads for texts, and the collections
+    for opening them.
     """
 
     search: Pool
@@ -83,6 +84,7 @@ class Pools:
     metrics: Pool
     writes: Pool
     backups: Pool
+    following: Pool
 
     @staticmethod
     def open() -> Pools:
@@ -96,6 +98,7 @@ class Pools:
             metrics=Pool("metrics", 1),
             writes=Pool("writes", WRITES_THREADS),
             backups=Pool("backups", BACKUP_THREADS),
+            following=Pool("following", 1),
         )
 
     def close(self) -> None:

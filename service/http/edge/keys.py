@@ -11,6 +11,7 @@ from service.access import EVERYTHING, Access, Right
 from service.audit import AuditLog
 from service.exceptions import NO_KEY, UnauthenticatedError
 from service.keys import digest_of, id_of
+from service.runtime import Runtime
 from service.settings import Settings
 
 OPEN_PATHS = {"/", "/health", "/ready", "/tei/health", "/docs"}
@@ -93,7 +94,9 @@ async def require_admin(request: Request) -> None:
 
 
 def _note_change(request: Request) -> None:
-    """Raises AuditError where nothing may be changed."""
+    """Raises AuditError or ForbiddenError where nothing may be changed."""
     request.state.changes = True
+    runtime: Runtime = request.app.state.runtime
+    runtime.require_writable()
     audit: AuditLog = request.app.state.audit
     audit.require_room()

@@ -1,0 +1,288 @@
+"""Builds in shards and on Ray: straight to an object store, or brought here in the end."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli import options
+from cli.building.reports import print_json_report, print_report
+from cli.building.stopping import interruptible
+from cli.output import console, counted, print_failure, print_pairs
+from cli.sources import GivenSources
+
+if TYPE_CHECKING:
+    from cluster.building.build import ShardedReport
+    from cluster.building.settings import ShardedBuild
+    from cluster.work.engine import Engine
+    from index.catalog.settings import CollectionSettings
+    from index.live.adoption import AdoptionMode
+    from service.settings import Settings
+
+MOST_SHARDS = 1_000
+Cpus = Annotated[
+    float | None,
+    typer.Option(min=0.1, help="With --ray: CPUs of each worker. [default 1]", show_default=False),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RayFlags:
+    """Where work is done, if not in this process."""
+
+    ray: Annotated[bool, typer.Option("--ray", help="Encode and write on Ray, by several workers.")] = False
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="With --ray: a cluster, as HOST:PORT. By default a session of this machine is started. "
+            "[TERCET_RAY_ADDRESS]",
+            show_default=False,
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="With --ray: workers, each with the encoder. [default: as fit]", show_default=False
+        ),
+    ] = None
+    worker_cpus: Cpus = None
+    worker_gpus: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="With --ray: GPUs of each worker, or a part of one. [default: 1 where there are any]",
+            show_default=False,
+        ),
+    ] = None
+
+    @contextmanager
+    def engine(self, settings: Settings) -> Iterator[Engine]:
+        """What does the work. Raises typer.BadParameter, RayMissingError or RayFailedError."""
+        from cluster.work.engine import ThisProcess
+
+        if not self.ray:
+            flags: dict[str, object] = {"--workers": self.workers, "--worker-cpus": self.worker_cpus}
+            flags |= {"--worker-gpus": self.worker_gpus, "--ray-address": self.ray_address}
+            for flag, value in flags.items():
+                if value is not None:
+                    raise typer.BadParameter("goes with --ray", param_hint=flag)
+            yield ThisProcess()
+            return
+        from cluster.ray.engine import ActorPool, RayEngine
+
+        pool = ActorPool(self.workers, self.worker_cpus, self.worker_gpus)
+        with closing(RayEngine(settings.ray_address, pool)) as engine:
+            yield engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElsewhereFlags(RayFlags):
+    """Where a build is done, and where its result goes."""
+
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Build for a router: shards, on an object store (file://, s3://, gs://, az://).",
+            show_default=False,
+        ),
+    ] = None
+    shards: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST_SHARDS, help="With --output: how many. [default 1]", show_default=False),
+    ] = None
+    shard_urls: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL[,URL…]",
+            help="With --output: the servers of the shards, in order, for the map.",
+            show_default=False,
+        ),
+    ] = None
+    ray_storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="With --ray and without --output: an object store that all workers reach, for what is under "
+            "way. [TERCET_RAY_STORAGE; a folder of the data root for a session of this machine]",
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether the build is not an ordinary one."""
+        return self.ray or self.output is not None
+
+    def servers(self) -> tuple[str, ...]:
+        """The addresses of the shards' servers. Raises typer.BadParameter."""
+        return shard_servers(self.shard_urls, self.shards or 1)
+
+    def check(self, *, mode: str, others: Mapping[str, bool]) -> None:
+        """Raises typer.BadParameter for flags that do not go together. others: flags that go without."""
+        if self.output is None:
+            for flag, value in (("--shards", self.shards), ("--shard-urls", self.shard_urls)):
+                if value is not None:
+                    raise typer.BadParameter("goes with --output", param_hint=flag)
+        elif mode != "replace":
+            raise typer.BadParameter("goes without --output", param_hint="--mode")
+        if self.asked:
+            for flag, given in others.items():
+                if given:
+                    hint = "--output" if self.output is not None else "--ray"
+                    raise typer.BadParameter(f"goes without {hint}", param_hint=flag)
+        self.servers()
+
+
+def shard_servers(urls: str | None, shards: int) -> tuple[str, ...]:
+    """The servers of so many shards, or none, by a flag. Raises typer.BadParameter."""
+    found = tuple(filter(None, (urls or "").split(",")))
+    if found and len(found) != shards:
+        raise typer.BadParameter(
+            f"names {counted(len(found), 'server')}, and there are {counted(shards, 'shard')}",
+            param_hint="--shard-urls",
+        )
+    return found
+
+
+def build_elsewhere(
+    settings: Settings,
+    flags: ElsewhereFlags,
+    build: ShardedBuild,
+    progress: options.ProgressKind,
+    given: GivenSources,
+    *,
+    mode: AdoptionMode,
+    mark: str | None,
+    staged: bool,
+) -> None:
+    """Builds as the flags say, with progress, and prints what was done.
+
+    Raises KeyboardInterrupt where it is interrupted; what was encoded by then is not encoded again.
+    """
+    from ingest.errors import BuildCancelledError
+
+    try:
+        if flags.output is not None:
+            done = _built(settings, flags, build, progress, flags.output, None, None)
+        else:
+            done = _brought(settings, flags, build, progress, mode, mark or secrets.token_hex(4), staged)
+    except (KeyboardInterrupt, BuildCancelledError):
+        print_failure("interrupted; nothing was published. The same command goes on where this one was")
+        raise KeyboardInterrupt from None
+    if progress == "json":
+        print_json_report(done.report, given)
+    elif flags.output is None:
+        print_report(done.report, given, options.collections_root(settings) / build.name)
+    else:
+        _print_sharded(done, flags.output, given)
+
+
+def _brought(
+    settings: Settings,
+    flags: ElsewhereFlags,
+    build: ShardedBuild,
+    progress: options.ProgressKind,
+    mode: AdoptionMode,
+    mark: str,
+    staged: bool,
+) -> ShardedReport:
+    """Builds one shard elsewhere, which becomes the collection's documents here."""
+    from dataclasses import replace
+
+    from cluster.building.destination import destination
+    from cluster.objects.opening import open_store
+    from cluster.work.folder import remove_work
+    from index.collection import Collection
+    from index.errors import CollectionNotFoundError
+
+    root = options.collections_root(settings)
+    url = f"{_storage(settings)}/{build.name}"
+    try:
+        kept: CollectionSettings | None = Collection.open(root, build.name).settings
+    except CollectionNotFoundError:
+        kept = None
+    with destination(root, build.name, mode, mark, staged=staged) as bring:
+        done = _built(settings, flags, build, progress, url, kept, mark)
+        store = open_store(url)
+        snapshot = bring(store.below(done.map.shards[0].snapshots))
+    remove_work(store)
+    return replace(done, report=replace(done.report, snapshot=snapshot))
+
+
+def _storage(settings: Settings) -> str:
+    """Where a build that is brought here is under way. Raises typer.BadParameter."""
+    if settings.ray_storage is not None:
+        return settings.ray_storage.rstrip("/")
+    if settings.ray_address is not None:
+        raise typer.BadParameter(
+            "is needed with a cluster: the URL of an object store that its workers and this machine reach",
+            param_hint="--ray-storage",
+        )
+    return (settings.data.absolute() / "stages" / "ray").as_uri()
+
+
+def _built(
+    settings: Settings,
+    flags: ElsewhereFlags,
+    build: ShardedBuild,
+    progress: options.ProgressKind,
+    url: str,
+    kept: CollectionSettings | None,
+    mark: str | None,
+) -> ShardedReport:
+    from cli.progress import build_progress
+    from cluster.building.build import build_shards
+    from cluster.building.encoders import encoder_opener
+    from cluster.work.present import settings_at
+    from ingest.encoder_match import checkpoint_of
+
+    found = kept or settings_at(url)
+    named = None if found is None or settings.flags & {"checkpoint", "heads"} else checkpoint_of(found)
+    with (
+        interruptible() as cancelled,
+        flags.engine(settings) as engine,
+        build_progress(progress) as report,
+        options.window_flags(),
+    ):
+        encoder = encoder_opener(settings, named)()
+        there = encoder_opener(settings, named, max(1, round(flags.worker_cpus or 1)))
+        return build_shards(
+            build,
+            encoder,
+            there if flags.ray else lambda: encoder,
+            url,
+            engine,
+            kept=kept,
+            mark=mark,
+            servers=flags.servers(),
+            progress=report,
+            cancelled=cancelled,
+        )
+
+
+def _print_sharded(done: ShardedReport, url: str, given: GivenSources) -> None:
+    report = done.report
+    pairs: dict[str, Any] = {
+        "collection": f"{report.collection}, version {done.map.version} of the map at {url}",
+        "documents": f"{report.documents:,} in {counted(len(done.documents), 'shard')}: "
+        + ", ".join(f"{documents:,}" for documents in done.documents),
+        "shards": "\n".join(place.snapshots for place in done.map.shards),
+        "time": f"{report.seconds:,.1f} s",
+    }
+    if done.reused:
+        pairs["encoded before"] = f"{done.reused:,} of {counted(done.blocks, 'block')}"
+    if report.windows is not None:
+        pairs["windows"] = report.windows
+    if report.truncated:
+        pairs["truncated"] = report.truncated
+    if report.skipped:
+        pairs["skipped"] = report.skipped
+    print_pairs(pairs, console())
+    given.print_skips(report.skips, report.skipped)

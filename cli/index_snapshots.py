@@ -1,0 +1,199 @@
+"""`tercet index push`, `pull` and `gc`: a collection's snapshots on an object store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli import options
+from cli.index_upkeep import merge_remotely
+from cli.output import console, counted, megabytes, print_json, print_warning
+from cli.remote import Remote, Url
+from index.errors import CollectionBusyError
+
+if TYPE_CHECKING:
+    from index.collection import Collection
+    from service.settings import Settings
+
+StoreUrl = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL",
+        help="Where the collection's snapshots are: file:///folder, s3://bucket/path, gs://bucket/path or "
+        "az://container/path. Keys, region and endpoint come from the environment.",
+    ),
+]
+
+
+def push(
+    name: options.Name,
+    store_url: StoreUrl,
+    url: Url = None,
+    data: options.Data = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Publish a collection's current snapshot on an object store; only what is new is sent.
+
+    What was written is flushed first. Where a running server writes the collection, give its address
+    with --url for that; without it the snapshot is pushed as it is published.
+    """
+    from cli.progress import count_progress
+    from cluster.objects.opening import open_store
+    from cluster.snapshots.pushing import push as push_snapshot
+    from index.collection import Collection
+
+    settings = options.settings_from(data=data)
+    store = open_store(store_url)
+    collection = Collection.open(options.collections_root(settings), name)
+    _flush(collection, settings, url)
+    with count_progress("Sending", "bytes") as progress:
+        pushed = push_snapshot(collection, store, settings.data / "snapshots", progress)
+    published = pushed.published
+    if as_json:
+        print_json(
+            {
+                "collection": published.collection,
+                "url": store.url,
+                "snapshot": published.name,
+                "new": pushed.new,
+                "documents": published.manifest.documents,
+                "position": published.manifest.ledger_position,
+                "sent_files": pushed.sent_files,
+                "sent_bytes": pushed.sent_bytes,
+                "total_bytes": published.size_bytes,
+            }
+        )
+        return
+    documents = counted(published.manifest.documents, "document")
+    if pushed.new:
+        console().print(
+            f"Collection {published.collection!r} is published as snapshot {published.name} of {store.url}: "
+            f"{documents}; {megabytes(pushed.sent_bytes)} of {megabytes(published.size_bytes)} were sent.",
+            soft_wrap=True,
+        )
+    else:
+        console().print(
+            f"Snapshot {published.name} of {store.url} is this one already: {documents}; nothing was "
+            "published.",
+            soft_wrap=True,
+        )
+
+
+def pull(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection, as it was pushed.")],
+    store_url: StoreUrl,
+    new_name: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="OTHER", help="Call the collection so here. [default: NAME]", show_default=False
+        ),
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--snapshot", min=1, help="Number of an older snapshot. [default: the newest]", show_default=False
+        ),
+    ] = None,
+    data: options.Data = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make a published snapshot a collection here, verified; one that is here has its documents replaced.
+
+    Only what is not here is fetched.
+    """
+    from cli.progress import count_progress
+    from cluster.objects.opening import open_store
+    from cluster.snapshots.pulling import pull as pull_snapshot
+
+    settings = options.settings_from(data=data)
+    store = open_store(store_url)
+    target = new_name or name
+    with count_progress("Fetching", "bytes") as progress:
+        try:
+            pulled = pull_snapshot(
+                options.collections_root(settings),
+                name,
+                store,
+                settings.data / "snapshots",
+                new_name=new_name,
+                number=number,
+                progress=progress,
+            )
+        except CollectionBusyError as error:
+            raise CollectionBusyError(
+                f"{error}; where a server writes it, pull under another name (--as) and "
+                "switch an alias to that"
+            ) from error
+    published, fetched = pulled.published, pulled.fetched
+    if as_json:
+        print_json(
+            {
+                "collection": target,
+                "url": store.url,
+                "snapshot": published.name,
+                "documents": published.manifest.documents,
+                "fetched_files": fetched.files,
+                "fetched_bytes": fetched.bytes,
+                "total_bytes": published.size_bytes,
+            }
+        )
+        return
+    console().print(
+        f"Collection {target!r} is snapshot {published.name} of {store.url}: "
+        f"{counted(published.manifest.documents, 'document')}; {megabytes(fetched.bytes)} of "
+        f"{megabytes(published.size_bytes)} were fetched.",
+        soft_wrap=True,
+    )
+
+
+def collect(
+    store_url: StoreUrl,
+    keep: Annotated[int, typer.Option(min=1, help="How many of the newest snapshots stay.")] = 3,
+    grace_hours: Annotated[
+        float,
+        typer.Option(
+            min=0, help="What is younger stays: longer than a push, a build or a pull there may take."
+        ),
+    ] = 24.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Remove older snapshots from an object store, and files that no kept one names."""
+    from cluster.objects.opening import open_store
+    from cluster.snapshots.collecting import collect as collect_store
+
+    store = open_store(store_url)
+    found = collect_store(store, keep=keep, grace=timedelta(hours=grace_hours), dry_run=dry_run)
+    if as_json:
+        record: dict[str, Any] = {"url": store.url, "dry_run": dry_run}
+        print_json({**record, "manifests": found.manifests, "files": found.files, "bytes": found.bytes})
+        return
+    verb = "would be removed from" if dry_run else "were removed from"
+    console().print(
+        f"{counted(found.manifests, 'manifest')} and {counted(found.files, 'file')} "
+        f"({megabytes(found.bytes)}) {verb} {store.url}.",
+        soft_wrap=True,
+    )
+
+
+def _flush(collection: Collection, settings: Settings, url: str | None) -> None:
+    """Publishes here what was written, by the server of an address where that is given."""
+    from index.live.collection import LiveCollection
+
+    name = collection.settings.name
+    if url is not None:
+        with Remote(url, settings) as remote:
+            merge_remotely(remote, name)
+        return
+    if not collection.has_unpublished():
+        return
+    try:
+        with LiveCollection(collection) as live:
+            live.flush()
+    except CollectionBusyError:
+        print_warning(
+            f"collection {name!r} is being written, so it is pushed as it is published, without the last "
+            "writes; give the server that writes it with --url to have them"
+        )

@@ -1,0 +1,1 @@
+"""Builds of collections in shards, straight to an object store."""

@@ -1,0 +1,74 @@
+"""A collection of this machine whose documents are built elsewhere: it gets what the one shard has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cluster.objects.store import ObjectStore
+from cluster.snapshots.fetching import fetch, remove_fetched
+from cluster.snapshots.published import required_snapshot
+from cluster.snapshots.stages import stage
+from index.backups.restoring import copy_as
+from index.catalog.layout import CollectionLayout
+from index.catalog.settings import CollectionSettings
+from index.collection import Collection
+from index.errors import CollectionNotFoundError
+from index.files.directory import make_folder
+from index.live.adoption import AdoptionMode
+from index.live.collection import LiveCollection
+
+PURPOSE = "build"
+
+Bring = Callable[[ObjectStore], str]
+"""Fetches the newest snapshot of a shard, and publishes it here; returns the snapshot's name."""
+
+
+@contextmanager
+def destination(root: Path, name: str, mode: AdoptionMode, mark: str, *, staged: bool) -> Iterator[Bring]:
+    """Begins a build of a collection here, and yields what brings it once it is built.
+
+    root: of the collections; mode, mark, staged: as for `build_collection`. Raises as `LiveCollection`, and
+    yields what raises what a store and a publication do; then the collection is as before.
+    """
+    if staged:
+        layout = Collection.open(root, name).layout
+        yield lambda store: _staged(store, CollectionLayout(layout.builds / mark))
+        return
+    stages = root.parent / "snapshots"
+    try:
+        existing = Collection.open(root, name)
+    except CollectionNotFoundError:
+        with stage(stages, PURPOSE, name) as folder:
+            yield lambda store: _created(root, name, store, folder)
+        return
+    with (
+        LiveCollection(existing) as live,
+        live.begin_build() as build,
+        stage(stages, PURPOSE, existing.settings.name) as folder,
+    ):
+
+        def adopt(store: ObjectStore) -> str:
+            _fetch(store, folder)
+            return live.adopt(build, folder, mode, mark)
+
+        yield adopt
+
+
+def _staged(store: ObjectStore, folder: CollectionLayout) -> str:
+    make_folder(folder.folder)
+    return _fetch(store, folder)
+
+
+def _created(root: Path, name: str, store: ObjectStore, folder: CollectionLayout) -> str:
+    _fetch(store, folder)
+    made = copy_as(root, name, Collection(folder, CollectionSettings.read(folder.settings)))
+    return made.current() or ""
+
+
+def _fetch(store: ObjectStore, folder: CollectionLayout) -> str:
+    published = required_snapshot(store)
+    fetch(store, published, folder, {})
+    remove_fetched(folder)
+    return published.name

@@ -1,0 +1,42 @@
+"""How whoever encodes opens the encoder: by the settings of who asked for the build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ingest.document_encoders import DocumentEncoder, LocalDocuments
+from models.borrowed_heads import named_with_heads, split_heads
+from service.encoding.service import local_encoder
+from service.settings import ENCODER_SETTINGS, Settings, load_settings
+
+OF_WORKERS = "encoder_"  # the beginning of settings about encoder workers, which have a server of their own
+
+
+def encoder_opener(
+    settings: Settings, checkpoint: str | None = None, threads: int | None = None
+) -> Callable[[], DocumentEncoder]:
+    """Opens the encoder of these settings, or of another checkpoint, in any process where the same paths
+    lead to the same files. threads: where the settings say none.
+    """
+    values = {name: getattr(settings, name) for name in ENCODER_SETTINGS if not name.startswith(OF_WORKERS)}
+    values["adapters"] = settings.adapters_folder.absolute()
+    values["checkpoint"] = _found(settings.checkpoint if checkpoint is None else checkpoint)
+    if checkpoint is not None:
+        values |= {"revision": None, "heads": None}
+    if settings.threads is None:
+        values["threads"] = threads
+    return partial(_opened, {name: value for name, value in values.items() if value is not None})
+
+
+def _opened(values: Mapping[str, Any]) -> DocumentEncoder:
+    return LocalDocuments(local_encoder(load_settings(values)))
+
+
+def _found(checkpoint: str) -> str:
+    """A checkpoint's name, or its path from wherever a process is."""
+    folder, heads = split_heads(checkpoint)
+    path = Path(folder).expanduser()
+    return named_with_heads(str(path.absolute()) if path.is_dir() else folder, heads)

@@ -1,0 +1,1 @@
+"""What runs on Ray; the only place that knows it. It is imported where that was asked for."""

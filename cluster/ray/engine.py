@@ -1,0 +1,121 @@
+"""Does pieces of work on Ray Data: actors that each open what they need once.
+
+A piece whose actor died is done again by another, so it may be done more than once. Only its name and its
+record go through Ray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cluster.errors import ClusterError
+from cluster.ray.errors import RayFailedError
+from cluster.ray.session import require_ray, session
+from cluster.work.engine import Work
+from index.errors import SearchIndexError
+from ingest.errors import IngestError
+from models.errors import ModelError
+
+MOST_TASKS = 10_000
+RETRIES = 10  # of a piece whose actor died: what kills each of them is not tried for ever
+OWN = (ClusterError, IngestError, SearchIndexError, ModelError)
+
+
+@dataclass(frozen=True, slots=True)
+class ActorPool:
+    """How many actors do pieces at a time, and what each takes: CPUs, and GPUs for work that encodes, which
+    may be parts of one. None is as many as there is room for, one CPU, and one GPU where there are any.
+    """
+
+    workers: int | None = None
+    cpus: float | None = None
+    gpus: float | None = None
+
+    def within(self, resources: Mapping[str, float]) -> tuple[int, float, float]:
+        """Its numbers, in a session of these resources. Raises RayFailedError where they are too few."""
+        all_cpus, all_gpus = resources.get("CPU", 0.0), resources.get("GPU", 0.0)
+        cpus = 1.0 if self.cpus is None else self.cpus
+        gpus = min(1.0, all_gpus) if self.gpus is None else self.gpus
+        room = int(min(all_cpus / cpus, all_gpus / gpus if gpus else np.inf))
+        workers = room if self.workers is None else self.workers
+        if not 1 <= workers <= room:
+            raise RayFailedError(
+                f"{max(1, workers)} workers of {cpus:g} CPUs and {gpus:g} GPUs are to encode, and Ray has "
+                f"{all_cpus:g} CPUs and {all_gpus:g} GPUs: ask for fewer, or for smaller parts"
+            )
+        return workers, cpus, gpus
+
+
+class RayEngine:
+    """Has the actors of a session do pieces of work; the session begins with the first."""
+
+    def __init__(self, address: str | None, pool: ActorPool, cpus: int | None = None) -> None:
+        """address, cpus: as for `session`. Raises RayMissingError."""
+        require_ray()
+        self._address = address
+        self._cpus = cpus
+        self._pool = pool
+        self._open = ExitStack()
+        self._found: tuple[int, float, float] | None = None
+
+    def close(self) -> None:
+        """Ends the session."""
+        self._open.close()
+
+    def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
+        """What came of each piece, as they are done. Raises what a piece raises, or RayFailedError."""
+        if not pieces:
+            return
+        if self._found is None:
+            self._found = self._pool.within(self._open.enter_context(session(self._address, self._cpus)))
+        workers, cpus, gpus = self._found
+        import ray.data
+        from ray.exceptions import RayError
+
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        workers = min(workers, len(pieces))
+        dataset = ray.data.from_items(
+            [{"piece": piece} for piece in pieces], override_num_blocks=min(len(pieces), MOST_TASKS)
+        ).map_batches(
+            PieceActor,
+            fn_constructor_args=(work,),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2),
+            num_cpus=cpus,
+            num_gpus=gpus if work.encodes else 0,
+            max_restarts=RETRIES * workers,
+            max_task_retries=RETRIES,
+        )
+        try:
+            for row in dataset.iter_rows():
+                yield str(row["record"])
+        except RayError as error:
+            raise _told(error) from error
+
+
+class PieceActor:
+    """One actor: begins a work, and does its pieces."""
+
+    def __init__(self, work: Work) -> None:
+        self._do = work.begin()
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        return {"record": np.array([self._do(str(piece)) for piece in batch["piece"]], np.object_)}
+
+
+def _told(error: BaseException) -> Exception:
+    """What a piece raised, where that is of ours; else that Ray failed."""
+    found: BaseException | None = error
+    while found is not None:
+        for each in (found, getattr(found, "cause", None)):
+            if isinstance(each, OWN):
+                return type(each)(str(each)) if type(each).__module__.startswith("ray") else each
+        found = found.__cause__
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+    return RayFailedError(f"the work on Ray failed ({reason:.300}); what was done is kept: run it again")

@@ -1,0 +1,64 @@
+"""A session with Ray: on a cluster that is there, or of this machine alone as long as the work takes.
+
+Nothing is reported to the makers of Ray, and the dashboard stays off. A session of this machine asks for a
+token, which is new each time and in no file; a cluster's is where its users keep it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from cluster.ray.errors import RayFailedError, RayMissingError
+
+OBJECT_STORE_BYTES = 200 * 10**6  # only records travel
+TOKEN_FILE = Path("~/.ray/auth_token")
+
+
+@contextmanager
+def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[str, float]]:
+    """Connects to a cluster, or with None starts one here. cpus: of the latter, by default all.
+
+    Yields the resources that there are, by Ray's names. Raises RayMissingError or RayFailedError.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address is None:
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    elif _has_token():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    require_ray()
+    import ray
+
+    own: dict[str, Any] = {}
+    if address is None:
+        own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    try:
+        ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise RayFailedError(
+            f"Ray at {address or 'this machine'} cannot be used ({reason:.300}); see to its address, its "
+            "token (RAY_AUTH_TOKEN) and its version"
+        ) from error
+    try:
+        resources: Mapping[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        yield resources
+    finally:
+        ray.shutdown()
+
+
+def require_ray() -> None:
+    """Raises RayMissingError."""
+    if find_spec("ray") is None:
+        raise RayMissingError("this needs the package ray, which is not installed: pip install 'tercet[ray]'")
+
+
+def _has_token() -> bool:
+    named = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+    return any(os.environ.get(name) for name in named) or TOKEN_FILE.expanduser().exists()

@@ -1,0 +1,233 @@
+"""Moves a collection from N shards to M, from what its shards have published, while these go on serving.
+
+Each segment of a shard is divided once; what is written meanwhile comes with the newer snapshots that the
+shards publish, of which only new segments and new marks are looked at. Once there is nothing new, the map of
+the new shards is published, in one step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.objects.opening import open_store, require_creation
+from cluster.objects.store import ObjectStore
+from cluster.resharding.errors import NotInShardsError, SettingsMovedError
+from cluster.resharding.splitting import SPLITS, Source, Split, Splitting, split_path
+from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
+from cluster.snapshots.published import file_path, newest_number, required_snapshot
+from cluster.snapshots.record import PublishedSnapshot
+from cluster.work.engine import Engine
+from cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
+from cluster.work.present import published_settings
+from cluster.work.publishing import publish_shard
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import dense_vectors
+from index.catalog.settings import CollectionSettings
+from index.dense.kinds import DenseKind, collection_kind, usual_memory_bytes
+
+MOST_ROUNDS = 20
+KEPT_BESIDE = (CollectionLayout(Path()).defaults.name, CollectionLayout(Path()).effort.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ReshardProgress:
+    """How far a round is: of segments that the shards have published, how many are divided."""
+
+    round: int
+    segments: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReshardReport:
+    """What was done. map: the new one, None where nothing was to be switched; folders, documents: of each new
+    shard; divided: segments that were divided now; rounds: how often the shards had published something new.
+    """
+
+    collection: str
+    map: ShardMap | None
+    folders: tuple[str, ...]
+    documents: tuple[int, ...]
+    divided: int
+    rounds: int
+
+
+def reshard(
+    url: str,
+    shards: int,
+    engine: Engine,
+    *,
+    switch: bool = True,
+    servers: Sequence[str] = (),
+    progress: Callable[[ReshardProgress], None] = lambda _: None,
+) -> ReshardReport:
+    """Brings so many new shards up to what the present ones have published, and has the map name them.
+
+    switch: otherwise the map stays, and a later call does less. servers: of the new shards, in order.
+
+    What a shard has not published is not in the new ones: who switches stops writes before, and has every
+    shard publish. Raises NotInShardsError where the URL has no map, SettingsMovedError where fields were
+    declared meanwhile, CollectionBusyError where another map was published meanwhile, ClusterError,
+    DamagedIndexError or OSError. Then the map is as before, and what was divided is not divided again.
+    """
+    store = open_store(url)
+    require_creation(store)
+    former = newest_map(store)
+    if former is None:
+        raise NotInShardsError(
+            f"{url} has no map of shards; give the URL that a build in shards went to (tercet index build "
+            "--shards N --output URL)"
+        )
+    return _Resharding(store, former, shards, engine, progress).run(servers, switch=switch)
+
+
+class _Resharding:
+    """One move."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        former: ShardMap,
+        shards: int,
+        engine: Engine,
+        progress: Callable[[ReshardProgress], None],
+    ) -> None:
+        self._store = store
+        self._former = former
+        self._shards = shards
+        self._engine = engine
+        self._progress = progress
+        self._divided = self._rounds = 0
+        self._documents: tuple[int, ...] = ()
+        self._numbers: dict[int, int] = {}  # of the snapshot that each new shard has by now
+        self._present = self._settings_of(self._snapshots())
+        self._folder = work_folder(self._key())
+        self._records = store.below(self._folder)
+        settings = self._present.of_new_collection(former.collection)
+        self._begun: BegunWork = found_work(self._records) or begin_work(self._records, settings)
+        self._folders = tuple(self._begun.shard(number) for number in range(shards))
+
+    def run(self, servers: Sequence[str], *, switch: bool) -> ReshardReport:
+        """Does all of it."""
+        done = self._catch_up(())
+        published = None
+        if switch:
+            places = [
+                ShardPlace(folder, servers[number] if servers else None)
+                for number, folder in enumerate(self._folders)
+            ]
+            published = publish_map(self._store, self._former.collection, places, self._former)
+            self._catch_up(done)  # what came between the last look and the switch
+            remove_work(self._records)
+        return ReshardReport(
+            self._former.collection, published, self._folders, self._documents, self._divided, self._rounds
+        )
+
+    def _catch_up(self, done: tuple[int, ...]) -> tuple[int, ...]:
+        """Rounds until the present shards have published nothing newer than what the new ones hold.
+
+        done: the numbers of the snapshots that these hold; returns those that they hold now.
+        """
+        for _ in range(MOST_ROUNDS):
+            snapshots = self._snapshots()
+            numbers = tuple(snapshot.number for snapshot in snapshots)
+            if numbers == done:
+                break
+            self._round(snapshots)
+            done = numbers
+        return done
+
+    def _round(self, snapshots: Sequence[PublishedSnapshot]) -> None:
+        """Makes the new shards hold what these snapshots do."""
+        self._rounds += 1
+        if self._settings_of(snapshots) != self._present:
+            raise SettingsMovedError(
+                f"the shards at {self._store.url} got other settings meanwhile; run this again"
+            )
+        sources = [
+            Source(place.snapshots, segment)
+            for place, snapshot in zip(self._former.shards, snapshots, strict=True)
+            for segment in snapshot.manifest.segments
+        ]
+        splits = self._splits(sources)
+        position = max(snapshot.manifest.ledger_position for snapshot in snapshots)
+        beside = self._beside(snapshots[0])
+        documents = []
+        for number in range(self._shards):
+            found = [splits[source.name].segments[number] for source in sources]
+            segments = [segment for segment in found if segment is not None]
+            shard = self._store.below(self._folders[number])
+            before = self._numbers.setdefault(number, newest_number(shard))
+            publish_shard(shard, self._begun.settings, segments, position, before + 1, beside)
+            self._numbers[number] = before + 1
+            documents.append(sum(segment.documents_kept for segment in segments))
+        self._documents = tuple(documents)
+
+    def _splits(self, sources: Sequence[Source]) -> dict[str, Split]:
+        """What each source has become, by its name."""
+        there = {each.path for each in self._records.list(SPLITS)}
+        before = [source.name for source in sources if split_path(source.name) in there]
+        splits = {name: Split.of_content(self._records.get(split_path(name))) for name in before}
+        missing = [source for source in sources if source.name not in splits]
+        self._told(len(splits), len(sources))
+        for record in self._engine.run(self._work(sources), [source.content for source in missing]):
+            split = Split.of_content(record)
+            self._divided += split.source not in splits
+            splits[split.source] = split
+            self._told(len(splits), len(sources))
+        return splits
+
+    def _work(self, sources: Sequence[Source]) -> Splitting:
+        return Splitting(
+            self._store.url,
+            self._folder,
+            self._folders,
+            self._present,
+            self._begun.settings,
+            self._kind(sources),
+            self._begun.generation,
+        )
+
+    def _kind(self, sources: Sequence[Source]) -> DenseKind:
+        """The dense kind of the whole, as it is."""
+        settings = self._begun.settings
+        vectors = dense_vectors(source.segment for source in sources)
+        memory = (settings.dense_memory_bytes or usual_memory_bytes()) * self._shards
+        kind, _ = collection_kind(
+            settings.dense_kind, sum(vectors.values()), settings.dense_dimension, memory, vectors
+        )
+        return kind
+
+    def _snapshots(self) -> list[PublishedSnapshot]:
+        return [required_snapshot(self._store.below(place.snapshots)) for place in self._former.shards]
+
+    def _settings_of(self, snapshots: Sequence[PublishedSnapshot]) -> CollectionSettings:
+        """Those that all shards have. Raises SettingsMovedError where they differ."""
+        found = [
+            published_settings(self._store.below(place.snapshots), snapshot)
+            for place, snapshot in zip(self._former.shards, snapshots, strict=True)
+        ]
+        if any(settings != found[0] for settings in found):
+            raise SettingsMovedError(
+                f"the shards at {self._store.url} have different settings, perhaps as a field was declared "
+                "and not all have published since: have each publish (tercet index push), and run this again"
+            )
+        return found[0]
+
+    def _beside(self, snapshot: PublishedSnapshot) -> dict[str, bytes]:
+        """Search defaults and dense effort, as the first shard has them."""
+        shard = self._store.below(self._former.shards[0].snapshots)
+        named = {name: snapshot.files[name].sha256 for name in KEPT_BESIDE if name in snapshot.files}
+        return {name: shard.get(file_path(sha256)) for name, sha256 in named.items()}
+
+    def _key(self) -> str:
+        fields = sorted(self._present.fields.items())
+        described = ["reshard", self._former.version, self._shards, self._present.sha256, fields]
+        return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:16]
+
+    def _told(self, done: int, total: int) -> None:
+        self._progress(ReshardProgress(self._rounds, done, total))

@@ -1,0 +1,205 @@
+"""Divides the documents of a published segment among new shards: one segment in each.
+
+Rows go over as they are stored, deleted ones too, in order. So what is deleted later is marked in the new
+segments without writing them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from cluster.objects.opening import open_store
+from cluster.shards.placement import shards_of
+from cluster.snapshots.published import file_path
+from cluster.work.engine import Worker
+from cluster.work.records import agreed, recorded
+from cluster.work.segments import TEMPORARY, fetched_segment, send_file, send_segment
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import FileEntry, SegmentEntry, segment_of_record, segment_record
+from index.catalog.settings import CollectionSettings
+from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, DenseKind, Vectors
+from index.publisher import Publisher
+from index.segments.deletes import read_deletes, write_deletes
+from index.segments.parts import rows_in_parts
+from index.segments.segment import Segment
+from models.representations import Int64
+
+SPLITS = "splits"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A segment that a shard has published. shard: the folder of the shard, below the collection's URL."""
+
+    shard: str
+    segment: SegmentEntry
+
+    @property
+    def rows_name(self) -> str:
+        """By what it was written with."""
+        written = segment_record(replace(self.segment, deletes=None))
+        return hashlib.sha256(json.dumps([self.shard, written]).encode()).hexdigest()[:24]
+
+    @property
+    def name(self) -> str:
+        """The same, and by what is deleted of it."""
+        deletes = self.segment.deletes
+        return self.rows_name if deletes is None else f"{self.rows_name}-{deletes.sha256[:16]}"
+
+    @property
+    def content(self) -> str:
+        """As a piece of work."""
+        return json.dumps({"shard": self.shard, "segment": segment_record(self.segment)})
+
+    @staticmethod
+    def of_content(content: str) -> Source:
+        record: dict[str, Any] = json.loads(content)
+        return Source(record["shard"], segment_of_record(record["segment"], Path(record["shard"])))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What a source of a name has become in each new shard, None where none of its documents belongs."""
+
+    source: str
+    segments: tuple[SegmentEntry | None, ...]
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of its record."""
+        records = [None if each is None else segment_record(each) for each in self.segments]
+        return json.dumps({"source": self.source, "segments": records}).encode()
+
+    @staticmethod
+    def of_content(content: bytes | str) -> Split:
+        """Raises DamagedIndexError for another record."""
+        record: dict[str, Any] = json.loads(content)
+        path = Path(split_path(record["source"]))
+        segments = (None if each is None else segment_of_record(each, path) for each in record["segments"])
+        return Split(record["source"], tuple(segments))
+
+
+def split_path(name: str) -> str:
+    """Where the record of a source's split lies."""
+    return f"{SPLITS}/{name}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Splitting:
+    """The work of dividing sources. url: of the collection; folder: of the work, below that; shards: the new
+    ones' folders; present: the settings that the sources are of, settings: those of the new ones; kind: the
+    dense kind of the whole; mark: what the new segments' ids end with.
+    """
+
+    url: str
+    folder: str
+    shards: tuple[str, ...]
+    present: CollectionSettings
+    settings: CollectionSettings
+    kind: DenseKind
+    mark: str
+
+    @property
+    def encodes(self) -> bool:
+        return False
+
+    def begin(self) -> Worker:
+        return Splitter(self)
+
+
+class Splitter:
+    """Divides one source after the other."""
+
+    def __init__(self, work: Splitting) -> None:
+        self._work = work
+        self._store = open_store(work.url)
+        self._records = self._store.below(work.folder)
+
+    def __call__(self, piece: str) -> str:
+        """The record of a source's split."""
+        source = Source.of_content(piece)
+        found = recorded(self._records, split_path(source.name))
+        if found is None:
+            found = agreed(self._records, split_path(source.name), self._split(source).content)
+        return found.decode()
+
+    def _split(self, source: Source) -> Split:
+        store = self._store.below(source.shard)
+        with fetched_segment(store, source.segment, self._work.present) as segment:
+            shards = self._shards_of(segment)
+            path = split_path(source.rows_name)
+            found = recorded(self._records, path)
+            if found is None:
+                found = agreed(self._records, path, self._divided(source, segment, shards).content)
+            split = Split.of_content(found)
+            if source.segment.deletes is None:
+                return split
+            return self._marked(source, split, shards)
+
+    def _shards_of(self, segment: Segment) -> Int64:
+        """The new shard of each row, int64[N]."""
+        ids = segment.documents.ids.take(np.arange(len(segment)))
+        return shards_of([id.decode() for id in ids], len(self._work.shards))
+
+    def _divided(self, source: Source, segment: Segment, shards: Int64) -> Split:
+        entries = (self._written(source, segment, shards, number) for number in range(len(self._work.shards)))
+        return Split(source.rows_name, tuple(entries))
+
+    def _written(self, source: Source, segment: Segment, shards: Int64, number: int) -> SegmentEntry | None:
+        """The rows of one new shard as a segment, which is uploaded."""
+        rows = np.flatnonzero(shards == number)
+        if not len(rows):
+            return None
+        others: Vectors = NO_VECTORS if self._work.kind == "flat" else {self._work.kind: 1}
+        with TemporaryDirectory(prefix=TEMPORARY) as folder:
+            layout = CollectionLayout(Path(folder))
+            publisher = Publisher(layout, self._work.settings, None)
+            writing = publisher.writing(
+                rows_in_parts(segment, rows), others, INDEXED_VECTORS, self._work.settings
+            )
+            with writing as (entry, _):
+                store = self._store.below(self._work.shards[number])
+                send_segment(store, layout.segment(entry.id), entry)
+        return replace(entry, id=f"{source.rows_name}-{self._work.mark}")
+
+    def _marked(self, source: Source, split: Split, shards: Int64) -> Split:
+        """The same with the marks of what is deleted by now; without segments of which all is."""
+        with TemporaryDirectory(prefix=TEMPORARY) as folder:
+            layout = CollectionLayout(Path(folder))
+            deleted = self._deleted(source, layout)
+            marks = np.zeros(len(shards), np.bool_)
+            marks[deleted] = True
+            entries: list[SegmentEntry | None] = []
+            for number, entry in enumerate(split.segments):
+                rows = np.flatnonzero(marks[shards == number])
+                if entry is None or len(rows) == entry.documents:
+                    entries.append(None)
+                elif not len(rows):
+                    entries.append(entry)
+                else:
+                    tag = source.name.rpartition("-")[2]
+                    written = write_deletes(layout, entry.id, tag, rows)
+                    send_file(
+                        self._store.below(self._work.shards[number]),
+                        layout.deletes / written.file,
+                        FileEntry(written.size_bytes, written.sha256),
+                    )
+                    entries.append(replace(entry, deletes=written))
+        return Split(source.name, tuple(entries))
+
+    def _deleted(self, source: Source, layout: CollectionLayout) -> Int64:
+        """The rows of a source that are deleted, ascending."""
+        deletes = source.segment.deletes
+        if deletes is None:
+            return np.empty(0, np.int64)
+        layout.deletes.mkdir()
+        store = self._store.below(source.shard)
+        store.get_file(file_path(deletes.sha256), layout.deletes / deletes.file, deletes.sha256)
+        return read_deletes(layout, source.segment)

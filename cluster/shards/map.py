@@ -1,0 +1,103 @@
+"""Where the shards of a collection are: a map on the object store, of which each version is there once.
+
+Versions are `map/000001.json` and so on; the one of the highest number counts. A version never changes, and
+of several who publish the next one at the same time one succeeds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.objects.errors import AlreadyThereError, DamagedObjectError
+from cluster.objects.store import ObjectStore
+from index.errors import CollectionBusyError
+
+FORMAT = 1
+FOLDER = "map"
+_FILE = re.compile(rf"{FOLDER}/([0-9]{{6,12}})\.json")
+_KEYS = {"format", "collection", "shards", "version"}
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlace:
+    """One shard: the folder of its snapshots, below the map's URL, and the server that has it, if any."""
+
+    snapshots: str
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMap:
+    """The shards of a collection, in the order of their numbers."""
+
+    collection: str
+    shards: tuple[ShardPlace, ...]
+    version: int
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return f"{FOLDER}/{self.version:06d}.json"
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of its object."""
+        record = {
+            "format": FORMAT,
+            "collection": self.collection,
+            "shards": [{"snapshots": shard.snapshots, "url": shard.url} for shard in self.shards],
+            "version": self.version,
+        }
+        return json.dumps(record, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def newest_map(store: ObjectStore) -> ShardMap | None:
+    """The map that counts, None where none was published. Raises DamagedObjectError."""
+    found = [
+        (int(named[1]), each.path) for each in store.list(FOLDER) if (named := _FILE.fullmatch(each.path))
+    ]
+    if not found:
+        return None
+    version, path = max(found)
+    return _map_of(store.get(path), version, f"{store.url}/{path}")
+
+
+def publish_map(
+    store: ObjectStore, collection: str, shards: Sequence[ShardPlace], former: ShardMap | None
+) -> ShardMap:
+    """Makes these shards those of the collection. former: the map that they take the place of.
+
+    Raises CollectionBusyError where another map did so meanwhile.
+    """
+    new = ShardMap(collection, tuple(shards), 1 if former is None else former.version + 1)
+    try:
+        store.create(new.path, new.content)
+    except AlreadyThereError as error:
+        raise CollectionBusyError(
+            f"{store.url}: version {new.version} of the map was published meanwhile, by another build or "
+            "re-sharding; nothing of this one counts: see what that was, and run this again"
+        ) from error
+    return new
+
+
+def _map_of(content: bytes, version: int, name: str) -> ShardMap:
+    try:
+        record: dict[str, Any] = json.loads(content)
+        if record.keys() != _KEYS or record["format"] != FORMAT or record["version"] != version:
+            raise ValueError(f"not a map of format {FORMAT} and version {version}")
+        shards = tuple(ShardPlace(_text(each["snapshots"]), each["url"]) for each in record["shards"])
+        if not shards:
+            raise ValueError("it has no shards")
+        return ShardMap(_text(record["collection"]), shards, version)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DamagedObjectError(f"{name} is no map of shards ({error}); restore it") from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return value

@@ -1,0 +1,118 @@
+"""Puts a published snapshot together in a folder: what is here already is linked, the rest is downloaded.
+
+Every file is verified before it counts. What an interrupted fetch left is not downloaded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.objects.digests import require_sha256
+from cluster.objects.errors import DamagedObjectError
+from cluster.objects.store import Moved, ObjectStore
+from cluster.snapshots.published import file_path
+from cluster.snapshots.record import PublishedSnapshot
+from cluster.snapshots.transfers import BytesDone, move_all, nobody
+from index.catalog.layout import CollectionLayout
+from index.errors import DamagedIndexError
+from index.files.directory import (
+    force,
+    link_or_copy,
+    make_folder,
+    remove_file,
+    remove_files,
+    remove_folder,
+    write_atomically,
+)
+
+PARTIAL = ".new"  # the end of the names of files that are being written
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What was downloaded to put a snapshot together; the rest was here."""
+
+    files: int
+    bytes: int
+
+
+def fetch(
+    store: ObjectStore,
+    snapshot: PublishedSnapshot,
+    layout: CollectionLayout,
+    here: Mapping[str, Path],
+    progress: BytesDone = nobody,
+) -> Fetched:
+    """Makes an empty folder the collection as it was pushed; `CURRENT`, written last, has its number.
+
+    here: files that may have some of the content, by its SHA-256. Raises ObjectMissingError where files were
+    collected meanwhile, DamagedObjectError for content that is another than was published, or OSError.
+    """
+    cache = layout.folder.parent / "files"
+    make_folder(cache)
+    _remove_others(cache, snapshot)
+    sizes = {entry.sha256: entry.size_bytes for entry in snapshot.files.values()}
+    downloaded: list[str] = []
+
+    def move(sha256: str, moved: Moved) -> None:
+        target = cache / sha256
+        if _is_sound(target, sha256) or _linked(here.get(sha256), target, sha256):
+            moved(sizes[sha256])
+            return
+        store.get_file(file_path(sha256), target, sha256, moved)
+        downloaded.append(sha256)
+
+    move_all(sorted(sizes, key=sizes.__getitem__, reverse=True), move, snapshot.size_bytes, progress)
+    _put_together(snapshot, cache, layout)
+    return Fetched(len(downloaded), sum(map(sizes.__getitem__, downloaded)))
+
+
+def remove_fetched(layout: CollectionLayout) -> None:
+    """Removes what a fetch keeps for the next one, beside the folder that it was for."""
+    remove_folder(layout.folder.parent / "files")
+
+
+def _remove_others(cache: Path, snapshot: PublishedSnapshot) -> None:
+    """Removes what is left of fetches of other snapshots, and halves."""
+    wanted = {entry.sha256 for entry in snapshot.files.values()}
+    remove_files(path for path in cache.iterdir() if path.name not in wanted)
+
+
+def _is_sound(path: Path, sha256: str) -> bool:
+    """Whether a file is there and as it should be; another one is removed."""
+    if not path.exists():
+        return False
+    try:
+        require_sha256(path, sha256, str(path))
+    except DamagedObjectError:
+        remove_file(path)
+        return False
+    return True
+
+
+def _linked(source: Path | None, target: Path, sha256: str) -> bool:
+    """Whether a file that is here has the content; then it has a second name."""
+    if source is None:
+        return False
+    try:
+        link_or_copy(source, target)
+    except DamagedIndexError:  # it is not there any more
+        return False
+    return _is_sound(target, sha256)
+
+
+def _put_together(snapshot: PublishedSnapshot, cache: Path, layout: CollectionLayout) -> None:
+    for folder in (layout.segments, layout.manifests, layout.deletes):
+        folder.mkdir()
+    for path, entry in snapshot.files.items():
+        target = layout.folder / path
+        target.parent.mkdir(exist_ok=True)
+        link_or_copy(cache / entry.sha256, target)
+    for segment in snapshot.manifest.segments:
+        force(layout.segment(segment.id))
+    for folder in (layout.segments, layout.deletes):
+        force(folder)
+    snapshot.manifest.write(layout.manifest(snapshot.name))
+    write_atomically(layout.current, [f"{snapshot.name}\n".encode()])

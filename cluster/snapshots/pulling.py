@@ -1,0 +1,88 @@
+"""Makes a published snapshot a collection of this machine, to be searched and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.objects.store import ObjectStore
+from cluster.snapshots.errors import OtherCollectionError
+from cluster.snapshots.fetching import Fetched, fetch, remove_fetched
+from cluster.snapshots.published import required_snapshot
+from cluster.snapshots.record import PublishedSnapshot, files_of
+from cluster.snapshots.stages import stage
+from cluster.snapshots.transfers import BytesDone, nobody
+from index.backups.restoring import copy_as, take_over
+from index.catalog.settings import CollectionSettings
+from index.collection import Collection
+from index.errors import CollectionNotFoundError
+from index.live.collection import LiveCollection
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """What a pull did: the collection's name here, what it holds, and what had to be downloaded."""
+
+    collection: str
+    published: PublishedSnapshot
+    fetched: Fetched
+
+
+def pull(
+    root: Path,
+    name: str,
+    store: ObjectStore,
+    stages: Path,
+    *,
+    new_name: str | None = None,
+    number: int | None = None,
+    progress: BytesDone = nobody,
+) -> Pulled:
+    """The newest snapshot of collection `name`, or that of a number, as one here, called `new_name` or the
+    same.
+
+    root: of the collections. A collection that is here already has its documents replaced in one step, as by
+    a restored backup; one of another name appears at once and complete. progress: told of bytes and their
+    total.
+
+    Raises SnapshotNotFoundError, OtherCollectionError where the URL has snapshots of another collection,
+    DamagedSnapshotError, DamagedObjectError, UnreachableStoreError, CollectionBusyError where somebody writes
+    or pulls the collection, FingerprintMismatchError where it has other settings, or OSError. Then what is
+    here is as before, and what was downloaded is not downloaded again by the next pull.
+    """
+    published = required_snapshot(store, number)
+    if published.collection != name:
+        raise OtherCollectionError(
+            f"{store.url} has snapshots of collection {published.collection!r}, not {name!r}; name that one, "
+            f"and give --as {name} to call it so here"
+        )
+    target = new_name or name
+    existing = _existing(root, target)
+    with stage(stages, "pull", target) as layout:
+        here = {} if existing is None else files_here(existing)
+        fetched = fetch(store, published, layout, here, progress)
+        source = Collection(layout, CollectionSettings.read(layout.settings))
+        if existing is None:
+            copy_as(root, target, source)
+        else:
+            with LiveCollection(existing) as live:
+                take_over(existing, live, source, lambda: None)
+        remove_fetched(layout)
+    return Pulled(target, published, fetched)
+
+
+def files_here(collection: Collection) -> Mapping[str, Path]:
+    """The files of a collection's current snapshot, by the SHA-256 that they were published with."""
+    manifest = collection.manifest()
+    if manifest is None:
+        return {}
+    folder = collection.layout.folder
+    return {entry.sha256: folder / path for path, entry in files_of(manifest).items()}
+
+
+def _existing(root: Path, name: str) -> Collection | None:
+    try:
+        return Collection.open(root, name)
+    except CollectionNotFoundError:
+        return None

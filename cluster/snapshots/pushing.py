@@ -1,0 +1,120 @@
+"""Publishes a collection's current snapshot on an object store.
+
+Files first, by their content, each verified; the manifest last, by creating the next number. Who creates that
+first has it; others publish theirs after it. Nothing that is published ever changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cluster.objects.errors import AlreadyThereError
+from cluster.objects.opening import require_creation
+from cluster.objects.store import Moved, ObjectStore, StoredObject
+from cluster.snapshots.errors import OtherCollectionError, PublishedMeanwhileError
+from cluster.snapshots.published import FILES, file_path, manifest_path, newest_published
+from cluster.snapshots.record import PublishedSnapshot, snapshot_of
+from cluster.snapshots.stages import stage
+from cluster.snapshots.transfers import BytesDone, move_all, nobody
+from index.backups.copying import copy_collection
+from index.collection import Collection
+
+ATTEMPTS = 50  # of publishing after others
+# What no manifest names may be collected; what is younger than this is not, and need not be sent again.
+LEFT_FOR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What a push did. published: the snapshot that is the newest now; new: whether it was not there before;
+    sent_files, sent_bytes: what the store did not have yet.
+    """
+
+    published: PublishedSnapshot
+    new: bool
+    sent_files: int
+    sent_bytes: int
+
+
+def push(collection: Collection, store: ObjectStore, stages: Path, progress: BytesDone = nobody) -> Pushed:
+    """Publishes the current snapshot of a collection; who writes the collection flushes it before.
+
+    stages: a folder on the collections' file system. progress: told of bytes sent and their total. Where the
+    newest snapshot is the same, nothing is published.
+
+    Raises OverwritingStoreError, OtherCollectionError where the URL has snapshots of a collection of another
+    name, PublishedMeanwhileError, CollectionBusyError where the collection is being pushed from here already,
+    DamagedIndexError or DamagedObjectError for a file that is not as it was published, UnreachableStoreError,
+    or OSError. Then nothing is published, and what was sent is not sent again by the next push.
+    """
+    now = require_creation(store)
+    name = collection.settings.name
+    with stage(stages, "push", name) as layout:
+        manifest = copy_collection(collection, layout, collection.settings)
+        mine = snapshot_of(layout, manifest, name, 0)
+        sent: set[str] = set()
+        for _ in range(ATTEMPTS):
+            newest = newest_published(store)
+            if newest is not None and newest.collection != name:
+                raise OtherCollectionError(
+                    f"{store.url} has snapshots of collection {newest.collection!r}, not {name!r}; push to a "
+                    "URL of its own"
+                )
+            if newest is not None and mine.holds(newest):
+                return _pushed(newest, sent, new=False)
+            mine = replace(mine, number=1 if newest is None else newest.number + 1)
+            wanted = {entry.sha256: layout.folder / path for path, entry in mine.files.items()}
+            sent |= _send(store, wanted, newest, sent, now, progress)
+            try:
+                store.create(manifest_path(mine.number), mine.content)
+            except AlreadyThereError:
+                continue
+            return _pushed(mine, sent, new=True)
+    raise PublishedMeanwhileError(
+        f"others published at {store.url} {ATTEMPTS} times while this was pushed; nothing was "
+        "published: try again"
+    )
+
+
+def _pushed(published: PublishedSnapshot, sent: set[str], *, new: bool) -> Pushed:
+    sizes = {entry.sha256: entry.size_bytes for entry in published.files.values()}
+    return Pushed(published, new, len(sent), sum(sizes.get(sha256, 0) for sha256 in sent))
+
+
+def _send(
+    store: ObjectStore,
+    wanted: Mapping[str, Path],
+    newest: PublishedSnapshot | None,
+    sent: set[str],
+    now: datetime,
+    progress: BytesDone,
+) -> set[str]:
+    """Uploads what the store does not have; returns the checksums of these files."""
+    there = {each.path: each for each in store.list(FILES)}
+    named = set() if newest is None else {entry.sha256 for entry in newest.files.values()}
+    missing = {
+        sha256: path
+        for sha256, path in wanted.items()
+        if file_path(sha256) not in there or sha256 not in named | sent
+    }
+    sizes = {sha256: path.stat().st_size for sha256, path in missing.items()}
+    uploaded: list[str] = []
+
+    def move(sha256: str, moved: Moved) -> None:
+        path = file_path(sha256)
+        if _is_left(there.get(path), now) and store.has_file(path, missing[sha256], sha256):
+            moved(sizes[sha256])
+            return
+        store.put_file(path, missing[sha256], sha256, moved)
+        uploaded.append(sha256)
+
+    move_all(sorted(missing, key=sizes.__getitem__, reverse=True), move, sum(sizes.values()), progress)
+    return set(uploaded)
+
+
+def _is_left(there: StoredObject | None, now: datetime) -> bool:
+    """Whether an interrupted push left this, so lately that nobody collects it yet."""
+    return there is not None and now - there.modified < LEFT_FOR

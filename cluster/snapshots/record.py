@@ -1,0 +1,163 @@
+"""What a published manifest holds: everything about one snapshot but the content of its files.
+
+`manifests/000012.json` names for each file of a collection's folder its path there, size and SHA-256, and has
+the index's own manifest in it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cluster.snapshots.errors import DamagedSnapshotError
+from index.backups.records import time_now
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import FileEntry, Manifest
+from index.catalog.settings import CODEBOOK_FILE, check_collection_name
+from index.errors import SearchIndexError
+from index.files.content import json_bytes, sha256_of
+
+FORMAT = 1
+_KEYS = {"format", "id", "collection", "pushed", "documents", "position", "snapshot", "files", "manifest"}
+_HERE = CollectionLayout(Path())
+BESIDE = tuple(
+    path.as_posix()
+    for path in (_HERE.settings, Path(CODEBOOK_FILE), _HERE.fields, _HERE.defaults, _HERE.effort)
+)
+"""What a collection's folder has beside segments and delete marks; all but the first may be missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSnapshot:
+    """One snapshot of a collection on an object store.
+
+    number: of its manifest there; id: random, of this publication; pushed: when, ISO 8601 in UTC; files: by
+    path in the collection's folder; manifest: the index's own, which is called `number` where it is fetched.
+    """
+
+    number: int
+    id: str
+    collection: str
+    pushed: str
+    files: Mapping[str, FileEntry]
+    manifest: Manifest
+    snapshot: str
+
+    @property
+    def name(self) -> str:
+        """The number as manifests have it, such as `000012`."""
+        return name_of(self.number)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files."""
+        return sum(file.size_bytes for file in self.files.values())
+
+    @property
+    def age_seconds(self) -> float:
+        """Since it was pushed, by the clocks of both machines."""
+        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(self.pushed)).total_seconds())
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of the manifest on the store."""
+        return json_bytes(
+            {
+                "format": FORMAT,
+                "id": self.id,
+                "collection": self.collection,
+                "pushed": self.pushed,
+                "documents": self.manifest.documents,
+                "position": self.manifest.ledger_position,
+                "snapshot": self.snapshot,
+                "files": {path: asdict(entry) for path, entry in sorted(self.files.items())},
+                "manifest": self.manifest.record,
+            }
+        )
+
+    def holds(self, other: PublishedSnapshot) -> bool:
+        """Whether the other one, if published, would be the same collection, byte by byte."""
+        return (self.collection, self.files, self.manifest.record) == (
+            other.collection,
+            other.files,
+            other.manifest.record,
+        )
+
+
+def name_of(number: int) -> str:
+    """The name of a published manifest, without folder and ending."""
+    return f"{number:06d}"
+
+
+def snapshot_of(
+    layout: CollectionLayout, manifest: Manifest, collection: str, number: int
+) -> PublishedSnapshot:
+    """What is to be published of a collection's folder, which has nothing but this manifest's files."""
+    files = files_of(manifest)
+    for path in BESIDE:
+        here = layout.folder / path
+        if here.exists():
+            files[path] = FileEntry(here.stat().st_size, sha256_of(here))
+    return PublishedSnapshot(
+        number, secrets.token_hex(8), collection, time_now(), files, manifest, manifest.name
+    )
+
+
+def read_snapshot(content: bytes, number: int, where: str) -> PublishedSnapshot:
+    """The snapshot of a manifest's bytes. Raises DamagedSnapshotError, which says where it is."""
+    try:
+        record = json.loads(content)
+        if record["format"] != FORMAT:
+            raise DamagedSnapshotError(
+                f"{where} has format {record['format']!r}; this release reads {FORMAT}: use a newer one"
+            )
+        if record.keys() != _KEYS:
+            raise ValueError(f"keys {sorted(record.keys() ^ _KEYS)} are missing or unknown")
+        manifest = Manifest.of_record(record["manifest"], Path(f"{name_of(number)}.json"))
+        files = {path: FileEntry(**_checked(entry)) for path, entry in record["files"].items()}
+        datetime.fromisoformat(record["pushed"]).astimezone(UTC)
+        check_collection_name(record["collection"])
+        _require_same(manifest, files)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, SearchIndexError) as error:
+        raise DamagedSnapshotError(
+            f"{where} is no manifest of a snapshot ({error!s:.200}); pull an older one, or push again"
+        ) from error
+    return PublishedSnapshot(
+        number, record["id"], record["collection"], record["pushed"], files, manifest, record["snapshot"]
+    )
+
+
+def files_of(manifest: Manifest) -> dict[str, FileEntry]:
+    """The files that an index's manifest names, by path in the collection's folder."""
+    files: dict[str, FileEntry] = {}
+    for segment in manifest.segments:
+        folder = _HERE.segment(segment.id)
+        files |= {(folder / name).as_posix(): entry for name, entry in segment.files.items()}
+        if segment.deletes is not None:
+            deletes = segment.deletes
+            files[(_HERE.deletes / deletes.file).as_posix()] = FileEntry(deletes.size_bytes, deletes.sha256)
+    return files
+
+
+def _require_same(manifest: Manifest, files: Mapping[str, FileEntry]) -> None:
+    """Raises ValueError where the list of files is another than the index's manifest has."""
+    beside = {path: entry for path, entry in files.items() if path in BESIDE}
+    if {**files_of(manifest), **beside} != files:
+        raise ValueError("its files are others than those of the manifest in it")
+    settings = beside.get(BESIDE[0])
+    if settings is None or settings.sha256 != manifest.settings_sha256:
+        raise ValueError(f"{BESIDE[0]} is not the one that the manifest was written with")
+
+
+def _checked(entry: Any) -> dict[str, Any]:
+    size, digest = entry["size_bytes"], entry["sha256"]
+    if type(size) is not int or size < 0:
+        raise ValueError(f"{size!r} is no size")
+    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+        raise ValueError(f"{digest!r:.80} is no SHA-256")
+    return {"size_bytes": size, "sha256": digest}

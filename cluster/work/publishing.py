@@ -1,0 +1,54 @@
+"""Publishes the segments of a shard as its snapshot, and the shards as those of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+
+from cluster.objects.errors import AlreadyThereError
+from cluster.objects.store import ObjectStore
+from cluster.snapshots.published import manifest_path, read_published
+from cluster.snapshots.record import BESIDE, snapshot_of
+from cluster.work.segments import TEMPORARY, send_file
+from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
+from index.catalog.manifest import Manifest, SegmentEntry
+from index.catalog.settings import CollectionSettings
+from index.errors import CollectionBusyError
+from index.files.directory import write_atomically
+
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
+
+
+def publish_shard(
+    store: ObjectStore,
+    settings: CollectionSettings,
+    segments: Sequence[SegmentEntry],
+    position: int = 0,
+    number: int = 1,
+    beside: Mapping[str, bytes] = NOTHING,
+) -> None:
+    """Makes segments, whose files the store has, the snapshot of a shard with this number.
+
+    store: of the shard; position: of the ledger, which the shard goes on after; beside: further files of the
+    collection's folder, by name. One that is there already with the same content counts. Raises
+    CollectionBusyError where another one is.
+    """
+    with TemporaryDirectory(prefix=TEMPORARY) as folder:
+        layout = CollectionLayout(Path(folder))
+        settings.write(layout.settings)
+        for name, content in beside.items():
+            write_atomically(layout.folder / name, [content])
+        manifest = Manifest(FIRST_MANIFEST, settings.sha256, tuple(segments), position)
+        snapshot = snapshot_of(layout, manifest, settings.name, number)
+        for path in BESIDE:
+            if path in snapshot.files:
+                send_file(store, layout.folder / path, snapshot.files[path])
+    try:
+        store.create(manifest_path(number), snapshot.content)
+    except AlreadyThereError as error:
+        if not read_published(store, number).holds(snapshot):
+            raise CollectionBusyError(
+                f"{store.url}: snapshot {number} was published by somebody else meanwhile; run this again"
+            ) from error

@@ -1,0 +1,23 @@
+"""Records of work that was done, on the object store: of several who did the same, the first counts."""
+
+from __future__ import annotations
+
+from cluster.objects.errors import AlreadyThereError, ObjectMissingError
+from cluster.objects.store import ObjectStore
+
+
+def agreed(store: ObjectStore, path: str, content: bytes) -> bytes:
+    """Creates an object; returns what it holds, which is another's content where somebody was first."""
+    try:
+        store.create(path, content)
+    except AlreadyThereError:
+        return store.get(path)
+    return content
+
+
+def recorded(store: ObjectStore, path: str) -> bytes | None:
+    """What an object holds, None where it is not there."""
+    try:
+        return store.get(path)
+    except ObjectMissingError:
+        return None

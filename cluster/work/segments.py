@@ -1,0 +1,47 @@
+"""Segments between this machine and an object store, where their files lie by their content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cluster.objects.store import ObjectStore
+from cluster.snapshots.published import file_path
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import FileEntry, SegmentEntry
+from index.catalog.settings import CollectionSettings
+from index.segments.segment import Segment
+
+TEMPORARY = "tercet-"
+
+
+def send_segment(store: ObjectStore, folder: Path, entry: SegmentEntry) -> None:
+    """Uploads what the store does not have of a segment's files, each verified."""
+    for name, file in entry.files.items():
+        send_file(store, folder / name, file)
+
+
+def send_file(store: ObjectStore, path: Path, file: FileEntry) -> None:
+    """Uploads a file, verified, unless the store has it."""
+    found = store.find(file_path(file.sha256))
+    if found is None or found.size_bytes != file.size_bytes:
+        store.put_file(file_path(file.sha256), path, file.sha256)
+
+
+@contextmanager
+def fetched_segment(
+    store: ObjectStore, entry: SegmentEntry, settings: CollectionSettings
+) -> Iterator[Segment]:
+    """A segment of the store, without delete marks, open on this machine as long as the context lasts.
+
+    Raises ObjectMissingError, DamagedObjectError or DamagedIndexError.
+    """
+    with TemporaryDirectory(prefix=TEMPORARY) as folder:
+        layout = CollectionLayout(Path(folder))
+        layout.segment(entry.id).mkdir(parents=True)
+        for name, file in entry.files.items():
+            store.get_file(file_path(file.sha256), layout.segment(entry.id) / name, file.sha256)
+        yield Segment.open(layout, replace(entry, deletes=None), settings)
