@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import APIRouter, FastAPI
@@ -67,6 +68,9 @@ from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
 
+if TYPE_CHECKING:
+    import httpx
+
 # Python's own 5 ms are long for an event loop that waits for its turn several times a request, behind threads
 # that search and encode.
 SWITCH_SECONDS = 0.001
@@ -94,12 +98,16 @@ TAGS = [
 
 
 def create_app(
-    settings: Settings, encoder: Encoder | None = None, following: Following | None = None
+    settings: Settings,
+    encoder: Encoder | None = None,
+    following: Following | None = None,
+    worker_transport: httpx.AsyncBaseTransport | None = None,
 ) -> FastAPI:
     """The search server: all routes.
 
     encoder: one that is loaded already, instead of the settings' own; following: what brings collections
-    from elsewhere, where the setting `follow` asks for it.
+    from elsewhere, where the setting `follow` asks for it; worker_transport: how encoder workers are reached,
+    by default by HTTP.
     """
     app = _build(
         settings,
@@ -110,6 +118,7 @@ def create_app(
             encoder=encoder,
             tracing=_tracing(settings, "tercet"),
             following=following,
+            worker_transport=worker_transport,
         ),
         [
             embed.routes,

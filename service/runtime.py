@@ -37,6 +37,8 @@ from service.telemetry import Telemetry
 from service.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
+    import httpx
+
     from service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
@@ -76,9 +78,11 @@ class Runtime:
         encoder: Encoder | None = None,
         tracing: Tracing | None = None,
         following: Following | None = None,
+        worker_transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """searches: false for an encoder worker; encoder: one that is loaded already; tracing: by default
-        none; following: where collections are followed, which are then read only.
+        none; following: where collections are followed, which are then read only; worker_transport: how
+        encoder workers are reached, by default by HTTP.
         """
         self.settings = settings
         self.telemetry = telemetry
@@ -107,6 +111,7 @@ class Runtime:
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None
         self._workers: RemoteEncoding | None = None
+        self._worker_transport = worker_transport
         self._services: SearchServices | None = None
         self._ready = False
         self._draining = False
@@ -370,7 +375,10 @@ class Runtime:
 
         self._workers = await patiently(
             lambda: RemoteEncoding.connect(
-                settings.encoder_urls, settings.worker_access, self.telemetry.workers
+                settings.encoder_urls,
+                settings.worker_access,
+                self.telemetry.workers,
+                self._worker_transport,
             )
         )
         return self._workers
