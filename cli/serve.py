@@ -30,6 +30,9 @@ _NOT_OF_A_WORKER = frozenset(
         "encoder_timeout_seconds",
         "encoder_probe_seconds",
         "encoder_probe_timeout_seconds",
+        "shards",
+        "shards_key_file",
+        "shards_timeout_seconds",
         "max_top_k",
         "max_candidates",
         "max_documents",
@@ -47,7 +50,12 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
             from service.app import create_app, run_server
 
             settings = settings_from(**flags)
-            app = create_app(settings, following=_following(settings))
+            if settings.shards:
+                from cluster.router.app import create_router_app  # which has an HTTP client of its own
+
+                app = create_router_app(settings)
+            else:
+                app = create_app(settings, following=_following(settings))
         run_server(app, settings)
 
     return _with_settings(serve, frozenset(), with_flags=with_flags)

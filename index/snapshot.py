@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 
 from index.bm25.explanation import explain_bm25
-from index.bm25.query import Bm25Query, Bm25Statistics, WordCounts
+from index.bm25.query import Bm25Query, Bm25Statistics, WeighedWords, WordCounts
 from index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
 from index.catalog.alike import united_settings
 from index.catalog.layout import EMPTY_NAME, CollectionLayout
@@ -31,7 +31,7 @@ from index.search.boosts import boosts_at
 from index.search.choice import Choice
 from index.search.exact_scores import Candidates, scored
 from index.search.explanation import Explanation, explain
-from index.search.facets import facets_of
+from index.search.facets import FieldCounts, counts_of, facets_of
 from index.search.hits import hits_of
 from index.search.late_interaction import late_scores
 from index.search.query import (
@@ -48,7 +48,7 @@ from index.search.ranking import rank, rank_reciprocally
 from index.search.retrieval import nearest_enough, numbers_of, retrieve
 from index.search.shard_search import ShardQuery, ShardSearch
 from index.segments.segment import Segment
-from index.sparse.idf import CollectionIdf
+from index.sparse.idf import CollectionIdf, GivenIdf
 from index.sparse.term_versions import TermVersion
 from models.representations import Float32, Float64, Int64, Representations
 
@@ -270,6 +270,11 @@ class Snapshot(StoredDocuments):
         check_facets(wanted, self.settings.fields)
         return facets_of(self._opened(), wanted, self._condition(filter))
 
+    def field_counts(self, fields: Sequence[str], filter: Filter | None = None) -> dict[str, FieldCounts]:
+        """All values of fields, counted as for `facets`, which it raises as."""
+        check_facets(dict.fromkeys(fields, 1), self.settings.fields)
+        return counts_of(self._opened(), fields, self._condition(filter))
+
     def retrieve(
         self,
         query: Representations,
@@ -326,15 +331,19 @@ class Snapshot(StoredDocuments):
         text: the query itself, for the terms of BM25. collections: of the documents, where this is
         of several.
         """
-        places = self._places(document_ids, collections)
-        segments, checked, words = self._opened(), check_query(query, self.settings), self._words(text)
-        found = []
-        for place, row in places:
-            explanation = explain(segments, place, row, checked, self.idf)
-            if words is not None:
-                explanation = replace(explanation, bm25=explain_bm25(row, words, place))
-            found.append(explanation)
-        return found
+        return self._explained(query, document_ids, collections, self.idf, self._words(text))
+
+    def shard_explanations(
+        self,
+        query: Representations,
+        document_ids: Sequence[str],
+        collections: Sequence[str | None] | None,
+        idf: GivenIdf | None,
+        words: WeighedWords | None,
+    ) -> list[Explanation]:
+        """The same, by an idf and words that tell of all shards."""
+        weighed = None if words is None or self._bm25 is None else self._bm25.query_of(words)
+        return self._explained(query, document_ids, collections, idf, weighed)
 
     def boosts_of(
         self,
@@ -350,6 +359,24 @@ class Snapshot(StoredDocuments):
         check_boosts(boosts, self.settings.fields)
         places, rows = np.array(self._places(document_ids, collections), np.int64).reshape(-1, 2).T
         return boosts_at(self._opened(), places, rows, boosts, self.settings.fields)
+
+    def _explained(
+        self,
+        query: Representations,
+        document_ids: Sequence[str],
+        collections: Sequence[str | None] | None,
+        idf: CollectionIdf | GivenIdf | None,
+        words: Bm25Query | None,
+    ) -> list[Explanation]:
+        places = self._places(document_ids, collections)
+        segments, checked = self._opened(), check_query(query, self.settings)
+        found = []
+        for place, row in places:
+            explanation = explain(segments, place, row, checked, idf)
+            if words is not None:
+                explanation = replace(explanation, bm25=explain_bm25(row, words, place))
+            found.append(explanation)
+        return found
 
     def _checked(self, query: Representations, text: str | None) -> CheckedQuery:
         """The query in the collection's terms: its lexical weights times the idf, where there is one, and the

@@ -64,6 +64,7 @@ from service.routes import (
     worker,
 )
 from service.runtime import Runtime
+from service.served_collections import Served
 from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
@@ -100,14 +101,15 @@ TAGS = [
 def create_app(
     settings: Settings,
     encoder: Encoder | None = None,
+    served: Served | None = None,
     following: Following | None = None,
     worker_transport: httpx.AsyncBaseTransport | None = None,
 ) -> FastAPI:
     """The search server: all routes.
 
-    encoder: one that is loaded already, instead of the settings' own; following: what brings collections
-    from elsewhere, where the setting `follow` asks for it; worker_transport: how encoder workers are reached,
-    by default by HTTP.
+    encoder: one that is loaded already, instead of the settings' own; served: collections that others have,
+    instead of those of the data root; following: what brings collections from elsewhere, where the setting
+    `follow` asks for it; worker_transport: how encoder workers are reached, by default by HTTP.
     """
     app = _build(
         settings,
@@ -117,6 +119,7 @@ def create_app(
             searches=True,
             encoder=encoder,
             tracing=_tracing(settings, "tercet"),
+            served=served,
             following=following,
             worker_transport=worker_transport,
         ),

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from index.catalog.aliases import Aliases
 from index.catalog.alike import united_settings
@@ -30,6 +31,7 @@ from index.live.statistics import CollectionCounts, CollectionStatistics, publis
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
 from ingest.encoder_match import checkpoint_of
+from models.cores import usable_cores
 from service.collection_counts import PublishedCounts
 from service.collection_files import ReadFiles, SearchedFiles, Versions
 from service.documents.positions import Position, whole_position
@@ -38,7 +40,9 @@ from service.live_collections import LiveCollections, LiveOptions
 from service.load.concurrency import SharedCalls
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
+from service.load.reading import ANY_TIME, Reading
 from service.load.relay import on_loop
+from service.readable import ReadableSnapshot
 from service.united_snapshots import UnitedSnapshots
 
 OPENING_THREADS = 2
@@ -49,6 +53,8 @@ DEFAULT_OPTIONS = LiveOptions()
 DEFAULTS = CollectionLayout(Path()).defaults.name
 EFFORT = CollectionLayout(Path()).effort.name
 SETTINGS = CollectionLayout(Path()).settings.name
+
+Searched = TypeVar("Searched", bound=ReadableSnapshot, covariant=True)
 
 log = logging.getLogger("tercet")
 
@@ -68,10 +74,10 @@ class CollectionDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchTarget:
+class SearchTarget(Generic[Searched]):
     """What a search needs of a collection: its snapshot, and what is stored for one that does not say."""
 
-    snapshot: Snapshot
+    snapshot: Searched
     defaults: SearchDefaults | None = None
     effort: DenseEffort | None = None
 
@@ -193,13 +199,13 @@ class CollectionRegistry:
             files = SearchedFiles.of(CollectionLayout(self.root / name))
             self._opened[name] = _Opened(files, files.required(name), snapshot)
 
-    async def open(self, name: str) -> Snapshot:
-        """The same, awaited."""
-        return (await self.open_with_defaults(name, defaults=False, effort=False)).snapshot
+    async def open(self, name: str, how: Reading = ANY_TIME) -> Snapshot:
+        """The same, awaited. how: of no use here, as in `open_with_defaults`: nobody else is asked."""
+        return (await self.open_with_defaults(name, how, defaults=False, effort=False)).snapshot
 
     async def open_with_defaults(
-        self, name: str, *, defaults: bool = True, effort: bool = True
-    ) -> SearchTarget:
+        self, name: str, how: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
+    ) -> SearchTarget[Snapshot]:
         """The current snapshot with the stored defaults and effort, also when another process wrote them.
 
         Whoever asks at the same time shares one look at the files, which begins after all of them asked.
@@ -270,6 +276,17 @@ class CollectionRegistry:
     def open_written(self) -> None:
         """Opens what holds acknowledged writes that are not published yet, so that searches see them."""
         self._live.open_left()
+
+    async def start(self) -> None:
+        """Needs nothing of the event loop."""
+
+    async def stop(self) -> None:
+        """As `start`; `close` closes it."""
+
+    @property
+    def search_threads(self) -> int:
+        """Searches that run at a time: each computes."""
+        return usable_cores()
 
     @property
     def open_counts(self) -> tuple[tuple[str, int], ...]:
@@ -380,7 +397,7 @@ class CollectionRegistry:
         self._opened.clear()
         self._united.clear()
 
-    def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget | _ToOpen:
+    def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget[Snapshot] | _ToOpen:
         """What a search needs, where the current snapshot is open."""
         names, parts = self.aliases.collections_of(name), []
         for each in names:
@@ -410,7 +427,7 @@ class CollectionRegistry:
         live = self._live.get(name)
         return name if live is None else live.settings
 
-    def _target(self, name: str, snapshot: Snapshot, defaults: bool, effort: bool) -> SearchTarget:
+    def _target(self, name: str, snapshot: Snapshot, defaults: bool, effort: bool) -> SearchTarget[Snapshot]:
         """A snapshot with what is stored beside a collection: its own, or of several the first."""
         folder = f"{self._root}/{name}"
 

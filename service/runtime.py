@@ -31,6 +31,7 @@ from service.load.gate import Gate
 from service.load.loop import LoopDelay
 from service.load.pools import Pools
 from service.search.pipeline import SearchPipeline
+from service.served_collections import Served, ServedBackups, ServedCollections
 from service.settings import Settings
 from service.shard.serving import ShardServing
 from service.telemetry import Telemetry
@@ -77,12 +78,14 @@ class Runtime:
         searches: bool,
         encoder: Encoder | None = None,
         tracing: Tracing | None = None,
+        served: Served | None = None,
         following: Following | None = None,
         worker_transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """searches: false for an encoder worker; encoder: one that is loaded already; tracing: by default
-        none; following: where collections are followed, which are then read only; worker_transport: how
-        encoder workers are reached, by default by HTTP.
+        none; served: collections that others have, by default the server's own; following: where collections
+        are followed, which are then read only; worker_transport: how encoder workers are reached, by default
+        by HTTP.
         """
         self.settings = settings
         self.telemetry = telemetry
@@ -91,18 +94,21 @@ class Runtime:
         # search node has checked those of requests, and documents may be longer.
         limits = settings.request_limits
         self.limits = limits if searches else replace(limits, characters=settings.max_body_bytes)
-        self.collections = CollectionRegistry(
+        self._own = CollectionRegistry(
             settings.data / "collections",
             LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
         )
-        self._backups = CollectionBackups(self.collections, settings.data / "backups")
+        self.own_backups = CollectionBackups(self._own, settings.data / "backups")
+        served = Served(self._own, self.own_backups) if served is None else served
+        self.collections = served.collections
+        self._backups = served.backups
         self.opened: Callable[[], None] | None = None
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
         self.abandoned = False
         self._searches = searches
         self._data_root = DataRoot(settings.data)
-        self.pools = Pools.open()
+        self.pools = Pools.open(self.collections.search_threads)
         self.loop_delay = LoopDelay(telemetry.observe_loop)
         self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
         self.query_cache = QueryCache(settings.query_cache_bytes)
@@ -160,13 +166,13 @@ class Runtime:
         return self._search_services().writer
 
     @property
-    def readable(self) -> CollectionRegistry:
+    def readable(self) -> ServedCollections:
         """The collections with all that was written. Raises NotReadyError until the ledgers are read."""
         self._search_services()
         return self.collections
 
     @property
-    def backups(self) -> CollectionBackups:
+    def backups(self) -> ServedBackups:
         """The backups of collections. Raises NotReadyError until the ledgers are read."""
         self._search_services()
         return self._backups
@@ -182,6 +188,7 @@ class Runtime:
 
     async def start(self) -> None:
         """Begins to open everything; `ready` tells when that is done."""
+        await self.collections.start()
         self._opening = asyncio.create_task(self._open(), name="opening")
         self.loop_delay.start()
         self._release = asyncio.create_task(self._release_superseded(), name="release")
@@ -229,6 +236,7 @@ class Runtime:
                 self.abandoned = True
         if self._following is not None:
             await self.pools.operations.run(self._following.close)
+        await self.collections.stop()
         await self.pools.operations.run(self.collections.close)
         await self.pools.operations.run(self.tracing.close)
         self.loop_delay.stop()
@@ -413,7 +421,7 @@ class Runtime:
         data = self.settings.data
         jobs = JobManager(
             data,
-            self.collections,
+            self._own,
             encoders,
             self.settings.encoder_environment,
             self.pools.operations,

@@ -184,6 +184,20 @@ class Settings(BaseSettings):
     encoder_probe_timeout_seconds: float = Field(
         2, gt=0, description="Longest wait for its answer; without two in a row the worker is down."
     )
+    shards: Names = Field(
+        (),
+        description="Servers that hold the collections, each a part of every one; this server then is the "
+        "router before them. Comma-separated URLs, always in the same order.",
+    )
+    shards_key: SecretStr | None = Field(
+        None, description="Key that is sent to shards; it may do everything there."
+    )
+    shards_key_file: Path | None = Field(None, description="File that holds this key instead.")
+    shards_timeout_seconds: float = Field(
+        60,
+        gt=0,
+        description="Longest wait for a shard's answer, where the request itself allows more.",
+    )
 
     ray_address: str | None = Field(
         None,
@@ -294,26 +308,28 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _keys_of_files(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Keys of files join those given; of the workers' key there is one. Raises SettingsError."""
+        """Keys of files join those given; of that for workers, and of that for shards,
+        there is one. Raises SettingsError."""
         for name in ("api_keys", "read_keys"):
             if file := values.get(f"{name}_file"):
                 values[name] = [*_items(values.get(name, ())), *read_keys(Path(file))]
-        if file := values.get("encoder_key_file"):
-            if values.get("encoder_key"):
-                raise SettingsError(
-                    "give encoder_key or encoder_key_file, not both: workers are sent one key"
-                )
-            values["encoder_key"], *more = read_keys(Path(file))
-            if more:
-                raise SettingsError(f"key file {file} holds {1 + len(more)} keys; workers are sent one")
+        for name, others in (("encoder_key", "workers"), ("shards_key", "shards")):
+            if file := values.get(f"{name}_file"):
+                if values.get(name):
+                    raise SettingsError(f"give {name} or {name}_file, not both: {others} are sent one key")
+                values[name], *more = read_keys(Path(file))
+                if more:
+                    raise SettingsError(f"key file {file} holds {1 + len(more)} keys; {others} are sent one")
         return values
 
-    @field_validator("api_keys", "read_keys", "encoder_urls", "allowed_hosts", "cors_origins", mode="before")
+    @field_validator(
+        "api_keys", "read_keys", "encoder_urls", "shards", "allowed_hosts", "cors_origins", mode="before"
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         return _items(value)
 
-    @field_validator("encoder_urls")
+    @field_validator("encoder_urls", "shards")
     @classmethod
     def _urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(_url, value))

@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from cluster.router.shards import Asking
+from cluster.router.asking import Asking, given
 from cluster.router.terms import KnownTerms, Told
 from index.bm25.query import WordCounts
 from index.sparse.term_totals import TermTotals
 from service.shard.description import ShardDescription
 from service.shard.messages import Message, message
 
+Answer = TypeVar("Answer")
+
 
 @dataclass(slots=True)
 class KnownCollection:
-    """A collection as its shards described it, and what they last told of its terms. is_stale: a shard has
-    another description by now.
+    """A collection as its shards described it, and what they last told of its terms. tags: of each shard's
+    description, None of one that was lost. is_stale: a shard has another description by now, or was lost.
     """
 
     name: str
     description: ShardDescription
-    shards: int
+    tags: Sequence[str | None]
     is_stale: bool = False
     terms: KnownTerms = field(init=False)
+    described: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.terms = self.nothing()
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago shards described it."""
+        return time.monotonic() - self.described
 
     def nothing(self) -> KnownTerms:
         """What is known of terms before any shard was heard."""
         settings = self.description.settings
         totals = TermTotals([], settings.vocabulary_size) if settings.lexical == "idf" else None
-        return KnownTerms.nothing(self.shards, totals)
+        return KnownTerms.nothing(len(self.tags), totals)
 
 
 class View:
@@ -96,6 +106,18 @@ class View:
             terms.words.keep(words, together)
         return terms, together
 
+    def read(
+        self,
+        operation: str,
+        bodies: Sequence[bytes | None],
+        read: Callable[[int, Message], Answer],
+    ) -> list[Answer | None]:
+        """What shards answer that have a body, all at the states that are fixed, or that are by this."""
+        if not self.is_fixed:
+            self.tell()
+        queries = [given({"state": state}) for state in self.terms.states]
+        return self.asking.ask(operation, bodies, read, queries)
+
     def _anew(self, states: Sequence[str | None]) -> KnownTerms:
         """What is known once all shards have told everything, those that have a state here at that."""
         nothing = self.known.nothing()
@@ -118,5 +140,5 @@ class View:
             "statistics",
             [message({"known": state, "words": words}, {}) for state in known],
             read,
-            None if states is None else [{} if state is None else {"state": state} for state in states],
+            None if states is None else [given({"state": state}) for state in states],
         )

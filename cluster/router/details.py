@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cluster.router.shards import Asking
+from cluster.router.asking import Asking
 from index.candidates import Window
 from index.search.merging import Merged
 from index.search.shard_search import HitParts, ShardHits

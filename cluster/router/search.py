@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cluster.router.asking import given
 from cluster.router.collection import View
 from cluster.router.details import details_of
 from cluster.router.terms import KnownTerms, Told
@@ -109,9 +110,7 @@ def _proposals(
 ) -> list[_Proposed | None]:
     """What all shards propose, by weights that tell of all at the states that the view is fixed at."""
     known, settings = view.known, view.known.description.settings
-    words = None
-    if settings.bm25 and asked.text is not None:
-        words = words_of(asked.text, settings.bm25_language, settings.bm25_reading)
+    words = query_words(settings, asked.text)
     by_states = settings.lexical == "idf" or words is not None
 
     def read(shard: int, found: Message) -> _Proposed | Told:
@@ -124,7 +123,7 @@ def _proposals(
         return _Proposed(str(found.values["search"]), told, proposals_of(found))
 
     for _ in range(ATTEMPTS):
-        terms, weighed = _weighed(view, words) if by_states else (view.terms, None)
+        terms, weighed = weighed_by(view, words) if by_states else (view.terms, None)
         query = ShardQuery(
             _multiplied(asked.query, terms, settings.vocabulary_size),
             weighed,
@@ -137,15 +136,14 @@ def _proposals(
             without=tuple(asked.without),
         )
         values, arrays = query_values(query)
-        body = message({**values, "tag": known.description.tag}, arrays)
+        body = message(values, arrays)
         states = terms.states if by_states or view.is_fixed else [None] * len(terms.states)
         pinned = "true" if view.is_fixed else "false"
-        answers = view.asking.ask(
-            "candidates",
-            [body] * len(states),
-            read,
-            [{"pinned": pinned} | ({} if state is None else {"state": state}) for state in states],
-        )
+        queries = [
+            {"pinned": pinned, **given({"tag": tag, "state": state})}
+            for tag, state in zip(known.tags, states, strict=True)
+        ]
+        answers = view.asking.ask("candidates", [body] * len(states), read, queries)
         told = [each.told if isinstance(each, _Proposed) else each for each in answers]
         fixed = view.fix(told, terms)
         if all(
@@ -156,7 +154,14 @@ def _proposals(
     raise ShardFailedError(f"shards of {known.name!r} do not keep to a state that they told", known.name)
 
 
-def _weighed(view: View, words: QueryWords | None) -> tuple[KnownTerms, WeighedWords | None]:
+def query_words(settings: CollectionSettings, text: str | None) -> QueryWords | None:
+    """The words of a query's text; None without one, or without BM25."""
+    if not settings.bm25 or text is None:
+        return None
+    return words_of(text, settings.bm25_language, settings.bm25_reading)
+
+
+def weighed_by(view: View, words: QueryWords | None) -> tuple[KnownTerms, WeighedWords | None]:
     """What is known of terms, and words weighed by what all shards know of them."""
     terms = view.terms
     if words is None:

@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cluster.router.collection import View
-from cluster.router.search import Asked, search
+from cluster.router.documents import ShardedDocuments
+from cluster.router.search import Asked, query_words, search, weighed_by
 from cluster.router.terms import KnownTerms
-from index.candidates import CandidateLimits, DenseOptions, Page, SearchResult, Weights
-from index.catalog.settings import CollectionSettings
+from cluster.shards.fleet import Fleet
+from cluster.shards.placement import shards_of
+from index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
 from index.documents.boosts import Boost, check_boosts
-from index.documents.filters import Filter, check_filter
+from index.documents.filters import Filter, check_filter, tree_of
 from index.fusion import Fusion
-from index.search.query import check_fusion, check_group_by, check_options, check_page, check_weights
+from index.reading.documents import require_documents
+from index.reading.examples import MOST_TOKENS, Example, check_examples, query_of
+from index.search.explanation import Explanation
+from index.search.facets import FieldCounts, merged_facet
+from index.search.query import (
+    check_facets,
+    check_fusion,
+    check_group_by,
+    check_lexical,
+    check_options,
+    check_page,
+    check_weights,
+)
+from index.segments.stored import StoredQuery
 from index.snapshot import DEFAULT_LIMITS, DEFAULT_OPTIONS, DEFAULT_WEIGHTS, FIRST_PAGE
-from models.representations import Float32, Float64, Int32, Representations
+from models.representations import Float32, Float64, Int32, Representations, SparseRows
+from service.exceptions import ShardUnavailableError
+from service.load.deadlines import Deadline
+from service.shard.examples import examples_of, stored_of
+from service.shard.explained import explanations_of
+from service.shard.messages import Message, message
+from service.shard.queries import boost_values, representation_arrays, words_arrays, words_values
+
+Answer = TypeVar("Answer")
 
 
 class ShardedIdf:
@@ -36,16 +61,17 @@ class ShardedIdf:
         return (weights * self.of_terms(token_ids)).astype(np.float32)
 
 
-class ShardedSnapshot:
+class ShardedSnapshot(ShardedDocuments):
     """One request's view of a collection over shards, in the place of `index.snapshot.Snapshot`.
 
     What it asks first fixes the state of each shard, and all else is of the same states. Its methods wait for
     shards, so they are for threads other than the event loop's.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, fleet: Fleet, deadline: Deadline, *, several: bool) -> None:
+        """several: it is an alias of several collections."""
+        super().__init__(fleet, view.known.description.settings, deadline, several=several)
         self._view = view
-        self.settings: CollectionSettings = view.known.description.settings
         self.idf = ShardedIdf(view) if self.settings.lexical == "idf" else None
 
     @property
@@ -108,6 +134,158 @@ class ShardedSnapshot:
                 contents,
             ),
         )
+
+    def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]:
+        """As `Snapshot.facets`: every shard tells all values, so that the counts are exact."""
+        fields = list(wanted)
+        check_facets(wanted, self.settings.fields)
+        if filter is not None:
+            check_filter(filter, self.settings.fields)
+
+        def read(_shard: int, found: Message) -> list[FieldCounts]:
+            return [
+                FieldCounts(
+                    found.strings(f"values{number}"),
+                    found.array(f"counts{number}", np.int64, None),
+                    int(found.values["missing"][number]),
+                )
+                for number in range(len(fields))
+            ]
+
+        body = message({"fields": fields, "filter": None if filter is None else tree_of(filter)}, {})
+        told = [each for each in self._view.read("facets", [body] * len(self._fleet), read) if each]
+        return {
+            field: merged_facet(
+                [each[number] for each in told],
+                wanted[field],
+                boolean=self.settings.fields[field] == "boolean",
+            )
+            for number, field in enumerate(fields)
+        }
+
+    def explanations(
+        self,
+        query: Representations,
+        document_ids: Sequence[str],
+        text: str | None = None,
+        collections: Sequence[str | None] | None = None,
+    ) -> list[Explanation]:
+        """As `Snapshot.explanations`, by what is known of terms and words over all shards."""
+        words = query_words(self.settings, text)
+        terms, weighed = weighed_by(self._view, words)
+        idf = None
+        if query.sparse is not None:
+            token_ids, weights = check_lexical(*query.sparse.row(0), self.settings.vocabulary_size)
+            query = replace(query, sparse=SparseRows(np.array([0, len(token_ids)]), token_ids, weights))
+            idf = terms.factors(token_ids) if terms.totals is not None else None
+        arrays = {**representation_arrays(query), **words_arrays(weighed), "idf": idf}
+        found = self._of_documents(
+            "explanations", document_ids, collections, words_values(weighed), arrays, explanations_of
+        )
+        return [found[number] for number in range(len(document_ids))]
+
+    def boosts_of(
+        self,
+        document_ids: Sequence[str],
+        boosts: Sequence[Boost],
+        collections: Sequence[str | None] | None = None,
+    ) -> Float64:
+        """As `Snapshot.boosts_of`."""
+        check_boosts(boosts, self.settings.fields)
+
+        def read(found: Message, count: int) -> list[Float64]:
+            return list(found.array("added", np.float64, len(boosts), count).T)
+
+        values = {"boosts": boost_values(boosts)}
+        found = self._of_documents("boosts", document_ids, collections, values, {}, read)
+        added: Float64 = np.array([found[number] for number in range(len(document_ids))], np.float64)
+        return added.reshape(-1, len(boosts)).T
+
+    def encodings_of(
+        self, document_ids: Sequence[str], collections: Sequence[str | None] | None = None
+    ) -> int:
+        """As `Snapshot.encodings_of`."""
+        if self.settings.window is None:
+            return len(document_ids)
+
+        def read(found: Message, count: int) -> list[int]:
+            return [int(found.values["encodings"]), *[0] * (count - 1)]
+
+        return sum(self._of_documents("boosts", document_ids, collections, {"boosts": []}, {}, read).values())
+
+    def stored_query(self, id: str, window: int = 0, collection: str | None = None) -> StoredQuery:
+        """As `Snapshot.stored_query`."""
+        values = {"window": window, "most_tokens": 0}
+
+        def read(found: Message, _count: int) -> list[StoredQuery]:
+            return [stored_of(found)]
+
+        return self._of_documents("examples", [id], [collection], values, {}, read)[0]
+
+    def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery:
+        """As `Snapshot.examples_query`."""
+        check_examples(like, unlike)
+        like, unlike = list(dict.fromkeys(like)), list(dict.fromkeys(unlike))
+        found = [
+            *self._examples(like, MOST_TOKENS // len(like)),
+            *(self._examples(unlike, 0) if unlike else ()),
+        ]
+        ids = [*like, *unlike]
+        require_documents(
+            self.settings.name, [id for id, each in zip(ids, found, strict=True) if each is None]
+        )
+        there = [each for each in found if each is not None]
+        examples, texts = [example for example, _ in there], [text for _, text in there]
+        query = query_of(examples[: len(like)], examples[len(like) :])
+        return StoredQuery(query, "\n".join(texts[: len(like)]))
+
+    def _examples(self, ids: Sequence[str], most_tokens: int) -> list[tuple[Example, str] | None]:
+        def read(found: Message, count: int) -> list[tuple[Example, str] | None]:
+            return examples_of(found, count, self.settings.dense_dimension)
+
+        values = {"window": None, "most_tokens": most_tokens}
+        found = self._of_documents("examples", ids, None, values, {}, read)
+        return [found[number] for number in range(len(ids))]
+
+    def _of_documents(
+        self,
+        operation: str,
+        ids: Sequence[str],
+        collections: Sequence[str | None] | None,
+        values: Mapping[str, Any],
+        arrays: Mapping[str, Any],
+        read: Callable[[Message, int], Sequence[Answer]],
+    ) -> dict[int, Answer]:
+        """What the shards of documents answer of each, by its number among the ids.
+
+        read: takes those of so many documents from a message.
+        """
+        places = shards_of(ids, len(self._fleet)) if ids else np.empty(0, np.int64)
+        numbers = [np.flatnonzero(places == shard).tolist() for shard in range(len(self._fleet))]
+        bodies = [
+            message(
+                {
+                    **values,
+                    "ids": [ids[number] for number in own],
+                    "collections": None if collections is None else [collections[number] for number in own],
+                },
+                arrays,
+            )
+            if own
+            else None
+            for own in numbers
+        ]
+        told = self._view.read(operation, bodies, lambda shard, found: read(found, len(numbers[shard])))
+        answers: dict[int, Answer] = {}
+        for shard, (own, found) in enumerate(zip(numbers, told, strict=True)):
+            if own and found is None:
+                name = self._view.asking.name_of(shard)
+                raise ShardUnavailableError(
+                    f"shard {name} gave no answer, and has documents that are asked for", name, sent=False
+                )
+            if found is not None:
+                answers |= zip(own, found, strict=True)
+        return answers
 
     def _fixed(self) -> KnownTerms:
         return self._view.terms if self._view.is_fixed else self._view.tell()[0]

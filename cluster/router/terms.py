@@ -53,7 +53,7 @@ class Told:
             str(values["state"]),
             str(values["version"]),
             int(values["documents"]),
-            values["since"],
+            values.get("since"),
             terms,
             frequencies,
             masses,

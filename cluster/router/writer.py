@@ -34,8 +34,9 @@ from index.windows.store import DocumentWindows
 from models.representations import Representations
 from service.answers.binary import MEDIA_TYPE
 from service.exceptions import RequestTooLargeError
-from service.load.deadlines import NO_DEADLINE, Deadline
+from service.load.deadlines import NO_DEADLINE, Deadline, within
 
+DECLARING_SECONDS = 3600.0  # every document's metadata is read
 SMALL_BYTES = 2**20  # of a body that any shard takes
 
 
@@ -167,8 +168,9 @@ class ShardedWriter:
         """
         body = {"fields": dict(fields)}
         path = f"{self._path}/fields"
+        deadline = within(DECLARING_SECONDS)
         try:
-            self._fleet.first_last(lambda shard: shard.json("POST", path, body, deadline=self._deadline))
+            self._fleet.first_last(lambda shard: shard.json("POST", path, body, deadline=deadline))
         finally:
             self._redeclared()
         return self._settings.with_fields(fields)

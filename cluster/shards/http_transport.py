@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 
 import aiohttp
 from yarl import URL
@@ -19,6 +20,8 @@ KEPT_SECONDS = 30  # an idle connection: less than the 75 s after which a shard 
 NAMES_SECONDS = 10  # an address that was looked up: one that moves is found again
 LARGE_BYTES = 2**20  # a larger body is sent in pieces, so that the event loop has its turn between them
 PATIENCE_SECONDS = 1.0  # a shard that is silent for less may only have been given too little time
+
+SHARE_OF_SHARD = 0.95  # of the time that is left, so that a shard's own refusal comes before its end
 
 # What ends a connection before its answer came, such as one that the shard closed while it was kept alive.
 BROKEN = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientPayloadError)
@@ -76,11 +79,13 @@ class HttpTransport:
         repeatable: bool = True,
     ) -> ShardAnswer:
         """Its answer: see `Transport`."""
-        left_seconds = min(deadline.remaining_seconds, self._session.access.timeout_seconds)
+        left_seconds = deadline.remaining_seconds
+        if left_seconds == math.inf:
+            left_seconds = self._session.access.timeout_seconds
         if left_seconds <= 0:
             raise too_late(0)
         self.circuit.require()
-        sent = {**headers, "X-Request-Timeout": f"{left_seconds:.3f}"}
+        sent = {**headers, "X-Request-Timeout": f"{SHARE_OF_SHARD * left_seconds:.3f}"}
         try:
             with call(f"{method} {path.partition('?')[0]}", self.name) as trace_headers:
                 async with asyncio.timeout(left_seconds):

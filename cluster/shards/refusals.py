@@ -12,6 +12,7 @@ import orjson
 from cluster.shards.transport import ShardAnswer
 from index.errors import (
     AliasNotFoundError,
+    AmbiguousDocumentError,
     BackupNotFoundError,
     CollectionAliasedError,
     CollectionBusyError,
@@ -27,6 +28,8 @@ from index.errors import (
 from service.exceptions import (
     DeadlineExceededError,
     OverloadedError,
+    PositionAheadError,
+    PositionNotReachedError,
     RelayedError,
     ShardFailedError,
     ShardStateGoneError,
@@ -48,8 +51,11 @@ KINDS: Mapping[str, Callable[[str], Exception]] = {
     "collection_busy": CollectionBusyError,
     "fingerprint_mismatch": FingerprintMismatchError,
     "document_changed": DocumentChangedError,
+    "document_ambiguous": AmbiguousDocumentError,
     "idempotency_key_reused": IdempotencyMismatchError,
     "shard_state_gone": ShardStateGoneError,
+    "position_ahead": PositionAheadError,
+    "position_not_reached": PositionNotReachedError,
 }
 
 

@@ -17,7 +17,9 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class ShardAccess:
-    """How shards are asked: the key to send, the longest wait for an answer, and the largest answer."""
+    """How shards are asked: the key to send, the longest wait for an answer where a request has no deadline
+    of its own, and the largest answer.
+    """
 
     key: str | None = field(default=None, repr=False)
     timeout_seconds: float = 60

@@ -20,7 +20,7 @@ from index.errors import (
     InvalidQueryError,
     SearchIndexError,
 )
-from index.reading.examples import check_examples, example_query
+from index.reading.examples import Example, check_examples, example_query
 from index.reading.ordered import Order, Place, PlacedDocument, check_order, ordered_page
 from index.reading.pages import page_of, starts_behind
 from index.segments.parts import rows_in_parts
@@ -33,6 +33,14 @@ NAMED = 10  # ids of missing documents in a message
 
 DocumentPlace = tuple[int, int]
 """That of a segment, and a row of it."""
+
+
+def require_documents(collection: str, missing: Sequence[str]) -> None:
+    """Raises DocumentNotFoundError naming the first of some missing ids, if there are any."""
+    if missing:
+        named = ", ".join(f"{id[:80]!r}" for id in missing[:NAMED])
+        others = f" and {len(missing) - NAMED} others" if len(missing) > NAMED else ""
+        raise DocumentNotFoundError(f"collection {collection!r} has no document {named}{others}")
 
 
 class StoredDocuments:
@@ -159,13 +167,22 @@ class StoredDocuments:
         """
         check_examples(like, unlike)
         found = {id: self._find(id) for id in (*like, *unlike)}
-        missing = [id for id, place in found.items() if place is None]
-        if missing:
-            named = ", ".join(f"{id[:80]!r}" for id in missing[:NAMED])
-            others = f" and {len(missing) - NAMED} others" if len(missing) > NAMED else ""
-            raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {named}{others}")
+        require_documents(self.settings.name, [id for id, place in found.items() if place is None])
         wanted, unwanted = (list(dict.fromkeys(filter(None, map(found.get, ids)))) for ids in (like, unlike))
         return example_query(self._opened(), wanted, unwanted)
+
+    def examples(self, ids: Sequence[str], most_tokens: int) -> list[tuple[Example, str] | None]:
+        """What `examples_query` takes of each document, with so many token vectors at most, and its text;
+        None of one that is not there. Raises as `get`.
+        """
+        segments, found = self._opened(), list[tuple[Example, str] | None]()
+        for place in map(self._find, ids):
+            if place is None:
+                found.append(None)
+            else:
+                example = Example.of(segments[place[0]], place[1], most_tokens)
+                found.append((example, self._document(place).encoded_text))
+        return found
 
     def encodings_of(
         self, document_ids: Sequence[str], collections: Sequence[str | None] | None = None

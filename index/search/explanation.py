@@ -13,7 +13,7 @@ from index.candidates import Window
 from index.search.late_interaction import late_scores
 from index.search.query import CheckedQuery
 from index.segments.segment import Segment
-from index.sparse.idf import CollectionIdf
+from index.sparse.idf import CollectionIdf, GivenIdf
 from models.representations import Float64, Int32, Int64
 
 
@@ -72,13 +72,19 @@ class Explanation:
 
 
 def explain(
-    segments: Sequence[Segment], place: int, row: int, query: CheckedQuery, idf: CollectionIdf | None
+    segments: Sequence[Segment],
+    place: int,
+    row: int,
+    query: CheckedQuery,
+    idf: CollectionIdf | GivenIdf | None,
 ) -> Explanation:
     """Explains the scores of a row of the segment at a place. query: with the encoder's own weights."""
     return Explanation(_terms(segments[place], row, query, idf), _alignment(segments, place, row, query))
 
 
-def _terms(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf | None) -> MatchingTerms:
+def _terms(
+    segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf | GivenIdf | None
+) -> MatchingTerms:
     token_ids, weights = segment.forward.row(row)
     shared, in_query, in_document = np.intersect1d(
         query.token_ids, token_ids, assume_unique=True, return_indices=True

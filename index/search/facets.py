@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,15 @@ from index.candidates import Facet, FacetValue
 from index.documents.conditions import Condition
 from index.documents.fields import KeywordColumn, ScalarColumn
 from index.documents.row_set import RowSet
+from index.files.packed_bytes import PackedBytes, distinct
 from index.native.kernels import count_facet, keyword_column
 from index.segments.segment import Segment
 from models.representations import Int64, offsets_of
 
 ALL = -1  # where bits begin of a segment all of whose documents count
 SEED_BITS = 63
+EVERY_VALUE = 2**62  # more than there can be
+FALSE, TRUE = b"false", b"true"  # in this order
 
 
 def facets_of(
@@ -36,6 +40,49 @@ def facets_of(
             _of_keywords(keywords, limit, allowed) if keywords else _of_booleans(booleans, limit, allowed)
         )
     return facets
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCounts:
+    """Of a field all V distinct values, of booleans as FALSE and TRUE, with counts int64[V], how many
+    documents have each; missing: how many have none.
+    """
+
+    values: PackedBytes
+    counts: Int64
+    missing: int
+
+
+def counts_of(
+    segments: Sequence[Segment], fields: Sequence[str], condition: Condition | None
+) -> dict[str, FieldCounts]:
+    """Of each declared keyword or boolean field all values, over all documents that the condition allows."""
+    found = {}
+    for name, facet in facets_of(segments, dict.fromkeys(fields, EVERY_VALUE), condition).items():
+        values = [_text(each.value) for each in facet.values]
+        counts = np.array([each.count for each in facet.values], np.int64)
+        found[name] = FieldCounts(PackedBytes.of(values), counts, facet.missing)
+    return found
+
+
+def merged_facet(parts: Sequence[FieldCounts], limit: int, *, boolean: bool) -> Facet:
+    """So many of the commonest values over all parts, one at least, as `facets_of` gives them."""
+    strings = PackedBytes.concatenate([part.values for part in parts])
+    first, numbers = distinct(strings)
+    counts = np.zeros(len(first), np.int64)
+    np.add.at(counts, numbers, np.concatenate([part.counts for part in parts]))
+    commonest = np.argsort(-counts, kind="stable")[:limit]  # of equal counts, the values ascend
+    values = [
+        FacetValue(value == TRUE if boolean else value.decode(), count)
+        for value, count in zip(strings.take(first[commonest]), counts[commonest].tolist(), strict=True)
+    ]
+    return Facet(values, len(first), sum(part.missing for part in parts))
+
+
+def _text(value: str | bool) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    return TRUE if value else FALSE
 
 
 class _Allowed:

@@ -19,10 +19,10 @@ class StoredRepresentations:
 
     dense: float32[W, D]; sparse: W rows; colbert: of W texts, None for the codec none. The values are those
     that scores are computed from: rounded to what the collection stores. position: of the ledger, at which
-    the first was written, 0 by a build.
+    the first was written, 0 by a build; text where the collection is divided over several ledgers.
     """
 
-    position: int
+    position: int | str
     dense: Float32
     sparse: SparseRows
     colbert: TokenVectors | None

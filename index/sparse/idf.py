@@ -73,6 +73,18 @@ class CollectionIdf:
         return TermTotals([each.read() for each in self._segments], self._vocabulary_size)
 
 
+class GivenIdf:
+    """Factors that are known of some terms, ascending: those of more documents than are here."""
+
+    def __init__(self, token_ids: Int32, factors: Float64) -> None:
+        self._token_ids = token_ids
+        self._factors = factors
+
+    def of_terms(self, token_ids: Int32) -> Float64:
+        """Those of some of the terms, float64[T]."""
+        return self._factors[np.searchsorted(self._token_ids, token_ids)]
+
+
 def factors_of(documents: int, frequencies: Int64, sums: TermSums) -> Float64:
     """The factors idf(t) / m float64[T] of terms that n(t) int64[T] of the documents have; all 1 without any
     weight. sums: over all terms.

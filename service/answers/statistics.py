@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from index.live.statistics import CollectionStatistics
+from service.served_collections import ServedStatistics
 
 
-def statistics_record(name: str, found: CollectionStatistics) -> dict[str, Any]:
+def statistics_record(name: str, found: ServedStatistics) -> dict[str, Any]:
     """The record of `GET /collections/{name}/stats`."""
     return {
         "name": name,

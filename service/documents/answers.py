@@ -11,10 +11,10 @@ import orjson
 from index.candidates import Document
 from index.documents.filters import Filter
 from index.segments.stored import StoredRepresentations
-from index.snapshot import Snapshot
 from models.tokenizer import Tokenizer
 from service.answers.embeddings import numbers_json, packed_json
 from service.load.pools import Pool
+from service.readable import ReadableSnapshot
 
 PAGE_DOCUMENTS = 100  # read at a time, so that large pages of large documents take no memory
 
@@ -51,7 +51,9 @@ async def document_pieces(
     yield b"}}"
 
 
-async def documents_pieces(snapshot: Snapshot, ids: Sequence[str], pool: Pool) -> AsyncGenerator[bytes]:
+async def documents_pieces(
+    snapshot: ReadableSnapshot, ids: Sequence[str], pool: Pool
+) -> AsyncGenerator[bytes]:
     """The documents of these ids that are there, in their order, and the ids that are not; of several
     collections those of each.
     """
@@ -68,7 +70,7 @@ async def documents_pieces(snapshot: Snapshot, ids: Sequence[str], pool: Pool) -
 
 
 async def page_pieces(
-    snapshot: Snapshot,
+    snapshot: ReadableSnapshot,
     begin: tuple[str, str | None] | None,
     limit: int,
     filter: Filter | None,

@@ -13,11 +13,11 @@ from index.documents.metadata import FieldType
 from index.documents.store import encode_id
 from index.errors import InvalidDocumentError, InvalidQueryError
 from index.reading.ordered import Order, Place, PlacedDocument, check_order
-from index.snapshot import Snapshot
 from service.documents.answers import PAGE_DOCUMENTS, document_record
 from service.documents.writer import is_id
 from service.exceptions import InvalidRequestError
 from service.load.pools import Pool
+from service.readable import ReadableSnapshot
 
 _PLACE_TYPES: Mapping[FieldType, tuple[type, ...]] = {
     "keyword": (str,),
@@ -69,7 +69,12 @@ def place_from(after: str | None, kind: FieldType, *, several: bool = False) -> 
 
 
 async def ordered_pieces(
-    snapshot: Snapshot, order: Order, after: Place | None, limit: int, filter: Filter | None, pool: Pool
+    snapshot: ReadableSnapshot,
+    order: Order,
+    after: Place | None,
+    limit: int,
+    filter: Filter | None,
+    pool: Pool,
 ) -> AsyncGenerator[bytes]:
     """Up to `limit` documents of a snapshot in the order of a field, and where the next page begins in it."""
     placed = await pool.run(snapshot.ordered_page, order, after, limit + 1, filter)
@@ -129,5 +134,5 @@ def _no_place(error: Exception) -> InvalidRequestError:
     )
 
 
-def _read(snapshot: Snapshot, placed: Sequence[PlacedDocument]) -> list[Document]:
+def _read(snapshot: ReadableSnapshot, placed: Sequence[PlacedDocument]) -> list[Document]:
     return [snapshot.read(each) for each in placed]

@@ -25,3 +25,8 @@ class Deadline:
 
 
 NO_DEADLINE = Deadline()
+
+
+def within(seconds: float) -> Deadline:
+    """The deadline so long from now."""
+    return Deadline(time.monotonic() + seconds)

@@ -87,10 +87,10 @@ class Pools:
     following: Pool
 
     @staticmethod
-    def open() -> Pools:
-        """Pools that follow the cores."""
+    def open(searches: int | None = None) -> Pools:
+        """Pools that follow the cores, but for searches where so many are to be in work at a time."""
         return Pools(
-            search=Pool("search", usable_cores()),
+            search=Pool("search", searches or usable_cores()),
             bodies=Pool("bodies", usable_cores()),
             codings=Pool("codings", usable_cores()),
             operations=Pool("operations", OPERATIONS_THREADS),

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import Path, Response
 
-from index.backups.records import Backup
 from service.routes.collections import Name, collection_record
 from service.routes.common import ADMIN, Allowed, Services, errors, json_response, router
 from service.routes.pages import Paged
 from service.schemas.backups import BackupList, BackupResponse, RestoreRequest
 from service.schemas.collections import CollectionResponse
+from service.served_collections import ServedBackup
 
 BACKUPS = "/collections/{name}/backups"
 
@@ -83,6 +82,14 @@ async def delete_backup(name: Name, backup_id: BackupId, services: Services) -> 
     return Response(status_code=204)
 
 
-def backup_record(backup: Backup) -> dict[str, Any]:
+def backup_record(backup: ServedBackup) -> dict[str, Any]:
     """A backup as answers have it."""
-    return {**asdict(backup), "created_at": backup.created}
+    return {
+        "id": backup.id,
+        "collection": backup.collection,
+        "position": backup.position,
+        "documents": backup.documents,
+        "size_bytes": backup.size_bytes,
+        "created": backup.created,
+        "created_at": backup.created,
+    }

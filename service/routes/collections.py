@@ -16,7 +16,7 @@ from ingest.document_windows import cutter_for
 from ingest.target import chosen, settings_for
 from models.errors import UnsupportedWindowError
 from service.answers.statistics import statistics_record
-from service.collections import CollectionDescription, CollectionRegistry
+from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError
 from service.routes.common import ADMIN, Allowed, Services, encoder_named, errors, json_response, router
 from service.routes.pages import Paged
@@ -31,6 +31,7 @@ from service.schemas.collections import (
     WindowRequest,
 )
 from service.search.answers import sides_record
+from service.served_collections import ServedCollections
 
 
 async def _name(
@@ -154,7 +155,7 @@ async def declare_fields(name: Name, body: FieldsRequest, services: Services) ->
 
 
 def _declare(
-    collections: CollectionRegistry, name: str, fields: Mapping[str, FieldType]
+    collections: ServedCollections, name: str, fields: Mapping[str, FieldType]
 ) -> CollectionDescription:
     with collections.writing(name) as live:
         try:

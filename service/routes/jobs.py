@@ -9,11 +9,11 @@ from typing import Annotated
 import orjson
 from fastapi import Path, Request, Response
 
-from index.catalog.aliases import Aliases
 from service.access import Access
 from service.exceptions import InvalidRequestError
 from service.jobs.manager import no_job
 from service.jobs.store import Job
+from service.readable import NamedAliases
 from service.routes.collections import Name
 from service.routes.common import ADMIN, Allowed, Services, errors, router
 from service.routes.pages import ListPage, Paged
@@ -88,7 +88,7 @@ async def _seen(services: Runtime, access: Access, job_id: str) -> Job:
     return job
 
 
-def _visible(jobs: Sequence[Job], aliases: Aliases, access: Access) -> Sequence[Job]:
+def _visible(jobs: Sequence[Job], aliases: NamedAliases, access: Access) -> Sequence[Job]:
     """Those of collections that the key may use, by their own name or by an alias of now."""
     if access.collections is None:
         return jobs
@@ -96,7 +96,7 @@ def _visible(jobs: Sequence[Job], aliases: Aliases, access: Access) -> Sequence[
     return [job for job in jobs if job.collection in meant or access.sees(job.collection)]
 
 
-def _listed(jobs: Sequence[Job], aliases: Aliases, access: Access, page: ListPage) -> bytes:
+def _listed(jobs: Sequence[Job], aliases: NamedAliases, access: Access, page: ListPage) -> bytes:
     """Raises InvalidRequestError where the page is to follow a job that is not kept."""
     visible = _visible(jobs, aliases, access)
     if page.after is not None:

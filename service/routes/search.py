@@ -90,6 +90,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         boosts=_boosts(body.boosts or ()),
         include=include,
         snapshot=body.snapshot,
+        allow_partial=bool(body.allow_partial),
     )
     queries = [
         alike(_query(each, limits, param), text=_text(each, limits, param), param=param)

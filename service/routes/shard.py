@@ -1,4 +1,4 @@
-"""What only routers ask for: a shard's part of searches. Bodies are messages of `service/shard/messages.py`."""
+"""What only routers ask for: a shard's part of searches. Bodies are those of `service/shard/messages.py`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
+from index.snapshot import Snapshot
 from service.answers.binary import MEDIA_TYPE
+from service.collections import SearchTarget
+from service.exceptions import InvalidRequestError
 from service.http.binary_route import BinaryRoute
+from service.load.deadlines import Deadline
 from service.routes.collections import Name
 from service.routes.common import Services, TimeLimit, router
+from service.runtime import Runtime
 
 PATH = "/shard/collections/{name}"
 State = Annotated[str | None, Query(max_length=100)]
-"""That of a snapshot which a router goes on with."""
+"""That of a snapshot which a router goes on with, or of a description that it knows."""
 
 routes = router("shard")
 
 
 async def describe(name: Name, services: Services, deadline: TimeLimit) -> Response:
     """A collection's settings, and what is stored for searches."""
-    target = await services.readable.open_with_defaults(name)
+    target = await _opened(services, name)
     return _response(await services.pipeline.run(deadline, services.shard.description, target))
 
 
@@ -30,15 +35,16 @@ async def candidates(
     request: Request,
     services: Services,
     deadline: TimeLimit,
+    tag: State = None,
     state: State = None,
     pinned: bool = False,
 ) -> Response:
     """What this shard proposes for a query."""
     body = await request.body()
-    target = await services.readable.open_with_defaults(name)
+    target = await _opened(services, name)
     return _response(
         await services.pipeline.admitted(
-            deadline, services.shard.candidates, name, target, body, state, pinned=pinned
+            deadline, services.shard.candidates, name, target, body, tag, state, pinned=pinned
         )
     )
 
@@ -58,10 +64,60 @@ async def statistics(
 ) -> Response:
     """How many documents have each term, as far as the router does not know."""
     body = await request.body()
-    target = await services.readable.open_with_defaults(name)
+    target = await _opened(services, name)
     return _response(
         await services.pipeline.run(deadline, services.shard.statistics, name, target, body, state)
     )
+
+
+async def facets(
+    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+) -> Response:
+    """All values of some fields, counted."""
+    return await _read(services.shard.reading.facets, name, request, services, deadline, state)
+
+
+async def explanations(
+    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+) -> Response:
+    """Why documents have their scores."""
+    return await _read(services.shard.reading.explanations, name, request, services, deadline, state)
+
+
+async def boosts(
+    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+) -> Response:
+    """What boosts add to documents."""
+    return await _read(services.shard.reading.boosts, name, request, services, deadline, state)
+
+
+async def examples(
+    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+) -> Response:
+    """Stored documents as queries."""
+    return await _read(services.shard.reading.examples, name, request, services, deadline, state)
+
+
+async def _read(
+    read: Callable[[SearchTarget[Snapshot], bytes, str | None], bytes],
+    name: str,
+    request: Request,
+    services: Runtime,
+    deadline: Deadline,
+    state: str | None,
+) -> Response:
+    body = await request.body()
+    target = await _opened(services, name)
+    return _response(await services.pipeline.run(deadline, read, target, body, state))
+
+
+async def _opened(services: Runtime, name: str) -> SearchTarget[Snapshot]:
+    """The collection of a name. Raises InvalidRequestError where shards of this server have it."""
+    target = await services.readable.open_with_defaults(name)
+    snapshot = target.snapshot
+    if not isinstance(snapshot, Snapshot):
+        raise InvalidRequestError("this server is a router and no shard; give a router the shards themselves")
+    return SearchTarget(snapshot, target.defaults, target.effort)
 
 
 def _response(content: bytes) -> Response:
@@ -83,3 +139,7 @@ _add("candidates", candidates)
 _add("hits", hits)
 _add("parts", parts)
 _add("statistics", statistics)
+_add("facets", facets)
+_add("explanations", explanations)
+_add("boosts", boosts)
+_add("examples", examples)

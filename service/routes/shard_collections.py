@@ -56,7 +56,7 @@ async def make_shard_backup(
     def make(backups: CollectionBackups) -> dict[str, Any]:
         return backup_record(backups.make(name, backup_id))
 
-    return json_response(await services.pools.backups.run(make, services.backups), 201)
+    return json_response(await services.pools.backups.run(make, services.own_backups), 201)
 
 
 def _create(services: Runtime, name: str, body: ShardCollectionRequest) -> bool:

@@ -247,6 +247,11 @@ class SearchRequest(Request):
         "pages fit together.",
     )
     min_position: MinPosition | None = None
+    allow_partial: bool | None = Field(
+        False,
+        description="Of a collection over shards: hits of those that answer, where others do not; "
+        "`partial` of the answer names these. Without it that is an error.",
+    )
     min_score: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
         None, description="Only hits of this score or more."
     )

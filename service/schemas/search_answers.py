@@ -198,6 +198,18 @@ Facets = Annotated[
 ]
 
 
+class PartialResponse(BaseModel):
+    """What an answer lacks."""
+
+    shards: list[str] = Field(description="Shards that did not answer.")
+
+
+Partial = Annotated[
+    PartialResponse | None,
+    Field(description="Only where `allow_partial` was given and shards did not answer, in time or at all."),
+]
+
+
 class SearchResponse(BaseModel):
     """Hits, best first; ties in order of id, then of collection. `weights` and `candidates` are those that
     were used.
@@ -211,6 +223,7 @@ class SearchResponse(BaseModel):
     took_ms: TookMs
     exhausted: Exhausted
     facets: Facets = None
+    partial: Partial = None
     hits: list[HitResponse]
 
 
@@ -232,4 +245,5 @@ class SearchManyResponse(BaseModel):
     candidates: CandidatesResponse
     took_ms: TookMs
     facets: Facets = None
+    partial: Partial = None
     results: list[QueryResult]

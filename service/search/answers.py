@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from index.candidates import CandidateLimits, Hit, Scores, Weights
@@ -33,6 +33,7 @@ def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
         "took_ms": _milliseconds(stage_seconds(outcome)),
         "exhausted": outcome.exhausted,
         **_facets(outcome),
+        **_partial(outcome),
     }
 
 
@@ -48,6 +49,11 @@ def _facets(outcome: SearchOutcome) -> dict[str, Any]:
     return {"facets": {name: asdict(facet) for name, facet in outcome.facets.items()}}
 
 
+def _partial(outcome: SearchOutcome) -> dict[str, Any]:
+    """What the answer lacks, where something did not answer."""
+    return {"partial": {"shards": outcome.lost}} if outcome.lost else {}
+
+
 def batch_head(outcomes: Sequence[SearchOutcome], total_seconds: float) -> dict[str, Any]:
     """All of an answer to several queries but the result of each; total_seconds: of all of them."""
     first = outcomes[0]
@@ -57,7 +63,8 @@ def batch_head(outcomes: Sequence[SearchOutcome], total_seconds: float) -> dict[
         "score": sum(outcome.score_seconds for outcome in outcomes),
         "total": total_seconds,
     }
-    head = {**answer_head(first), "took_ms": _milliseconds(seconds)}
+    lost = tuple(dict.fromkeys(name for outcome in outcomes for name in outcome.lost))
+    head = {**answer_head(replace(first, lost=lost)), "took_ms": _milliseconds(seconds)}
     del head["query"], head["exhausted"]
     return head
 

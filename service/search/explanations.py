@@ -10,12 +10,12 @@ from index.bm25.explanation import Bm25Terms
 from index.candidates import Document, Hit
 from index.documents.boosts import Boost
 from index.search.explanation import Alignment, MatchingTerms
-from index.snapshot import Snapshot
 from ingest.document_windows import cutter_for, text_of_window
 from models.representations import Int32, Int64, Representations
 from models.texts.windows import WindowCutter
 from models.tokenizer import Tokenizer
 from service.exceptions import InvalidRequestError
+from service.readable import ReadableSnapshot
 
 MAX_ALIGNED = 100_000  # token vectors of a query times hits: worth half a second
 CHARACTERS_PER_VECTOR = 64  # of a query's text: finding their words among a hit's costs as much
@@ -98,7 +98,7 @@ def require_explainable(query: Representations, text: str | None, hits: int, *, 
         )
 
 
-def require_few_windows(snapshot: Snapshot, query: Representations, hits: Sequence[Hit]) -> None:
+def require_few_windows(snapshot: ReadableSnapshot, query: Representations, hits: Sequence[Hit]) -> None:
     """Raises InvalidRequestError where hits have so many windows that all would take too long to explain.
 
     One hit is always explained: the search itself took as long for it.
@@ -117,7 +117,7 @@ def _vectors(query: Representations) -> int:
 
 
 def explain_hits(
-    snapshot: Snapshot,
+    snapshot: ReadableSnapshot,
     tokenizer: Tokenizer,
     text: str | None,
     query: Representations,

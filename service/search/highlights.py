@@ -17,9 +17,9 @@ from index.bm25.analysis import NEWEST_READING
 from index.bm25.matches import QueryWords
 from index.candidates import Hit
 from index.catalog.settings import CollectionSettings
-from index.sparse.idf import CollectionIdf
 from models.representations import Int32, Int64, Representations
 from models.tokenizer import Tokenizer
+from service.readable import Idf
 from service.search.matching_pieces import matching_pieces, without_words
 
 MOST_CHARACTERS = 50_000  # of one text that are read: a twentieth of a second
@@ -46,7 +46,7 @@ class HitHighlights:
 
 def highlights_of(
     settings: CollectionSettings,
-    idf: CollectionIdf | None,
+    idf: Idf | None,
     tokenizer: Tokenizer,
     text: str | None,
     query: Representations,
@@ -76,7 +76,7 @@ def highlights_of(
     return found
 
 
-def _by_weight(query: Representations, idf: CollectionIdf | None) -> tuple[Int32, Int32]:
+def _by_weight(query: Representations, idf: Idf | None) -> tuple[Int32, Int32]:
     """The tokens of a query that say much of it, and those that say little: int32[n] each."""
     if query.sparse is None:
         return np.empty(0, np.int32), np.empty(0, np.int32)

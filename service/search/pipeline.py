@@ -13,20 +13,20 @@ from index.candidates import CandidateLimits, DenseOptions, Facet, Hit, Page, Se
 from index.documents.boosts import Boost
 from index.documents.filters import Filter
 from index.fusion import Fusion
-from index.snapshot import Snapshot
 from models.encoder import EncoderInfo
 from models.representations import OUTPUTS, Output, Representations
 from models.tokenizer import Tokenizer
-from service.collections import CollectionRegistry
 from service.encoding.service import EncodingService, estimated_tokens
 from service.encoding.shelf import EncoderShelf
-from service.exceptions import SnapshotGoneError
+from service.exceptions import BegunAgainError, SnapshotGoneError
 from service.facts import note
 from service.load.admission import ANY_WAIT, Admission, Ticket
 from service.load.concurrency import in_lanes
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
+from service.load.reading import Reading
 from service.load.relay import on_loop, relay
+from service.readable import ReadableSnapshot
 from service.search.checks import require_bm25, require_candidates, require_fields, require_sides_asked
 from service.search.defaults import WantedCandidates, WantedEffort, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
@@ -36,6 +36,7 @@ from service.search.query_terms import QueryTerms, query_terms, require_meaning
 from service.search.ready_queries import ReadyQuery, require_sides
 from service.search.stored_queries import Like, ids_of, stored_query
 from service.search.target import target_of
+from service.served_collections import ServedCollections
 from service.tracing.request import record
 
 Shaped = TypeVar("Shaped")
@@ -56,7 +57,8 @@ class SearchQuery:
     which the best is. facets: of fields so many values, counted over what the filter allows. boosts: what is
     added to the scores of candidates; fusion: how scores become one. include: the parts of a hit that are
     wanted, by default all; highlight: where hits have what the query says. snapshot: the version that is to
-    be searched, by default the latest. param: what the query is called in messages.
+    be searched, by default the latest. allow_partial: whether hits may lack those of parts of a divided
+    collection that do not answer. param: what the query is called in messages.
     """
 
     collection: str
@@ -78,6 +80,7 @@ class SearchQuery:
     include: frozenset[HitPart] = ALL_PARTS
     highlight: bool = False
     snapshot: str | None = None
+    allow_partial: bool = False
     param: str = "query"
 
     @property
@@ -98,6 +101,7 @@ class SearchOutcome:
 
     `explanations` and `highlights` go with the hits, where they are asked for; `terms`, where the collection
     has an idf, `tokens` and `truncated` are the query's; exhausted: no more hits of the candidates follow.
+    lost: parts of a divided collection that did not answer, where that was allowed.
     """
 
     collection: str
@@ -118,6 +122,7 @@ class SearchOutcome:
     facets: Mapping[str, Facet] | None = None
     highlights: list[HitHighlights] | None = None
     exhausted: bool = False
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,7 @@ class SearchPipeline:
     def __init__(
         self,
         encoders: EncoderShelf,
-        collections: CollectionRegistry,
+        collections: ServedCollections,
         pool: Pool,
         admission: Admission = ANY_WAIT,
     ) -> None:
@@ -210,7 +215,10 @@ class SearchPipeline:
         tokens = estimated_tokens([query.query for query in queries if isinstance(query.query, str)])
         self._admission.require(self.wait_seconds(tokens), deadline)
         with self._line.places(len(queries)):
-            return await relay(self._search(queries, shape, deadline), deadline)
+            try:
+                return await relay(self._search(queries, shape, deadline), deadline)
+            except BegunAgainError:  # what the collection is was not known any more; by now it is
+                return await relay(self._search(queries, shape, deadline), deadline)
 
     async def _search(
         self,
@@ -228,9 +236,10 @@ class SearchPipeline:
             query.adapter,
             with_defaults=not complete,
             with_effort=not query.effort.complete,
+            how=Reading(deadline, query.allow_partial),
         )
         snapshot = target.snapshot
-        if query.snapshot not in (None, snapshot.version):
+        if query.snapshot is not None and query.snapshot != await self._pool.run(_version, snapshot):
             raise SnapshotGoneError(
                 f"snapshot {query.snapshot!r:.80} of collection {query.collection!r} is gone, it is "
                 f"{snapshot.version!r} now; search without one, and begin with the first page"
@@ -260,7 +269,7 @@ class SearchPipeline:
         prepared = await self._prepared(queries, snapshot, encoding, weights, deadline)
         encode_seconds = time.perf_counter() - started
         if query.explain:
-            hits = len(queries) * min(query.top_k, snapshot.documents)
+            hits = len(queries) * min(query.top_k, await self._pool.run(_documents, snapshot))
             for one in prepared:
                 require_explainable(one.representations, one.words, hits, bm25=snapshot.settings.bm25)
         facets = None
@@ -289,7 +298,8 @@ class SearchPipeline:
                 settings.bm25,
                 facets,
                 highlights,
-                len(result.hits) < query.top_k,
+                len(result.hits) < query.top_k and not result.lost,
+                result.lost,
             )
             return began, result, shape(one.asked, outcome)
 
@@ -311,7 +321,7 @@ class SearchPipeline:
     async def _prepared(
         self,
         queries: Sequence[SearchQuery],
-        snapshot: Snapshot,
+        snapshot: ReadableSnapshot,
         encoding: EncodingService,
         weights: Weights,
         deadline: Deadline,
@@ -338,6 +348,14 @@ class SearchPipeline:
         return prepared
 
 
+def _version(snapshot: ReadableSnapshot) -> str:
+    return snapshot.version
+
+
+def _documents(snapshot: ReadableSnapshot) -> int:
+    return snapshot.documents
+
+
 def _checked(query: SearchQuery, info: EncoderInfo) -> SearchQuery:
     """The query with representations that fit the encoder. Raises InvalidRequestError."""
     if not isinstance(query.query, ReadyQuery):
@@ -346,7 +364,7 @@ def _checked(query: SearchQuery, info: EncoderInfo) -> SearchQuery:
 
 
 def _found(
-    snapshot: Snapshot,
+    snapshot: ReadableSnapshot,
     tokenizer: Tokenizer,
     query: _Prepared,
     weights: Weights,
@@ -377,14 +395,14 @@ def _found(
 
 
 def _highlights(
-    snapshot: Snapshot, tokenizer: Tokenizer, query: _Prepared, hits: Sequence[Hit]
+    snapshot: ReadableSnapshot, tokenizer: Tokenizer, query: _Prepared, hits: Sequence[Hit]
 ) -> list[HitHighlights] | None:
     if not query.asked.highlight:
         return None
     return highlights_of(snapshot.settings, snapshot.idf, tokenizer, query.words, query.representations, hits)
 
 
-def _like(query: SearchQuery, like: Like, snapshot: Snapshot, weights: Weights) -> _Prepared:
+def _like(query: SearchQuery, like: Like, snapshot: ReadableSnapshot, weights: Weights) -> _Prepared:
     """Stored documents as a query. Raises as `stored_query`."""
     stored, text = stored_query(like, query.param, snapshot, weights)
     return _Prepared(query, stored.representations, text, ids_of(like))

@@ -7,11 +7,11 @@ from typing import TypedDict
 import numpy as np
 
 from index.scoring import DECIMALS
-from index.sparse.idf import CollectionIdf
 from models.representations import Representations
 from models.texts.blank import is_blank
 from models.tokenizer import Tokenizer
 from service.exceptions import InvalidRequestError
+from service.readable import Idf
 
 
 class QueryTerms(TypedDict):
@@ -33,7 +33,7 @@ def require_meaning(tokenizer: Tokenizer, query: str, param: str) -> None:
         )
 
 
-def query_terms(query: Representations, idf: CollectionIdf | None, tokenizer: Tokenizer) -> QueryTerms | None:
+def query_terms(query: Representations, idf: Idf | None, tokenizer: Tokenizer) -> QueryTerms | None:
     """The terms of one query; None where the collection has no idf or the query no lexical weights."""
     if idf is None or query.sparse is None:
         return None

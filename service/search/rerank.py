@@ -11,7 +11,6 @@ import numpy as np
 
 from index.candidates import Scores, Weights
 from index.fusion import as_weighted, relative_sum
-from index.sparse.idf import CollectionIdf
 from models.representations import Bool, Float64, Output, Representations
 from models.texts.blank import without_blank
 from service.encoding.service import EncodingService
@@ -19,6 +18,7 @@ from service.encoding.slices import encode_slices
 from service.load.admission import Ticket
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
+from service.readable import Idf
 from service.search.query_terms import QueryTerms, query_terms, require_meaning
 from service.search.scoring import score_texts
 from service.tracing.request import recorded
@@ -57,7 +57,7 @@ async def rerank(
     weights: Weights,
     request_tokens: int,
     top_n: int | None = None,
-    idf: CollectionIdf | None = None,
+    idf: Idf | None = None,
     adapter: str | None = None,
     deadline: Deadline = NO_DEADLINE,
 ) -> RerankOutcome:
@@ -105,12 +105,12 @@ async def rerank(
     )
 
 
-def _score_weighted(query: Representations, idf: CollectionIdf | None, texts: Representations) -> Float64:
+def _score_weighted(query: Representations, idf: Idf | None, texts: Representations) -> Float64:
     """The scores of some texts. The first time that a snapshot's idf is asked for, it is counted here."""
     return score_texts(_weighted(query, idf), texts)
 
 
-def _weighted(query: Representations, idf: CollectionIdf | None) -> Representations:
+def _weighted(query: Representations, idf: Idf | None) -> Representations:
     """The query with its lexical weights times the idf."""
     if idf is None or query.sparse is None:
         return query

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from index.candidates import Weights
 from index.errors import InvalidQueryError
 from index.segments.stored import StoredQuery
-from index.snapshot import Snapshot
 from service.exceptions import InvalidRequestError
+from service.readable import ReadableSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def ids_of(asked: Like) -> tuple[str, ...]:
 
 
 def stored_query(
-    asked: Like, param: str, snapshot: Snapshot, weights: Weights
+    asked: Like, param: str, snapshot: ReadableSnapshot, weights: Weights
 ) -> tuple[StoredQuery, str | None]:
     """The query that documents make, and its text where BM25 may read it.
 

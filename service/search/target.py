@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from ingest.encoder_match import require_model
-from service.collections import CollectionRegistry, SearchTarget
+from service.collections import SearchTarget
 from service.encoding.service import EncodingService
 from service.encoding.shelf import EncoderShelf
+from service.load.reading import ANY_TIME, Reading
+from service.readable import ReadableSnapshot
+from service.served_collections import ServedCollections
 
 
 async def target_of(
-    collections: CollectionRegistry,
+    collections: ServedCollections,
     encoders: EncoderShelf,
     name: str,
     adapter: str | None,
@@ -17,13 +20,14 @@ async def target_of(
     model: str | None = None,
     with_defaults: bool,
     with_effort: bool = False,
-) -> tuple[SearchTarget, EncodingService]:
+    how: Reading = ANY_TIME,
+) -> tuple[SearchTarget[ReadableSnapshot], EncodingService]:
     """The collection's snapshot, its stored defaults and effort where they are wanted, and its encoder.
 
     adapter, model: what is asked for, if anything, the model by name or fingerprint. Raises
     CollectionNotFoundError, DamagedIndexError, FingerprintMismatchError where another model is asked for, and
     what `EncoderShelf.of_collection` raises.
     """
-    target = await collections.open_with_defaults(name, defaults=with_defaults, effort=with_effort)
+    target = await collections.open_with_defaults(name, how, defaults=with_defaults, effort=with_effort)
     require_model(target.snapshot.settings, model)  # before an encoder is opened in vain
     return target, await encoders.of_collection(target.snapshot.settings, adapter)

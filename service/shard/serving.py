@@ -18,6 +18,7 @@ from service.shard.found import hit_arrays, hit_values, part_arrays, proposal_ar
 from service.shard.messages import Array, asked, message, request_of
 from service.shard.pins import BegunSearch, Pins
 from service.shard.queries import query_of, texts
+from service.shard.reading import ShardReading, described
 
 MOST_WANTED = 2**31
 CONTENT_BYTES = 16 << 20  # of one answer
@@ -28,26 +29,35 @@ class ShardServing:
 
     def __init__(self) -> None:
         self._pins = Pins()
+        self.reading = ShardReading(self._pins)
         self._told = ToldCounts()
         self._tags: dict[str, _Tagged] = {}
 
-    def description(self, target: SearchTarget) -> bytes:
+    def description(self, target: SearchTarget[Snapshot]) -> bytes:
         """A collection's settings, and what is stored for searches."""
         return description_message(target.snapshot.settings, target.defaults, target.effort)
 
     def candidates(
-        self, name: str, target: SearchTarget, body: bytes, state: str | None, *, pinned: bool
+        self,
+        name: str,
+        target: SearchTarget[Snapshot],
+        body: bytes,
+        tag: str | None,
+        state: str | None,
+        *,
+        pinned: bool,
     ) -> bytes:
         """What this shard proposes for a query; or what the router does not know yet: that settings changed,
         or what documents did.
 
-        state: that the router knows, None where it does not matter; pinned: another will not do.
+        tag: of the description that the router knows; state: that it knows, None where it does not matter;
+        pinned: another will not do.
         Raises InvalidRequestError, InvalidQueryError, or ShardStateGoneError for a state that is asked for.
         """
         found = request_of(body)
         with asked():
-            tag, query = _text(found.values["tag"]), query_of(found)
-        if tag != self._tag(name, target):
+            query = query_of(found)
+        if tag not in (None, self._tag(name, target)):
             return message({"changed": True}, {})
         if pinned and state is not None:
             snapshot = self._pins.snapshot(state)
@@ -62,10 +72,8 @@ class ShardServing:
         begun = self._pins.begin(BegunSearch(name, search))
         return message(
             {
+                **described(snapshot, state),
                 "search": begun,
-                "state": state,
-                "version": snapshot.version,
-                "documents": snapshot.documents,
                 "count": len(proposals),
                 "everything": proposals.is_everything,
             },
@@ -105,7 +113,7 @@ class ShardServing:
             numbers = _ascending(found.numbers("numbers", search.candidates))
         return message({}, part_arrays(search.parts(numbers, content_bytes)))
 
-    def statistics(self, name: str, target: SearchTarget, body: bytes, state: str | None) -> bytes:
+    def statistics(self, name: str, target: SearchTarget[Snapshot], body: bytes, state: str | None) -> bytes:
         """How many documents have each term, as far as the router does not know; and the same of some words.
 
         state: that is asked for, by default the current one. Raises as `candidates`.
@@ -114,25 +122,13 @@ class ShardServing:
         with asked():
             known = _text(found.values["known"])
             words = None if found.values["words"] is None else texts(found.values["words"])
-        snapshot, state = self._at(state, target)
+        snapshot, state = self.reading.at(state, target)
         return self._statistics(name, snapshot, state, known, words)
-
-    def _at(self, state: str | None, target: SearchTarget) -> tuple[Snapshot, str]:
-        """The snapshot of a state, by default the current one, and its state. Raises ShardStateGoneError."""
-        if state is None:
-            return target.snapshot, self._pins.pin(target.snapshot)
-        return self._pins.snapshot(state), state
 
     def _statistics(
         self, name: str, snapshot: Snapshot, state: str, known: str | None, words: Sequence[str] | None
     ) -> bytes:
-        values: dict[str, Any] = {
-            "moved": True,
-            "state": state,
-            "version": snapshot.version,
-            "documents": snapshot.documents,
-            "since": None,
-        }
+        values: dict[str, Any] = {**described(snapshot, state), "moved": True, "since": None}
         arrays: dict[str, Array | None] = {}
         if snapshot.idf is not None and known != state:
             change: CountChange = self._told.change(name, state, snapshot.idf, known)
@@ -144,7 +140,7 @@ class ShardServing:
             arrays["word_frequencies"] = counts.frequencies
         return message(values, arrays)
 
-    def _tag(self, name: str, target: SearchTarget) -> str:
+    def _tag(self, name: str, target: SearchTarget[Snapshot]) -> str:
         """The tag of what a search goes by; made anew only where that is another than the last time."""
         known = self._tags.get(name)
         if known is None or not known.is_of(target):
@@ -160,7 +156,7 @@ class _Tagged:
     effort: DenseEffort | None
     tag: str
 
-    def is_of(self, target: SearchTarget) -> bool:
+    def is_of(self, target: SearchTarget[Snapshot]) -> bool:
         """Whether it is of these very settings, defaults and effort."""
         return (
             self.settings is target.snapshot.settings

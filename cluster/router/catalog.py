@@ -1,0 +1,190 @@
+"""Which collections there are over shards: every shard has a part of each, with the same settings.
+
+The first shard says what there is: it is the last to get a collection, and the last to lose it. So a repeat
+makes or removes the rest of one that is half made or half removed, as a shard failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.router.aliases import ShardedAliases
+from cluster.router.positions import KnownPositions
+from cluster.shards.client import ShardClient
+from cluster.shards.fleet import Fleet
+from cluster.shards.refusals import reading
+from index.catalog.alike import united_settings
+from index.catalog.settings import CollectionSettings, check_collection_name
+from index.errors import CollectionExistsError, CollectionNotFoundError, SearchIndexError
+from service.answers.collection_settings import defaults_from, settings_from, settings_record
+from service.collections import CollectionDescription
+
+COLLECTIONS = "/shard/collections"
+
+log = logging.getLogger("tercet")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedStatistics:
+    """What all shards hold of a collection: see `index.live.statistics.CollectionStatistics`. Positions have
+    a number for each.
+    """
+
+    documents: int
+    deleted: int
+    segments: int
+    part_bytes: Mapping[str, int]
+    memory_documents: int
+    memory_bytes: int
+    ledger_entries: int
+    ledger_bytes: int
+    position: str
+    flushed_position: str
+    flushing: bool
+    merging: bool
+
+
+class ShardedCatalog:
+    """Its methods wait for shards, and are for threads other than that of the event loop."""
+
+    def __init__(self, fleet: Fleet, aliases: ShardedAliases, known: KnownPositions) -> None:
+        self._fleet = fleet
+        self._aliases = aliases
+        self._known = known
+
+    def names(self) -> list[str]:
+        """Of all collections, in order."""
+        found = self._fleet.one(0, lambda shard: shard.json("GET", "/collections"))
+        with reading(self._fleet.clients[0].name):
+            return [str(each["name"]) for each in found["collections"]]
+
+    def describe(self, name: str) -> CollectionDescription:
+        """Settings, defaults and state: see `CollectionRegistry.describe`."""
+        names = self._aliases.collections_of(name)
+        if len(names) == 1:
+            return self._describe(names[0])
+        parts = [self._describe(each) for each in names]
+        published = [f"{part.settings.name}:{part.snapshot}" for part in parts if part.snapshot is not None]
+        return CollectionDescription(
+            united_settings(name, [part.settings for part in parts]),
+            parts[0].defaults,
+            ",".join(sorted(published)) or None,
+            sum(part.documents for part in parts),
+            names,
+        )
+
+    def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
+        """The collections of these names that are there, by default all, in order of name."""
+        answers = self._fleet.all(lambda shard: shard.json("GET", COLLECTIONS))
+        found: dict[str, list[Any]] = {}
+        for shard, answer in zip(self._fleet.clients, answers, strict=True):
+            with reading(shard.name):
+                for record in answer["collections"]:
+                    found.setdefault(str(record["settings"]["name"]), []).append(record)
+        whole = {name: records for name, records in found.items() if len(records) == len(self._fleet)}
+        wanted = sorted(whole) if names is None else [name for name in names if name in whole]
+        return [self._description(whole[name]) for name in wanted]
+
+    def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
+        """An empty collection in every shard. Raises InvalidNameError or CollectionExistsError; what this
+        call made of it is removed then.
+        """
+        path, body = f"{COLLECTIONS}/{check_collection_name(name)}", settings_record(settings)
+
+        async def created(shard: ShardClient) -> bool:
+            answer = await shard.json("PUT", path, body)
+            with reading(shard.name):
+                return bool(answer["created"])
+
+        made: dict[int, bool] = {}
+        for some in (range(1, len(self._fleet)), range(1)):
+            outcomes = self._fleet.outcomes(dict.fromkeys(some, created))
+            made |= {shard: found for shard, found in outcomes.items() if isinstance(found, bool)}
+            failures = [found for found in outcomes.values() if isinstance(found, Exception)]
+            if failures:
+                self._take_back(name, [shard for shard, new in made.items() if new])
+                raise failures[0]
+        if not made[0]:
+            raise CollectionExistsError(
+                f"collection {name!r} exists already; delete it or choose another name"
+            )
+        self._known.forget(name)
+        return CollectionDescription(settings, None, None, 0)
+
+    def delete(self, name: str) -> None:
+        """Removes a collection from all shards. Raises CollectionNotFoundError, CollectionAliasedError or
+        CollectionBusyError; where one shard fails, a repeat removes it from the others.
+        """
+        path = f"/collections/{check_collection_name(name)}"
+
+        async def deleted(shard: ShardClient) -> bool:
+            try:
+                await shard.json("DELETE", path)
+            except CollectionNotFoundError:  # as after one that was cut short
+                return False
+            return True
+
+        self._known.forget(name)
+        if not any(self._fleet.first_last(deleted)):
+            raise CollectionNotFoundError(f"collection {name!r} does not exist; create or build it first")
+
+    def statistics(self, name: str) -> ShardedStatistics:
+        """What all shards hold of a collection. Raises CollectionNotFoundError."""
+        path = f"/collections/{self._aliases.collection_of(name)}/stats"
+        answers = self._fleet.all(lambda shard: shard.json("GET", path))
+        sums: Counter[str] = Counter()
+        part_bytes: Counter[str] = Counter()
+        for shard, answer in zip(self._fleet.clients, answers, strict=True):
+            with reading(shard.name):
+                sums.update({field: int(answer[field]) for field in ("documents", "deleted", "segments")})
+                sums.update({f"memory_{field}": int(size) for field, size in answer["unpublished"].items()})
+                sums.update({f"ledger_{field}": int(size) for field, size in answer["ledger"].items()})
+                part_bytes.update({part: int(size) for part, size in answer["bytes"].items()})
+        return ShardedStatistics(
+            documents=sums["documents"],
+            deleted=sums["deleted"],
+            segments=sums["segments"],
+            part_bytes=part_bytes,
+            memory_documents=sums["memory_documents"],
+            memory_bytes=sums["memory_bytes"],
+            ledger_entries=sums["ledger_entries"],
+            ledger_bytes=sums["ledger_bytes"],
+            position=".".join(str(answer["position"]) for answer in answers),
+            flushed_position=".".join(str(answer["published_position"]) for answer in answers),
+            flushing=any(answer["flushing"] for answer in answers),
+            merging=any(answer["merging"] for answer in answers),
+        )
+
+    def _describe(self, name: str) -> CollectionDescription:
+        """One collection, by its own name."""
+        path = f"{COLLECTIONS}/{check_collection_name(name)}"
+        return self._description(self._fleet.all(lambda shard: shard.json("GET", path)))
+
+    def _description(self, records: Sequence[Any]) -> CollectionDescription:
+        """What the records of all shards say, of which the first has settings and defaults."""
+        with reading(self._fleet.clients[0].name):
+            try:
+                settings = settings_from(records[0])
+            except SearchIndexError as error:
+                raise ValueError(error) from error
+            snapshots = [record["snapshot"] for record in records]
+            return CollectionDescription(
+                settings,
+                defaults_from(records[0]["defaults"]),
+                ",".join(each or "-" for each in snapshots) if any(snapshots) else None,
+                sum(int(record["documents"]) for record in records),
+            )
+
+    def _take_back(self, name: str, shards: Iterable[int]) -> None:
+        """Removes a collection where it was made just now, as far as that is possible."""
+        path = f"/collections/{name}"
+        outcomes = self._fleet.outcomes(dict.fromkeys(shards, lambda shard: shard.json("DELETE", path)))
+        for shard, found in outcomes.items():
+            if isinstance(found, Exception):
+                log.warning(
+                    "collection %s stays in shard %s: %s", name, self._fleet.clients[shard].name, found
+                )

@@ -1,0 +1,222 @@
+"""The collections of a router, in the place of those that a server has itself: `CollectionRegistry`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+
+from cluster.router.aliases import ShardedAliases
+from cluster.router.asking import Asking
+from cluster.router.backups import ShardedBackups
+from cluster.router.catalog import ShardedCatalog, ShardedStatistics
+from cluster.router.collection import KnownCollection, View
+from cluster.router.positions import KnownPositions
+from cluster.router.reaching import Reaching
+from cluster.router.snapshot import ShardedSnapshot
+from cluster.router.writer import ShardedWriter
+from cluster.shards.fleet import Fleet
+from cluster.shards.http_transport import HttpSession
+from cluster.shards.positions import Positions
+from index.catalog.settings import CollectionSettings
+from index.live.statistics import CollectionCounts
+from service.collections import CollectionDescription, SearchTarget
+from service.documents.positions import Position
+from service.exceptions import ShardFailedError
+from service.load.deadlines import NO_DEADLINE, Deadline
+from service.load.pools import Pool
+from service.load.reading import ANY_TIME, Reading
+from service.served_collections import Served
+from service.shard.description import ShardDescription, description_of
+from service.shard.messages import Message, message
+
+SEARCH_THREADS = 64  # they wait for shards rather than compute
+LOOKING_THREADS = 4
+FORGOTTEN_SECONDS = 3600.0
+
+
+class ShardedCollections:
+    """Collections over shards, by their names or aliases. Safe to use from several threads.
+
+    Aliases are resolved here, so that a switch of one, which shards make one after the other, divides no
+    request.
+    """
+
+    def __init__(self, fleet: Fleet, session: HttpSession | None = None) -> None:
+        """session: the connections to the shards, if they are reached over HTTP."""
+        self._fleet = fleet
+        self._session = session
+        self._known: dict[str, KnownCollection] = {}
+        self._positions = KnownPositions(len(fleet))
+        self._aliases = ShardedAliases(fleet)
+        self._catalog = ShardedCatalog(fleet, self._aliases, self._positions)
+        self._reaching = Reaching(fleet, self._positions)
+        self._looking_pool = Pool("looking", LOOKING_THREADS)
+
+    @property
+    def aliases(self) -> ShardedAliases:
+        """Those of all shards."""
+        return self._aliases
+
+    @property
+    def looking_pool(self) -> Pool:
+        """Threads that look up what is known of collections."""
+        return self._looking_pool
+
+    @property
+    def search_threads(self) -> int:
+        """Searches that are under way at a time: they wait for shards."""
+        return SEARCH_THREADS
+
+    @property
+    def open_counts(self) -> tuple[tuple[str, int], ...]:
+        """How many collections are known."""
+        return (("read", len(self._known)),)
+
+    @property
+    def served(self) -> Served:
+        """What a server answers from: these, and the backups of all shards."""
+        return Served(self, ShardedBackups(self._fleet, self._aliases, self._catalog))
+
+    async def start(self) -> None:
+        """Takes the running event loop to ask shards from."""
+        self._fleet.loop.take()
+
+    async def stop(self) -> None:
+        """Ends the connections to the shards."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def open(self, name: str, how: Reading = ANY_TIME) -> ShardedSnapshot:
+        """A collection as one request sees it. Raises as `open_with_defaults`."""
+        return (await self.open_with_defaults(name, how)).snapshot
+
+    async def open_with_defaults(
+        self, name: str, how: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
+    ) -> SearchTarget[ShardedSnapshot]:
+        """The same, with what is stored for searches; how: until when, and with which answers.
+
+        What is known of the collection may be old: what a shard is asked then says so. Raises what asking
+        shards raises, ShardFailedError where they do not agree on what the collection is.
+        """
+        return await self._looking_pool.run(self._target, name, how, defaults, effort)
+
+    async def open_to_write(self, name: str) -> CollectionSettings:
+        """The settings of a collection, with its own name. Raises SeveralCollectionsError, too."""
+
+        def settings() -> CollectionSettings:
+            return self._described(self._aliases.collection_of(name), ANY_TIME)[0].description.settings
+
+        return await self._looking_pool.run(settings)
+
+    def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[ShardedWriter]:
+        """The collection, to be written to. deadline: for the answers of shards."""
+        known, _ = self._described(self._aliases.collection_of(name), Reading(deadline))
+
+        def redeclared() -> None:
+            known.is_stale = True
+
+        return nullcontext(
+            ShardedWriter(self._fleet, known.description.settings, self._positions, deadline, redeclared)
+        )
+
+    def position_of(self, given: Position, param: str) -> Positions:
+        """What a request names as a position. Raises InvalidRequestError naming the field."""
+        return self._reaching.position_of(given, param)
+
+    async def reach(self, name: str, position: Positions, deadline: Deadline) -> None:
+        """Waits until shards have what was written up to a position: see `Reaching.reach`."""
+        own = await self._looking_pool.run(self._aliases.collection_of, name)
+        await self._reaching.reach(own, position, deadline)
+
+    def names(self) -> list[str]:
+        """Of all collections, in order."""
+        return self._catalog.names()
+
+    def describe(self, name: str) -> CollectionDescription:
+        """Settings, defaults and state of a collection: see `ShardedCatalog.describe`."""
+        return self._catalog.describe(name)
+
+    def statistics(self, name: str) -> ShardedStatistics:
+        """What all shards hold of a collection."""
+        return self._catalog.statistics(name)
+
+    def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]:
+        """None: shards tell of their own."""
+        return iter(())
+
+    def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
+        """An empty collection on all shards: see `ShardedCatalog.create`."""
+        self._known.pop(name, None)
+        return self._catalog.create(name, settings)
+
+    def delete(self, name: str) -> None:
+        """Removes a collection from all shards: see `ShardedCatalog.delete`."""
+        try:
+            self._catalog.delete(name)
+        finally:
+            self._known.pop(name, None)
+
+    def checkpoints(self) -> dict[str, str]:
+        """What opens the encoders of the collections that are known, where it is known."""
+        described = [known.description.settings for known in tuple(self._known.values())]
+        return {each.encoder: each.checkpoint for each in described if each.checkpoint is not None}
+
+    def open_written(self) -> None:
+        """Nothing is written here."""
+
+    def release_superseded(self) -> None:
+        """Forgets what was described long ago, so that what is no more takes no memory."""
+        for name, known in tuple(self._known.items()):
+            if known.age_seconds > FORGOTTEN_SECONDS:
+                self._known.pop(name, None)
+
+    def close(self) -> None:
+        """Ends its threads."""
+        self._looking_pool.close()
+
+    def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
+        """The collections of these names that are there, by default all, in order of name."""
+        return self._catalog.list(names)
+
+    def _target(self, name: str, how: Reading, defaults: bool, effort: bool) -> SearchTarget[ShardedSnapshot]:
+        names = self._aliases.collections_of(name)
+        own = names[0] if len(names) == 1 else name
+        known, asking = self._described(own, how)
+        description = known.description
+        return SearchTarget(
+            ShardedSnapshot(View(known, asking), self._fleet, how.deadline, several=len(names) > 1),
+            description.defaults if defaults else None,
+            description.effort if effort else None,
+        )
+
+    def _described(self, name: str, how: Reading) -> tuple[KnownCollection, Asking]:
+        """What is known of a collection, by its own name, and its shards as one request asks them."""
+        asking = Asking(self._fleet, name, how)
+        known = self._known.get(name)
+        if known is None or known.is_stale:
+            known = self._describe(name, asking)
+        return known, asking
+
+    def _describe(self, name: str, asking: Asking) -> KnownCollection:
+        """The collection as all shards describe it."""
+
+        def read(shard: int, found: Message) -> ShardDescription:
+            return description_of(found, asking.name_of(shard))
+
+        told = asking.ask("description", [message({}, {})] * len(asking), read)
+        heard = [(shard, each) for shard, each in enumerate(told) if each is not None]
+        (first, description), *others = heard
+        for shard, other in others:
+            if other.settings != description.settings:
+                raise ShardFailedError(
+                    f"shards {asking.name_of(first)} and {asking.name_of(shard)} have different settings of "
+                    f"collection {name!r}; create it anew on all of them",
+                    asking.name_of(shard),
+                )
+        tags = [None if each is None else each.tag for each in told]
+        known = KnownCollection(name, description, tags, is_stale=None in tags)
+        former = self._known.get(name)
+        if former is not None and former.description.settings == description.settings:
+            known.terms = former.terms
+        self._known[name] = known
+        return known

@@ -1,0 +1,201 @@
+"""The stored documents of a collection over shards: found by id, in pages and in order, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from cluster.router.pages import ShardedPages, value_key
+from cluster.router.stored_json import document_from, stored_from
+from cluster.shards.client import ShardClient
+from cluster.shards.fleet import Ask, Fleet
+from cluster.shards.placement import shard_of, shards_of
+from cluster.shards.positions import Positions
+from cluster.shards.refusals import reading
+from index.candidates import Document
+from index.catalog.settings import CollectionSettings
+from index.documents.fields import field_values
+from index.documents.filters import Filter, check_filter, tree_of
+from index.errors import DocumentNotFoundError
+from index.reading.ordered import Order, Place, PlacedDocument, Value, check_order
+from index.segments.stored import StoredRepresentations
+from service.documents.ordering import encode_place
+from service.documents.writer import is_id
+from service.load.deadlines import NO_DEADLINE, Deadline
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocument(PlacedDocument):
+    """A document of a shard where it is in an order; segment and row have no meaning."""
+
+    document: Document
+
+
+class ShardedDocuments:
+    """In the place of `index.reading.documents.StoredDocuments`, for one request. Its methods wait for
+    shards, and are for threads other than that of the event loop.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        settings: CollectionSettings,
+        deadline: Deadline = NO_DEADLINE,
+        *,
+        several: bool = False,
+    ) -> None:
+        """settings: with the name that shards are asked for. deadline: for all answers. several: it is an
+        alias of several collections.
+        """
+        self.settings = settings
+        self._fleet = fleet
+        self._deadline = deadline
+        self._several = several
+        self._path = f"/collections/{settings.name}/documents"
+        self._pages = ShardedPages(fleet, self._path, deadline)
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether it is of several collections."""
+        return self._several
+
+    def get(self, id: str) -> Document | None:
+        """The stored document of an id, or None."""
+        found = self._one(id, {})
+        if found is None:
+            return None
+        with reading(self._name_of(id)):
+            return document_from(found)
+
+    def get_all(self, ids: Sequence[str]) -> list[list[Document]]:
+        """The stored documents of each id: one at most of each collection."""
+        possible = [id for id in ids if is_id(id)]
+        asked: dict[int, list[str]] = {}
+        for id, shard in zip(possible, shards_of(possible, len(self._fleet)).tolist(), strict=True):
+            asked.setdefault(shard, []).append(id)
+        answers = self._fleet.require({shard: self._getting(own) for shard, own in asked.items()})
+        found: dict[str, list[Document]] = {}
+        for shard, answer in answers.items():
+            with reading(self._fleet.clients[shard].name):
+                for document in map(document_from, answer["documents"]):
+                    found.setdefault(document.id, []).append(document)
+        return [found.get(id, []) for id in ids]
+
+    def count(self, filter: Filter | None = None) -> int:
+        """How many documents a filter over declared fields allows; all of them without one.
+
+        Raises InvalidQueryError.
+        """
+        body = {} if filter is None else {"filter": self._tree(filter)}
+        path = f"{self._path}/count"
+        answers = self._fleet.all(lambda shard: shard.json("POST", path, body, deadline=self._deadline))
+        total = 0
+        for shard, answer in zip(self._fleet.clients, answers, strict=True):
+            with reading(shard.name):
+                total += int(answer["count"])
+        return total
+
+    def page(
+        self, after: str | None, limit: int, filter: Filter | None = None, after_collection: str | None = None
+    ) -> list[Document]:
+        """Up to `limit` documents in order of their ids' UTF-8 bytes: see `StoredDocuments.page`."""
+        begin = after if after_collection is None else orjson.dumps([after, after_collection]).decode()
+        return self._pages.merged(self._query(filter), begin, limit, _id_of)
+
+    def ordered_page(
+        self, order: Order, after: Place | None, limit: int, filter: Filter | None = None
+    ) -> list[PlacedDocument]:
+        """Up to `limit` documents in the order of a declared field: see `StoredDocuments.ordered_page`."""
+        check_order(order, self.settings.fields)
+        query = {
+            **self._query(filter),
+            "order_by": order.field,
+            "order": "desc" if order.descending else "asc",
+        }
+        begin = None if after is None else encode_place(after)
+
+        def key(document: Document) -> tuple[Any, ...]:
+            return *value_key(self._value(document, order), descending=order.descending), _id_of(document)
+
+        found = self._pages.merged(query, begin, limit, key)
+        return [
+            ReadDocument(
+                Place(self._value(document, order), _id_of(document), document.collection), 0, 0, document
+            )
+            for document in found
+        ]
+
+    def read(self, placed: PlacedDocument) -> Document:
+        """The document of a place, which came with it."""
+        assert isinstance(placed, ReadDocument)  # noqa: S101 - of `ordered_page`
+        return placed.document
+
+    def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None:
+        """The document and its representations together; None where it is not there.
+
+        Its position has the number of the document's shard, and 0 for the others.
+        """
+        found = self._one(id, {"representations": "true", "encoding": "base64"})
+        if found is None:
+            return None
+        with reading(self._name_of(id)):
+            document, stored = document_from(found), stored_from(found, self.settings)
+            shards = len(self._fleet)
+            position = Positions.alone(shard_of(id, shards), int(stored.position), shards)
+        return document, replace(stored, position=str(position))
+
+    def representations_of(self, id: str) -> StoredRepresentations | None:
+        """What is stored of a document's representations; None where it is not there."""
+        found = self.stored(id)
+        return None if found is None else found[1]
+
+    def _one(self, id: str, query: Mapping[str, str]) -> Any:
+        """What the shard of an id answers of its document; None where it is not there."""
+        if not is_id(id):
+            return None
+        path = f"{self._path}/{quote(id, safe='')}"
+        try:
+            return self._fleet.one(
+                shard_of(id, len(self._fleet)),
+                lambda shard: shard.json("GET", path, query=query, deadline=self._deadline),
+            )
+        except DocumentNotFoundError:
+            return None
+
+    def _getting(self, ids: Sequence[str]) -> Ask[Any]:
+        async def ask(shard: ShardClient) -> Any:
+            return await shard.json("POST", f"{self._path}/get", {"ids": ids}, deadline=self._deadline)
+
+        return ask
+
+    def _name_of(self, id: str) -> str:
+        """What the shard of a document is called."""
+        return self._fleet.clients[shard_of(id, len(self._fleet))].name
+
+    def _query(self, filter: Filter | None) -> dict[str, str]:
+        """That of a list of the documents that a filter allows."""
+        return {} if filter is None else {"filter": orjson.dumps(self._tree(filter)).decode()}
+
+    def _tree(self, filter: Filter) -> dict[str, Any]:
+        """A filter as shards take it. Raises InvalidQueryError where it does not fit the fields."""
+        check_filter(filter, self.settings.fields)
+        return tree_of(filter)
+
+    def _value(self, document: Document, order: Order) -> Value | None:
+        """By which a document is in its place: the least of several values, or the greatest in descending
+        order.
+        """
+        kind = self.settings.fields[order.field]
+        values = field_values(order.field, kind, document.metadata.get(order.field), rounded=True)
+        if not values:
+            return None
+        value: Value = max(values) if order.descending else min(values)
+        return int(value) if isinstance(value, bool) else value
+
+
+def _id_of(document: Document) -> bytes:
+    return document.id.encode()

@@ -1,0 +1,57 @@
+"""Positions of collections over shards, as requests name them, and reads that wait for one."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from cluster.router.positions import KnownPositions
+from cluster.shards.calls import outcomes
+from cluster.shards.fleet import Fleet
+from cluster.shards.positions import Positions
+from service.documents.positions import Position
+from service.exceptions import InvalidRequestError, PositionAheadError
+from service.load.deadlines import Deadline
+from service.load.relay import on_loop
+
+
+class Reaching:
+    """Waits for positions. Use from the event loop, or from a relay."""
+
+    def __init__(self, fleet: Fleet, known: KnownPositions) -> None:
+        self._fleet = fleet
+        self._known = known
+
+    def position_of(self, given: Position, param: str) -> Positions:
+        """What a request names as a position. Raises InvalidRequestError naming the field."""
+        try:
+            return Positions.parse(str(given), len(self._fleet))
+        except ValueError as error:
+            raise InvalidRequestError(f"{param}: {error}", param) from error
+
+    async def reach(self, name: str, position: Positions, deadline: Deadline) -> None:
+        """Waits until every shard has what was written up to its number. name: the collection's own.
+
+        A shard whose writes up to there were acknowledged to this router is not asked. Raises
+        PositionAheadError, PositionNotReachedError, and what asking a shard raises.
+        """
+        known = self._known.of(name)
+        later = [
+            (shard, wanted)
+            for shard, (wanted, told) in enumerate(zip(position.numbers, known.numbers, strict=True))
+            if wanted > told
+        ]
+        if not later:
+            return
+        asked: list[Coroutine[Any, Any, Any]] = [
+            self._fleet.clients[shard].json(
+                "POST", f"/collections/{name}/documents/count", {"min_position": wanted}, deadline=deadline
+            )
+            for shard, wanted in later
+        ]
+        for found in await on_loop(outcomes(asked)):
+            if isinstance(found, PositionAheadError):  # perhaps of a collection that was made anew meanwhile
+                self._known.forget(name)
+            if isinstance(found, Exception):
+                raise found
+        self._known.note(name, dict(later))

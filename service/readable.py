@@ -1,0 +1,121 @@
+"""What requests read of a collection, whether a server has it itself or shards do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from index.candidates import CandidateLimits, DenseOptions, Document, Facet, Page, SearchResult, Weights
+from index.catalog.aliases import Meant
+from index.catalog.settings import CollectionSettings
+from index.documents.boosts import Boost
+from index.documents.filters import Filter
+from index.fusion import Fusion
+from index.reading.ordered import Order, Place, PlacedDocument
+from index.search.explanation import Explanation
+from index.segments.stored import StoredQuery, StoredRepresentations
+from models.representations import Float32, Float64, Int32, Representations
+
+
+class Idf(Protocol):
+    """See `index.sparse.idf.CollectionIdf`."""
+
+    def of_terms(self, token_ids: Int32) -> Float64: ...
+
+    def weighted(self, token_ids: Int32, weights: Float32) -> Float32: ...
+
+
+class ReadableSnapshot(Protocol):
+    """The methods of `index.snapshot.Snapshot` that requests read by. They block, so they are for threads."""
+
+    @property
+    def settings(self) -> CollectionSettings: ...
+
+    @property
+    def idf(self) -> Idf | None: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def documents(self) -> int: ...
+
+    @property
+    def is_of_several(self) -> bool: ...
+
+    def search(
+        self,
+        query: Representations,
+        *,
+        text: str | None = None,
+        top_k: int = 10,
+        weights: Weights = ...,
+        candidates: CandidateLimits = ...,
+        filter: Filter | None = None,
+        dense_options: DenseOptions = ...,
+        page: Page = ...,
+        group_by: str | None = None,
+        boosts: Sequence[Boost] = (),
+        fusion: Fusion = "sum",
+        without: Sequence[str] = (),
+        contents: bool = True,
+    ) -> SearchResult: ...
+
+    def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]: ...
+
+    def explanations(
+        self,
+        query: Representations,
+        document_ids: Sequence[str],
+        text: str | None = None,
+        collections: Sequence[str | None] | None = None,
+    ) -> list[Explanation]: ...
+
+    def boosts_of(
+        self,
+        document_ids: Sequence[str],
+        boosts: Sequence[Boost],
+        collections: Sequence[str | None] | None = None,
+    ) -> Float64: ...
+
+    def encodings_of(
+        self, document_ids: Sequence[str], collections: Sequence[str | None] | None = None
+    ) -> int: ...
+
+    def stored_query(self, id: str, window: int = 0, collection: str | None = None) -> StoredQuery: ...
+
+    def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery: ...
+
+    def get(self, id: str) -> Document | None: ...
+
+    def get_all(self, ids: Sequence[str]) -> list[list[Document]]: ...
+
+    def count(self, filter: Filter | None = None) -> int: ...
+
+    def page(
+        self, after: str | None, limit: int, filter: Filter | None = None, after_collection: str | None = None
+    ) -> list[Document]: ...
+
+    def ordered_page(
+        self, order: Order, after: Place | None, limit: int, filter: Filter | None = None
+    ) -> list[PlacedDocument]: ...
+
+    def read(self, placed: PlacedDocument) -> Document: ...
+
+    def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None: ...
+
+
+class NamedAliases(Protocol):
+    """The methods of `index.catalog.aliases.Aliases` that requests call."""
+
+    def collection_of(self, name: str) -> str: ...
+
+    def collections_of(self, name: str) -> Meant: ...
+
+    def all(self) -> Mapping[str, Meant]: ...
+
+    def get(self, alias: str) -> Meant: ...
+
+    def put(self, alias: str, collection: str, *others: str) -> Meant: ...
+
+    def remove(self, alias: str) -> None: ...

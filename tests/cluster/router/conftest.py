@@ -1,0 +1,164 @@
+"""Collections divided over shards, each behind the application of a server, beside one that has all documents."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import numpy as np
+import pytest
+from fastapi import FastAPI
+
+from cluster.router.collections import ShardedCollections
+from cluster.router.snapshot import ShardedSnapshot
+from cluster.shards.calls import Loop
+from cluster.shards.client import ShardClient
+from cluster.shards.fleet import Fleet
+from cluster.shards.placement import shards_of
+from cluster.shards.transport import NO_HEADERS, Headers, ShardAnswer
+from index.candidates import Document
+from index.catalog.settings import CollectionSettings
+from index.collection import Collection
+from index.snapshot import Snapshot
+from index.writer import SegmentLimits
+from models.encoder import Encoder
+from models.representations import Representations
+from service.app import create_app
+from service.load.deadlines import NO_DEADLINE, Deadline
+from service.load.reading import ANY_TIME, Reading
+from service.settings import Settings
+
+Result = TypeVar("Result")
+NAME = "demo"
+
+
+class AppTransport:
+    """The way to a shard that is an application in the same event loop."""
+
+    def __init__(self, name: str, app: FastAPI) -> None:
+        self.name = name
+        self._client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://localhost"
+        )
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        headers: Headers = NO_HEADERS,
+        body: bytes = b"",
+        deadline: Deadline = NO_DEADLINE,
+        *,
+        repeatable: bool = True,
+    ) -> ShardAnswer:
+        answer = await self._client.request(method, path, headers=dict(headers), content=body)
+        found = {name.lower(): value for name, value in answer.headers.items()}
+        return ShardAnswer(answer.status_code, found, answer.content)
+
+
+class Background:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        found: Future[Result] = asyncio.run_coroutine_threadsafe(work, self.loop)
+        return found.result(120)
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(10)
+        self.loop.close()
+
+
+@pytest.fixture(scope="session")
+def background() -> Iterator[Background]:
+    """An event loop that the tests' shards run in."""
+    background = Background()
+    yield background
+    background.stop()
+
+
+class Divided:
+    """A collection with all documents, and the same over shards."""
+
+    def __init__(
+        self, background: Background, root: Path, one: Snapshot, collections: ShardedCollections
+    ) -> None:
+        self.background = background
+        self.root = root
+        self.one = one
+        self.collections = collections
+
+    def sharded(self, how: Reading = ANY_TIME) -> ShardedSnapshot:
+        """As a request sees it."""
+        return self.background.run(self.collections.open(NAME, how))
+
+
+def written(
+    root: Path,
+    settings: CollectionSettings,
+    documents: Sequence[Document],
+    encoded: Representations,
+    segment: int,
+) -> None:
+    """A built collection below a data root, in segments of so many documents at most."""
+    collection = Collection.create(root / "collections", NAME, settings)
+    with collection.writer(SegmentLimits(documents=segment)) as writer:
+        if documents:
+            writer.add(documents, encoded)
+        writer.publish()
+
+
+MakeDivided = Callable[..., Divided]
+
+
+@pytest.fixture(scope="module")
+def divide(
+    tmp_path_factory: pytest.TempPathFactory, background: Background, tiny: Encoder
+) -> Iterator[MakeDivided]:
+    """Divides documents over so many shards."""
+    stack = AsyncExitStack()
+
+    def make(
+        documents: Sequence[Document],
+        encoded: Representations,
+        settings: CollectionSettings,
+        shards: int,
+        segment: int = 20,
+    ) -> Divided:
+        tmp_path = tmp_path_factory.mktemp("divided")
+        written(tmp_path / "one", settings, documents, encoded, segment)
+        places = shards_of([document.id for document in documents], shards)
+        transports = []
+        for shard in range(shards):
+            rows = np.flatnonzero(places == shard)
+            root = tmp_path / f"shard{shard}"
+            written(root, settings, [documents[row] for row in rows], encoded.take(rows), segment)
+            app = create_app(Settings(data=root), tiny)
+            background.run(stack.enter_async_context(app.router.lifespan_context(app)))
+            transports.append(AppTransport(f"shard{shard}", app))
+        background.run(ready(transports))
+        collections = ShardedCollections(Fleet([ShardClient(each) for each in transports], Loop()))
+        background.run(collections.start())
+        one = Collection.open(tmp_path / "one" / "collections", NAME).snapshot()
+        return Divided(background, tmp_path, one, collections)
+
+    yield make
+    background.run(stack.aclose())
+
+
+async def ready(transports: Sequence[AppTransport]) -> None:
+    """Waits until all shards serve."""
+    for each in transports:
+        while (await each.request("GET", "/ready")).status != 200:
+            await asyncio.sleep(0.01)

@@ -1,0 +1,106 @@
+"""A search over shards finds what one machine with all documents finds: hits, scores and ties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from index.candidates import CandidateLimits, Cursor, Page, Weights
+from index.documents.boosts import DecayBoost, FilterBoost
+from index.documents.filters import parse_filter
+from tests.cluster.router.conftest import Divided
+from tests.cluster.router.corpora import uneven_corpus
+from tests.index.conftest import random_representations, settings_for
+
+FIELDS = {"year": "integer", "tags": "keyword", "kind": "keyword", "new": "boolean"}
+TEXTS = [None, "tea", "green tea and water", "the kettle", "train station rail steam", "xyz"]
+WEIGHTS = [
+    Weights(),
+    Weights(1, 0, 0),
+    Weights(0, 1, 0),
+    Weights(0, 0, 1),
+    Weights(0.15, 0.5, 0.35),
+    Weights(1, 1, 0),
+    Weights(1, -0.5, 0.2),
+]
+WITH_BM25 = [Weights(1, 1, 1, 1), Weights(0, 0, 0, 1), Weights(1, 0, 0, 0.3)]
+LIMITS = [
+    CandidateLimits(),
+    CandidateLimits(30, 25),
+    CandidateLimits(9, 7, 5),
+    CandidateLimits(0, 3),
+    CandidateLimits(1, 0),
+]
+FILTERS = [
+    None,
+    parse_filter({"not": {"eq": {"year": 2003}}}),
+    parse_filter({"and": [{"in": {"tags": ["two", "five"]}}, {"eq": {"new": True}}]}),
+    parse_filter({"eq": {"year": 1900}}),
+]
+BOOSTS = [
+    (),
+    (FilterBoost(parse_filter({"eq": {"kind": "odd"}}), 0.25),),
+    (DecayBoost("year", "exp", 2004, 2, 0.5), FilterBoost(parse_filter({"exists": "kind"}), -0.1)),
+]
+
+asked = {
+    "seed": st.integers(0, 30),
+    "text": st.sampled_from(TEXTS),
+    "weights": st.sampled_from(WEIGHTS + WITH_BM25),
+    "candidates": st.sampled_from(LIMITS),
+    "filter": st.sampled_from(FILTERS),
+    "boosts": st.sampled_from(BOOSTS),
+    "group_by": st.sampled_from([None, None, "tags", "kind"]),
+    "fusion": st.sampled_from(["sum", "sum", "rrf"]),
+    "top_k": st.sampled_from([1, 3, 10, 40, 200]),
+    "contents": st.booleans(),
+}
+often = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3, 5])
+def divided(request: Any, divide: Any) -> Divided:
+    """Of 90 documents over so many shards, with every side."""
+    documents, encoded = uneven_corpus(90, 8, request.param)
+    wanted = settings_for(encoded, "demo", fields=FIELDS, dense_kind="flat", lexical="idf", bm25=True)
+    made: Divided = divide(documents, encoded, wanted, request.param)
+    return made
+
+
+def found_by(divided: Divided, wanted: dict[str, Any], page: Page) -> tuple[Any, Any]:
+    """What one machine and what shards find."""
+    options = {name: value for name, value in wanted.items() if name != "seed"}
+    query = random_representations(1, wanted["seed"])
+    if wanted["weights"].bm25 and wanted["text"] is None:
+        options["text"] = "tea"
+    expected = divided.one.search(query, page=page, **options)
+    return expected.hits, divided.sharded().search(query, page=page, **options).hits
+
+
+@often
+@given(
+    wanted=st.fixed_dictionaries(asked),
+    offset=st.sampled_from([0, 0, 0, 1, 7, 60]),
+    least=st.sampled_from([None, None, 0.2, 1.0, -1.0]),
+)
+def test_hits_are_those_of_one_machine(
+    divided: Divided, wanted: dict[str, Any], offset: int, least: Any
+) -> None:
+    expected, found = found_by(divided, wanted, Page(offset=offset, min_score=least))
+    assert found == expected
+
+
+@often
+@given(wanted=st.fixed_dictionaries(asked), place=st.integers(0, 50), moved=st.sampled_from(["", "\0", "!"]))
+def test_pages_behind_a_cursor_are_those_of_one_machine(
+    divided: Divided, wanted: dict[str, Any], place: int, moved: str
+) -> None:
+    whole, _ = found_by(divided, {**wanted, "top_k": 200}, Page())
+    if not whole:
+        return
+    last = whole[min(place, len(whole) - 1)]
+    expected, found = found_by(divided, wanted, Page(after=Cursor(last.score, last.document.id + moved)))
+    assert found == expected
