@@ -423,9 +423,10 @@ class Runtime:
             data,
             self._own,
             encoders,
-            self.settings.encoder_environment,
+            self.settings.encoder_environment | self.settings.ray_environment,
             self.pools.operations,
             self.telemetry.count_job,
+            ray=self.settings.encodes_on_ray,
         )
         await jobs.start()
         return SearchServices(

@@ -406,6 +406,17 @@ class Settings(BaseSettings):
         return {f"{PREFIX}{name.upper()}": str(value) for name, value in values.items() if value is not None}
 
     @property
+    def ray_environment(self) -> dict[str, str]:
+        """Variables that give a child process the same Ray cluster."""
+        values = {"ray_address": self.ray_address, "ray_storage": self.ray_storage}
+        return {f"{PREFIX}{name.upper()}": value for name, value in values.items() if value is not None}
+
+    @property
+    def encodes_on_ray(self) -> bool:
+        """Whether jobs may be built on Ray: there is a cluster, and its workers can open the encoder."""
+        return None not in (self.ray_address, self.ray_storage) and not self.encoder_urls
+
+    @property
     def worker_access(self) -> WorkerAccess:
         """How encoder workers are asked."""
         return WorkerAccess(

@@ -6,6 +6,9 @@ record go through Ray.
 
 from __future__ import annotations
 
+import logging
+import pickle
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,14 +19,14 @@ import numpy as np
 from cluster.errors import ClusterError
 from cluster.ray.errors import RayFailedError
 from cluster.ray.session import require_ray, session
-from cluster.work.engine import Work
+from cluster.work.engine import Work, Worker
 from index.errors import SearchIndexError
 from ingest.errors import IngestError
 from models.errors import ModelError
 
 MOST_TASKS = 10_000
 RETRIES = 10  # of a piece whose actor died: what kills each of them is not tried for ever
-OWN = (ClusterError, IngestError, SearchIndexError, ModelError)
+OWN = (ClusterError, IngestError, SearchIndexError, ModelError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,45 +80,74 @@ class RayEngine:
         import ray.data
         from ray.exceptions import RayError
 
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
+        _keep_quiet()
         workers = min(workers, len(pieces))
-        dataset = ray.data.from_items(
-            [{"piece": piece} for piece in pieces], override_num_blocks=min(len(pieces), MOST_TASKS)
-        ).map_batches(
-            PieceActor,
-            fn_constructor_args=(work,),
-            batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2),
-            num_cpus=cpus,
-            num_gpus=gpus if work.encodes else 0,
-            max_restarts=RETRIES * workers,
-            max_task_retries=RETRIES,
-        )
+        blocks = min(len(pieces), MOST_TASKS)
+        given = ray.data.from_items([{"piece": piece} for piece in pieces], override_num_blocks=blocks)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Ray 2.64 will name the bound of retries otherwise
+            dataset = given.map_batches(
+                PieceActor,
+                fn_constructor_args=(work,),
+                batch_size=1,
+                compute=ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=2),
+                num_cpus=cpus,
+                num_gpus=gpus if work.encodes else 0,
+                max_restarts=-1,
+                max_task_retries=RETRIES,
+            )
         try:
             for row in dataset.iter_rows():
+                if row["failure"]:
+                    raise pickle.loads(row["failure"])  # noqa: S301  # made by an actor of this session
                 yield str(row["record"])
         except RayError as error:
-            raise _told(error) from error
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise RayFailedError(
+                f"the work on Ray failed ({reason:.300}); what was done is kept: see to the reason, in Ray's "
+                "logs, and run it again"
+            ) from error
+
+
+def _keep_quiet() -> None:
+    """Leaves the terminal to our own progress; what Ray Data does is in the logs of its session."""
+    import ray.data
+
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    for handler in logging.getLogger("ray.data").handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setLevel(logging.CRITICAL)
 
 
 class PieceActor:
-    """One actor: begins a work, and does its pieces."""
+    """One actor: begins a work, and does its pieces.
+
+    What a piece raises travels as data: Ray would add to its message, and of a constructor tell only that the
+    actor died.
+    """
 
     def __init__(self, work: Work) -> None:
-        self._do = work.begin()
+        self._work = work
+        self._do: Worker | None = None
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        return {"record": np.array([self._do(str(piece)) for piece in batch["piece"]], np.object_)}
+        records, failures = [], []
+        for piece in batch["piece"]:
+            try:
+                do = self._do = self._do or self._work.begin()
+                records.append(do(str(piece)))
+                failures.append(b"")
+            except OWN as error:
+                records.append("")
+                failures.append(_pickled(error))
+        return {"record": np.array(records, np.object_), "failure": np.array(failures, np.object_)}
 
 
-def _told(error: BaseException) -> Exception:
-    """What a piece raised, where that is of ours; else that Ray failed."""
-    found: BaseException | None = error
-    while found is not None:
-        for each in (found, getattr(found, "cause", None)):
-            if isinstance(each, OWN):
-                return type(each)(str(each)) if type(each).__module__.startswith("ray") else each
-        found = found.__cause__
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-    return RayFailedError(f"the work on Ray failed ({reason:.300}); what was done is kept: run it again")
+def _pickled(error: Exception) -> bytes:
+    """An exception to travel; one that cannot, by what it says."""
+    try:
+        content = pickle.dumps(error)
+        pickle.loads(content)  # noqa: S301
+    except Exception:  # noqa: BLE001  # of whatever it consists
+        return pickle.dumps(RayFailedError(str(error)))
+    return content

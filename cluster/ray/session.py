@@ -27,12 +27,8 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
 
     Yields the resources that there are, by Ray's names. Raises RayMissingError or RayFailedError.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if address is None:
-        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
-    elif _has_token():
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
     require_ray()
+    prepare(address)
     import ray
 
     own: dict[str, Any] = {}
@@ -51,6 +47,16 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
         yield resources
     finally:
         ray.shutdown()
+
+
+def prepare(address: str | None) -> None:
+    """Sets the environment in which Ray is imported: it reads some of that only then."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else it writes over our progress
+    if address is not None and _has_token():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    elif address is None and "RAY_AUTH_TOKEN" not in os.environ:
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 
 
 def require_ray() -> None:

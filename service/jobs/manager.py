@@ -21,12 +21,12 @@ from ingest.sources.checks import OnError
 from service.collections import CollectionRegistry
 from service.encoding.shelf import EncoderShelf
 from service.errors import failure_of
-from service.exceptions import NotFoundError, OverloadedError
+from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
 from service.jobs.outcome import settled
 from service.jobs.process import BuildLock, BuildProcess
 from service.jobs.sources import confined_sources
 from service.jobs.staging import StagedBuild
-from service.jobs.store import Job, JobState, JobStore, now
+from service.jobs.store import Job, JobEngine, JobState, JobStore, now
 from service.load.pools import Pool
 
 MAX_QUEUED = 100
@@ -66,10 +66,13 @@ class JobManager:
         environment: Mapping[str, str],
         pool: Pool,
         ended: Callable[[JobState], None] = lambda _: None,
+        *,
+        ray: bool = False,
     ) -> None:
         """data: the data root; collections: those of it, which builds are taken over by; encoders:
         what the service encodes with; environment: variables that make a child use the same own encoder and
-        adapters; pool: for reading and writing files; ended: is told how each job ends.
+        adapters; pool: for reading and writing files; ended: is told how each job ends; ray: whether the
+        environment names a Ray cluster that can encode.
         """
         self._data = data.resolve()
         self._collections = collections
@@ -77,6 +80,7 @@ class JobManager:
         self._environment = environment
         self._pool = pool
         self._ended = ended
+        self._ray = ray
         self._store = JobStore(self._data / "jobs")
         self._build_lock = BuildLock(self._data / "jobs")
         self._queue: deque[str] = deque()
@@ -118,6 +122,7 @@ class JobManager:
         adapter: str | None = None,
         mode: AdoptionMode = "replace",
         reading: Mapping[str, Any] | None = None,
+        engine: JobEngine = "local",
     ) -> Job:
         """Queues a build from a file or folder below `sources/` of the data root, or from several.
 
@@ -126,17 +131,24 @@ class JobManager:
         exists goes with its own. on_error: what a bad record does. mode: by default the source's documents
         replace all others, but for what is written after the build began; `upsert` leaves those with other
         ids. reading: how the source is read, by the names of `service.schemas.jobs.ReadingRequest`.
-        Raises InvalidRequestError for the source, FingerprintMismatchError where another encoder or adapter
+        Raises InvalidRequestError for the source, and for the engine ray on a server without a Ray cluster, FingerprintMismatchError where another encoder or adapter
         is asked for than the collection's, AdapterNotFoundError, InvalidNameError, OverloadedError where too
         many jobs wait.
         """
+        if engine == "ray" and not self._ray:
+            raise InvalidRequestError(
+                "engine ray takes a server with a Ray cluster (TERCET_RAY_ADDRESS and TERCET_RAY_STORAGE) and "
+                "an encoder of its own, which this one has not: leave it out, or ask for local",
+                "engine",
+                "unsupported",
+            )
         sources = [source] if isinstance(source, str) else source
         collection, adapter, checkpoint = await self._check(collection, sources, encoder, adapter)
         if len(self._queue) >= MAX_QUEUED:
             raise OverloadedError(
                 f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
             )
-        asked: dict[str, Any] = {"on_error": on_error, "adapter": adapter, "mode": mode}
+        asked: dict[str, Any] = {"on_error": on_error, "adapter": adapter, "mode": mode, "engine": engine}
         job = Job(uuid.uuid4().hex, collection, source, now(), reading=dict(reading or {}), **asked)
         # Once begun this must be finished, even if the client that asked for it goes away.
         await asyncio.shield(self._enqueue(job, checkpoint))

@@ -108,6 +108,7 @@ class BuildProcess:
                 *(() if job.adapter is None else ("--adapter", job.adapter)),
                 *(() if checkpoint is None else ("--checkpoint", checkpoint)),
                 *(("--staged", "--mode", job.mode) if staged else ()),
+                *(("--ray",) if job.engine == "ray" else ()),
                 *("--progress", "json", "--stop-with-stdin", "--mark", job.id),
                 stdin=PIPE,
                 stdout=PIPE,

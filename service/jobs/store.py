@@ -16,6 +16,7 @@ from index.files.directory import write_json_atomically
 from index.live.adoption import AdoptionMode
 from ingest.sources.checks import OnError
 
+JobEngine = Literal["local", "ray"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 ENDED: tuple[JobState, ...] = ("succeeded", "failed", "cancelled")
 KEPT_JOBS = 500
@@ -30,7 +31,8 @@ class Job:
     `documents_total` is None where only reading the whole source would tell; `fraction`, from 0 to 1, is
     then estimated from the bytes read. `indexed`, from 0 to 1, is the share of the vectors that graphs or
     lists have, which are built once all is encoded. `skips` says where the first skipped records are.
-    `reading` has how the source is read, by name, as far as that was said.
+    `reading` has how the source is read, by name, as far as that was said. `engine`: what encodes, a process of
+    this machine or the workers of a Ray cluster.
     """
 
     id: str
@@ -47,6 +49,7 @@ class Job:
     reading: Mapping[str, Any] = field(default_factory=dict)
     adapter: str | None = None
     mode: AdoptionMode = "replace"
+    engine: JobEngine = "local"
     skipped: int = 0
     skips: Sequence[str] = ()
     truncated: int = 0

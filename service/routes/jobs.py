@@ -50,6 +50,7 @@ async def submit_job(name: Name, body: JobRequest, request: Request, services: S
         body.adapter,
         body.mode or "replace",
         reading,
+        body.engine or "local",
     )
     return _response(job.to_json(), 202)
 

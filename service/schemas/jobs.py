@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from index.live.adoption import AdoptionMode
 from ingest.passages.split import LARGEST_SIZE, SMALLEST_SIZE, SplitKind
 from ingest.sources.checks import OnError
-from service.jobs.store import JobState
+from service.jobs.store import JobEngine, JobState
 from service.schemas.base import WHOLE, AdapterName, NextPage, Request, former
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=1024)]
@@ -94,6 +94,11 @@ class JobRequest(Request):
         None, description="For a collection that is new; by default none. One that exists has its own."
     )
     reading: ReadingRequest | None = None
+    engine: JobEngine | None = Field(
+        "local",
+        description="What encodes: `local`, a process of this machine; `ray`, the workers of the server's "
+        "Ray cluster, where it has one (`ray_address`).",
+    )
     on_error: OnError | None = Field(
         "stop", description="At a bad record: `stop` fails the job and names it, `skip` leaves it out."
     )
@@ -107,6 +112,7 @@ class JobResponse(BaseModel):
     source: str | list[str]
     adapter: str | None
     mode: AdoptionMode
+    engine: JobEngine
     state: JobState
     documents_done: int
     documents_total: int | None

@@ -444,6 +444,9 @@ async def test_what_is_refused(
     with pytest.raises(InvalidRequestError) as caught:
         await manager.submit("articles", "../short.jsonl")
     assert caught.value.param == "source"
+    with pytest.raises(InvalidRequestError, match="takes a server with a Ray cluster") as caught:
+        await manager.submit("articles", "short.jsonl", engine="ray")
+    assert (caught.value.param, caught.value.code) == ("engine", "unsupported")
     assert manager.list() == []
     accepted = await manager.submit("articles", "short.jsonl", info.fingerprint)
     await finished(manager, accepted)

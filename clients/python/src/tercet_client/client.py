@@ -390,10 +390,12 @@ class Client:
         adapter: str | None = None,
         reading: ReadingRequest | None = None,
         encoder: str | None = None,
+        engine: Literal["local", "ray"] | None = None,
     ) -> JobResponse:
         """Builds a collection from files and folders below the server's data root, in the background.
 
-        reading: which columns hold what, where they have not their usual names.
+        reading: which columns hold what, where they have not their usual names. engine: what encodes: by
+        default a process of the server's machine, or the workers of its Ray cluster.
         encoder: the former name of model, deprecated.
         """
         body = {
@@ -403,6 +405,7 @@ class Client:
             "on_error": on_error,
             "model": renamed("model", model, "encoder", encoder),
             "adapter": adapter,
+            "engine": engine,
         }
         path = path_of("collections", collection, "jobs")
         return cast(JobResponse, self._json("POST", path, body, again=False))

@@ -1,0 +1,224 @@
+"""Builds on Ray: equal to those of one process, whatever dies; errors as of a build here."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.building import blocks
+from cluster.building.build import build_shards
+from cluster.building.encoding import BlockEncoder, Encoding
+from cluster.building.settings import ShardedBuild
+from cluster.objects.opening import open_store
+from cluster.ray.engine import ActorPool, RayEngine
+from cluster.ray.errors import RayFailedError
+from cluster.ray.session import prepare
+from cluster.work.engine import Engine, ThisProcess, Work, Worker
+from index.collection import Collection
+from index.errors import FingerprintMismatchError
+from index.verify import verify
+from ingest.document_encoders import DocumentEncoder, LocalDocuments
+from models.loader import load_encoder
+from service.collections import CollectionRegistry
+from service.encoding.service import LocalEncoding
+from service.encoding.shelf import EncoderShelf
+from service.jobs.manager import JobManager
+from service.load.pools import Pool
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore"),  # of Ray itself, about its own settings and processes
+]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[RayEngine]:
+    """Two workers of this machine, which take what this module defines by value."""
+    if find_spec("ray") is None:
+        pytest.skip("Ray is not installed (pip install '.[ray]')")
+    prepare(None)
+    import ray.cloudpickle
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    ray.cloudpickle.register_pickle_by_value(sys.modules["tests.conftest"])
+    found = RayEngine(None, ActorPool(workers=2, cpus=1), cpus=2)
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks.blocks_of, "__defaults__", (16, 2**20))
+
+
+@dataclass(frozen=True)
+class Dying(Encoding):
+    """Encodes, and kills its process once at each of three moments: the store's folder remembers which."""
+
+    died: Path = Path()
+
+    def begin(self) -> Worker:
+        return DyingEncoder(self.died, open_store(self.url), self.settings, self.open_encoder())
+
+
+class DyingEncoder(BlockEncoder):
+    def __init__(self, died: Path, *more: Any) -> None:
+        super().__init__(*more)
+        self._died = died
+
+    def _die(self, moment: str) -> None:
+        try:
+            (self._died / moment).touch(exist_ok=False)
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def _written(self, *more: Any) -> Any:
+        self._die("before")
+        part = super()._written(*more)
+        self._die("after the files")
+        return part
+
+    def __call__(self, block: str) -> str:
+        record = super().__call__(block)
+        self._die("before returning")
+        return record
+
+
+@dataclass(frozen=True)
+class Killing:
+    """An engine whose workers die while they encode."""
+
+    engine: Engine
+    died: Path
+
+    def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
+        if isinstance(work, Encoding):
+            work = Dying(work.url, work.settings, work.open_encoder, self.died)
+        return self.engine.run(work, pieces)
+
+
+def built(
+    url: str, source: Path, encoder: Any, engine: Engine, opener: Callable[[], DocumentEncoder] | None = None
+) -> Any:
+    documents = LocalDocuments(encoder)
+    asked = ShardedBuild("articles", source, 2)
+    return build_shards(asked, documents, opener or partial(LocalDocuments, encoder), url, engine)
+
+
+def test_whatever_dies_every_document_is_there_once(
+    tmp_path: Path, tiny: Any, write_source: Any, pull_shards: Any, stored: Any, engine: RayEngine
+) -> None:
+    source, died = write_source(100), tmp_path / "died"
+    died.mkdir()
+    urls = [(tmp_path / name).as_uri() for name in ("here", "ray")]
+    built(urls[0], source, tiny, ThisProcess())
+    report = built(urls[1], source, tiny, Killing(engine, died))
+    assert sorted(path.name for path in died.iterdir()) == ["after the files", "before", "before returning"]
+    here, on_ray = ([stored(shard) for shard in pull_shards(url)] for url in urls)
+    assert on_ray == here
+    assert (report.report.documents, sum(report.documents)) == (100, 100)
+
+
+def test_what_a_piece_raises_ends_the_build(
+    tmp_path: Path, tiny: Any, eight: Any, write_source: Any, engine: RayEngine
+) -> None:
+    url = (tmp_path / "store").as_uri()
+    with pytest.raises(FingerprintMismatchError, match="was built with encoder 'tiny'"):
+        built(url, write_source(20), tiny, engine, partial(LocalDocuments, eight))
+
+
+def test_a_piece_that_kills_every_worker_ends_the_build(
+    tmp_path: Path, tiny: Any, write_source: Any, engine: RayEngine, monkeypatch: Any
+) -> None:
+    class Fatal:
+        def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
+            return engine.run(FatalWork(), pieces)
+
+    monkeypatch.setattr("cluster.ray.engine.RETRIES", 1)
+    with pytest.raises(RayFailedError, match=r"the work on Ray failed .*run it again"):
+        built((tmp_path / "store").as_uri(), write_source(5), tiny, Fatal())
+
+
+@dataclass(frozen=True)
+class FatalWork:
+    encodes: bool = True
+
+    def begin(self) -> Worker:
+        return lambda _: os.kill(os.getpid(), signal.SIGKILL) or ""
+
+
+@dataclass(frozen=True)
+class Echo:
+    encodes: bool = False
+
+    def begin(self) -> Worker:
+        return lambda piece: f"{piece} {os.environ['RAY_AUTH_MODE']}"
+
+
+@pytest.fixture
+def cluster(engine: RayEngine) -> str:
+    """The address of the session, which asks for its token."""
+    import ray
+
+    assert sorted(engine.run(Echo(), ["a", "b", "c"])) == ["a token", "b token", "c token"]
+    return str(ray.get_runtime_context().gcs_address)
+
+
+async def test_a_job_is_built_on_a_cluster(
+    tmp_path: Path, embedded_checkpoint: Path, cluster: str, write_source: Any
+) -> None:
+    data = tmp_path / "data"
+    (data / "sources").mkdir(parents=True)
+    for name, start in (("first.jsonl", 0), ("second.jsonl", 15)):
+        write_source(20, name, start).rename(data / "sources" / name)
+    shelf = EncoderShelf(
+        LocalEncoding(load_encoder(str(embedded_checkpoint), threads=1), batch_tokens=512, queue_tokens=4096)
+    )
+    environment = {
+        "TERCET_CHECKPOINT": str(embedded_checkpoint),
+        "TERCET_RAY_ADDRESS": cluster,
+        "TERCET_RAY_STORAGE": (tmp_path / "storage").as_uri(),
+    }
+    pool = Pool("operations", 2)
+    with closing(CollectionRegistry(data / "collections")) as collections, closing(pool):
+        manager = JobManager(data, collections, shelf, environment, pool, ray=True)
+        await manager.start()
+        for source in ("first.jsonl", "second.jsonl"):
+            job = await manager.submit("articles", source, mode="upsert", engine="ray")
+            while not manager.get(job.id).finished:
+                await asyncio.sleep(0.1)  # noqa: ASYNC110  # a job tells nobody of its end
+            done = manager.get(job.id)
+            assert (done.state, done.error, done.documents_done, done.engine) == (
+                "succeeded",
+                None,
+                20,
+                "ray",
+            )
+        await manager.stop()
+    with closing(Collection.open(data / "collections", "articles").snapshot()) as snapshot:
+        assert snapshot.documents == 35
+    assert verify(data / "collections", "articles") == []
+    assert not [path for path in (tmp_path / "storage").rglob("*") if path.is_file()]
+
+
+def test_more_workers_than_fit_are_refused() -> None:
+    resources = {"CPU": 4.0, "GPU": 1.0}
+    assert ActorPool().within(resources) == (1, 1.0, 1.0)
+    assert ActorPool(gpus=0.25).within(resources) == (4, 1.0, 0.25)
+    assert ActorPool(gpus=0).within(resources) == (4, 1.0, 0)
+    with pytest.raises(
+        RayFailedError, match="3 workers of 2 CPUs and 0 GPUs are to encode, and Ray has 4 CPUs"
+    ):
+        ActorPool(workers=3, cpus=2, gpus=0).within(resources)
+    with pytest.raises(RayFailedError, match="ask for fewer"):
+        ActorPool(gpus=2).within(resources)
