@@ -330,7 +330,7 @@ class Runtime:
 
     async def _follow_for_ever(self, following: Following) -> None:
         while True:
-            await self.pools.following.run(following.look, self.collections)
+            await self.pools.following.run(following.look, self._own)
             if following.ready:
                 self._has_followed.set()
             await asyncio.sleep(self.settings.follow_seconds)

@@ -1,4 +1,7 @@
-"""The application for files of Ray Serve's own, such as KubeRay's: `import_path: cluster.ray.application:build`."""
+"""The application for files of Ray Serve's own, as KubeRay has them.
+
+There it is `import_path: cluster.ray.application:build`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application of Ray Serve that a deployment describes: encoders, a deployment for each shard, routers."""
+"""The application of Ray Serve that a deployment describes: encoders, one part for each shard, routers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from cluster.shards.map import newest_map
 from service.settings import Settings
 
 ENCODERS, ROUTER = "encoders", "router"
-SPARE_REQUESTS = 64  # beside those that our own admission lets in: it is to refuse first, and probes come through
+SPARE_REQUESTS = (
+    64  # beside those that our own admission lets in: it is to refuse first, and probes come through
+)
 SOON_SECONDS = 1.0
 NODE_SHARE = 0.001  # of the resource that each Ray node has by its address
 STOP_SECONDS = 35.0  # as the setting shutdown_seconds, and a little
@@ -83,32 +85,29 @@ def application_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> 
     limits = _limits(deployment)
     part = deployment.encoders
     encoders = serve.deployment(
-        Encoders,
         name=ENCODERS,
         ray_actor_options={"num_cpus": part.num_cpus, "num_gpus": part.num_gpus},
         autoscaling_config=_autoscaling(part.min_replicas, part.max_replicas, part.replica_tokens),
         **limits,
-    ).bind(encoder_settings(deployment))
+    )(Encoders).bind(encoder_settings(deployment))
     scratch = Path(tempfile.gettempdir()) / f"tercet-{deployment.name}"
     found = [
         serve.deployment(
-            Shard,
             name=shard_name(number),
             num_replicas=1,
             max_surge_percent=0,  # its data root belongs to one at a time
             ray_actor_options={"num_cpus": shard.num_cpus, **_place(shard)},
             **limits,
-        ).bind(shard_settings(deployment, shard, scratch), encoders)
+        )(Shard).bind(shard_settings(deployment, shard, scratch), encoders)
         for number, shard in enumerate(shards)
     ]
     named = [(shard_name(number), bound) for number, bound in enumerate(found)]
     return serve.deployment(
-        serve.ingress()(Router),
         name=ROUTER,
         num_replicas=deployment.routers,
         ray_actor_options={"num_cpus": deployment.router_cpus},
         **limits,
-    ).bind(router_settings(deployment), encoders, named)
+    )(serve.ingress()(Router)).bind(router_settings(deployment), encoders, named)
 
 
 def _limits(deployment: ServeDeployment) -> dict[str, Any]:
@@ -137,7 +136,7 @@ def _autoscaling(fewest: int, most: int, replica_tokens: int) -> Any:
         upscale_delay_s=5,
         downscale_delay_s=120,
         look_back_period_s=10,
-        policy=AutoscalingPolicy(
+        policy=AutoscalingPolicy(  # type: ignore[no-untyped-call]
             policy_function=ByQueuedTokens, policy_kwargs={"replica_tokens": replica_tokens}
         ),
     )

@@ -30,11 +30,11 @@ class _Part(BaseModel):
 class EncoderPart(_Part):
     """The encoders: how many, what each takes, and from how many waiting tokens there are to be more."""
 
-    min_replicas: int = Field(1, ge=1)
-    max_replicas: int = Field(1, ge=1)
+    min_replicas: int = Field(default=1, ge=1)
+    max_replicas: int = Field(default=1, ge=1)
     num_cpus: Cpus = 1
-    num_gpus: float = Field(0, ge=0)
-    replica_tokens: int = Field(8192, ge=1)
+    num_gpus: float = Field(default=0, ge=0)
+    replica_tokens: int = Field(default=8192, ge=1)
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -48,11 +48,14 @@ class EncoderPart(_Part):
 
 
 class ShardPart(_Part):
-    """One shard: a data root of its own, on the node that has it, or published snapshots that it follows."""
+    """One shard: a data root of its own, or published snapshots that it follows.
+
+    node: the address of the Ray node that has the data root, where there are several.
+    """
 
     data: Path | None = None
     snapshots: str | None = None
-    node: str | None = Field(None, description="The address of the Ray node that has the data root.")
+    node: str | None = None
     num_cpus: Cpus = 1
 
     @model_validator(mode="after")
@@ -67,9 +70,9 @@ class RayPart(_Part):
     are by default. token_file: of its users; by default the one that Ray's own commands read.
     """
 
-    address: str = Field(LOCAL, min_length=1)
-    num_cpus: int | None = Field(None, ge=0)
-    num_gpus: int | None = Field(None, ge=0)
+    address: str = Field(default=LOCAL, min_length=1)
+    num_cpus: int | None = Field(default=None, ge=0)
+    num_gpus: int | None = Field(default=None, ge=0)
     token_file: Path = Path("~/.ray/auth_token")
 
 
@@ -80,14 +83,14 @@ class ServeDeployment(_Part):
     else the setting `shards` names servers that the routers ask over HTTP.
     """
 
-    name: str = Field("tercet", pattern=f"^{NAME}$")
+    name: str = Field(default="tercet", pattern=f"^{NAME}$")
     checkpoint: str | None = None
-    host: Literal["0.0.0.0", "::"] = Field("0.0.0.0", description="HAProxy takes all addresses.")  # noqa: S104
-    port: int = Field(8000, ge=1, le=65535)
+    host: Literal["0.0.0.0", "::"] = Field(default="0.0.0.0", description="HAProxy takes all addresses.")  # noqa: S104
+    port: int = Field(default=8000, ge=1, le=65535)
     encoders: EncoderPart = EncoderPart()
-    shards: list[ShardPart] = Field([], max_length=MOST_SHARDS)
+    shards: list[ShardPart] = Field(default=[], max_length=MOST_SHARDS)
     shard_map: str | None = None
-    routers: int = Field(1, ge=1)
+    routers: int = Field(default=1, ge=1)
     router_cpus: Cpus = 1
     ray: RayPart = RayPart()
     settings: dict[str, Any] = {}
@@ -102,8 +105,8 @@ class ServeDeployment(_Part):
         given = [bool(self.shards), self.shard_map is not None, "shards" in self.settings]
         if given.count(True) != 1:
             raise ValueError(
-                "give one of three: shards or shard_map, which Ray is to run, or settings: shards, the URLs of "
-                "servers"
+                "give one of three: shards or shard_map, which Ray is to run, or settings: shards, the URLs "
+                "of servers"
             )
         return self
 

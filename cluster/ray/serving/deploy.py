@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cluster.ray.errors import DeploymentError
 from cluster.ray.serving.application import application_of
@@ -80,14 +81,16 @@ def _states(name: str) -> tuple[str, str, list[PartState]]:
     if found is None:
         return "NOT_STARTED", "", []
     parts = [
-        PartState(each, str(part.status.value), _running(part.replica_states), _short(part.message))
+        PartState(each, str(part.status.value), _running(part), _short(part.message))
         for each, part in found.deployments.items()
     ]
     return str(found.status.value), found.message, parts
 
 
-def _running(states: Mapping[str, int]) -> int:
-    return states.get(RUNNING, 0)
+def _running(part: Any) -> int:
+    """How many replicas of a deployment's status answer."""
+    states: Mapping[Any, int] = part.replica_states
+    return sum(number for state, number in states.items() if state == RUNNING)
 
 
 def _short(message: str) -> str:

@@ -108,7 +108,9 @@ class _ReplicaLostError(Exception):
     """A replica ended before it answered, or none can be had."""
 
 
-async def _answer(method: Any, given: tuple[object, ...], seconds: float) -> tuple[int, dict[str, str], bytes]:
+async def _answer(
+    method: Any, given: tuple[object, ...], seconds: float
+) -> tuple[int, dict[str, str], bytes]:
     """Raises TimeoutError, after which the request is cancelled where it is."""
     response = method.remote(*given)
     try:

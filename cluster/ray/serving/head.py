@@ -76,8 +76,8 @@ def _await_start(head: subprocess.Popen[bytes], log: Path) -> None:
     while "Ray runtime started" not in (told := log.read_text("utf-8", "replace")):
         if head.poll() is not None or time.monotonic() > deadline:
             raise RayFailedError(
-                f"Ray did not start on this machine: {_last(told)}. See that nothing else listens on its ports "
-                "(tercet deploy ray --dry-run lists them)"
+                f"Ray did not start on this machine: {_last(told)}. See that nothing else listens on its "
+                "ports (tercet deploy ray FILE --dry-run lists them)"
             )
         time.sleep(LOOK_SECONDS)
 

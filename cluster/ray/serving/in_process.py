@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from fastapi import FastAPI
 
+from models.errors import EncoderUnavailableError
 from service.exceptions import NotReadyError
 from service.http.asgi import Message, Scope
 from service.runtime import Runtime
@@ -25,6 +26,7 @@ class InProcess:
     def __init__(self, app: FastAPI) -> None:
         self._app = app
         self._open = AsyncExitStack()
+        self._begun = False
 
     @property
     def runtime(self) -> Runtime:
@@ -32,10 +34,16 @@ class InProcess:
         runtime: Runtime = self._app.state.runtime
         return runtime
 
-    async def start(self) -> None:
-        """Opens everything, and returns once requests can be answered. Raises why that cannot be."""
-        await self._open.enter_async_context(self._app.router.lifespan_context(self._app))
-        await until_ready(self.runtime)
+    async def check(self) -> None:
+        """Opens everything at the first call, which returns once requests can be answered.
+
+        Raises why they cannot be, now or any more.
+        """
+        if not self._begun:
+            self._begun = True
+            await self._open.enter_async_context(self._app.router.lifespan_context(self._app))
+            await until_ready(self.runtime)
+        require_sound(self.runtime)
 
     async def stop(self) -> None:
         """Finishes what was accepted."""
@@ -54,13 +62,18 @@ class InProcess:
 async def until_ready(runtime: Runtime) -> None:
     """Waits until an application can answer. Raises why it never will."""
     while True:
-        if runtime.failure is not None:
-            raise runtime.failure
+        require_sound(runtime)
         try:
             await runtime.ready()
             return
-        except NotReadyError:
+        except (NotReadyError, EncoderUnavailableError):
             await asyncio.sleep(LOOK_SECONDS)
+
+
+def require_sound(runtime: Runtime) -> None:
+    """Raises why an application could not be opened."""
+    if runtime.failure is not None:
+        raise runtime.failure
 
 
 class _Collected:
@@ -106,4 +119,3 @@ def _scope(method: str, target: str, headers: Mapping[str, str], body: bytes) ->
         "server": None,
         "state": {},
     }
-

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from cluster.ray.serving.autoscaling import QUEUED_TOKENS
 from cluster.ray.serving.handles import HandleTransport, HandleWorkers
-from cluster.ray.serving.in_process import Answer, InProcess, until_ready
+from cluster.ray.serving.in_process import Answer, InProcess, require_sound, until_ready
 from cluster.router.collections import ShardedCollections
 from cluster.shards.calls import Loop
 from cluster.shards.client import ShardClient
@@ -29,9 +29,8 @@ from service.settings import Settings
 class Encoders:
     """An encoder worker, whose requests come through handles."""
 
-    async def __init__(self, settings: Mapping[str, Any]) -> None:  # noqa: D107
+    def __init__(self, settings: Mapping[str, Any]) -> None:
         self._app = InProcess(create_worker_app(_prepared(settings)))
-        await self._app.start()
 
     async def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """As `InProcess.answer`."""
@@ -41,9 +40,9 @@ class Encoders:
         """What Ray Serve's autoscaler goes by: tokens that were accepted and are not encoded."""
         return {QUEUED_TOKENS: self._app.runtime.pending_tokens()}
 
-    def check_health(self) -> None:
-        """Raises why it can encode nothing any more; Ray Serve then begins another."""
-        _require_sound(self._app)
+    async def check_health(self) -> None:
+        """As `InProcess.check`; Ray Serve asks at the start, and begins another where this raises."""
+        await self._app.check()
 
     async def __del__(self) -> None:
         """Finishes what was accepted."""
@@ -51,23 +50,23 @@ class Encoders:
 
 
 class Shard:
-    """A search server of its own data root, or one that follows snapshots, whose requests come through handles."""
+    """A search server of a data root, or one that follows snapshots, whose requests come through handles."""
 
-    async def __init__(self, settings: Mapping[str, Any], encoders: Any) -> None:  # noqa: D107
+    def __init__(self, settings: Mapping[str, Any], encoders: Any) -> None:
+        """encoders: their handle."""
         found = _prepared(settings)
         following = None if found.follow is None else Follower(found.follow, found.data)
         self._app = InProcess(
             create_app(found, following=following, worker_transport=HandleWorkers(encoders))
         )
-        await self._app.start()
 
     async def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """As `InProcess.answer`."""
         return await self._app.answer(method, target, headers, body)
 
-    def check_health(self) -> None:
-        """Raises why it can answer nothing any more."""
-        _require_sound(self._app)
+    async def check_health(self) -> None:
+        """As `InProcess.check`."""
+        await self._app.check()
 
     async def __del__(self) -> None:
         """Finishes what was accepted, and lets another have the data root."""
@@ -82,8 +81,9 @@ class Router:
         self._settings = settings
         self._encoders = encoders
         self._shards = shards
+        self._begun = False
 
-    def __serve_build_asgi_app__(self) -> FastAPI:  # noqa: PLW3201 - the name is Ray Serve's
+    def __serve_build_asgi_app__(self) -> FastAPI:
         """The application, which Ray Serve runs and serves."""
         settings = _prepared({**self._settings, "data": tempfile.mkdtemp(prefix="tercet-router-")})
         access = ShardAccess(timeout_seconds=settings.shards_timeout_seconds)
@@ -94,8 +94,11 @@ class Router:
         return app
 
     async def check_health(self) -> None:
-        """Waits until requests can be answered; raises why they cannot be any more."""
-        await until_ready(self._runtime)
+        """Waits at the start until requests can be answered; raises why they cannot be, now or any more."""
+        if not self._begun:
+            await until_ready(self._runtime)
+            self._begun = True
+        require_sound(self._runtime)
 
 
 def _prepared(settings: Mapping[str, Any]) -> Settings:
@@ -109,8 +112,3 @@ def _prepared(settings: Mapping[str, Any]) -> Settings:
     allow_open_files()
     share_arenas()
     return found
-
-
-def _require_sound(app: InProcess) -> None:
-    if app.runtime.failure is not None:
-        raise app.runtime.failure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ from cluster.ray.serving.config import ServeDeployment, ShardPart
 from cluster.ray.serving.handles import ENCODERS_URL
 
 # What guards and tells of a port of its own. Encoders and shards have none: they are asked through Ray alone.
-OF_ROUTERS: Mapping[str, Any] = {
-    **{name: () for name in ("api_keys", "read_keys", "shards", "allowed_hosts", "cors_origins")},
+OF_ROUTERS: dict[str, Any] = {
+    **dict.fromkeys(("api_keys", "read_keys", "shards", "allowed_hosts", "cors_origins"), ()),
     **dict.fromkeys(("api_keys_file", "read_keys_file", "keys_file", "shards_key", "shards_key_file")),
     **dict.fromkeys(("encoder_key", "encoder_key_file", "audit_file")),
     "audit": "off",
