@@ -37,8 +37,8 @@ def ray(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A Ray cluster, as HOST:PORT, in the place of the file's; local: one of this machine, as long "
-            "as this command runs.",
+            help="A Ray cluster, as HOST:PORT, in the place of the file's; local: one of this machine, as "
+            "long as this command runs.",
             show_default=False,
         ),
     ] = None,
@@ -64,7 +64,10 @@ def ray(
     part = deployment.ray if address is None else deployment.ray.model_copy(update={"address": address})
     if down:
         if part.address == LOCAL:
-            raise DeploymentError("a deployment of this machine ends with its command: interrupt that (Ctrl-C)")
+            raise DeploymentError(
+                "a deployment of this machine ends with its command: interrupt that (Ctrl-C), or say with "
+                "--address where it runs"
+            )
         with connected(part):
             take_down(deployment.name)
         console().print(f"Deployment {deployment.name} is down.", soft_wrap=True)
@@ -99,8 +102,8 @@ def _warn_without_keys(deployment: ServeDeployment) -> None:
         deployment.settings
     ):
         print_warning(
-            f"without a key whoever reaches port {deployment.port} may read and change everything: set keys_file "
-            "or api_keys_file among the settings, unless the environment of the nodes does"
+            f"without a key whoever reaches port {deployment.port} may read and change everything: set "
+            "keys_file or api_keys_file among the settings, unless the environment of the nodes does"
         )
 
 

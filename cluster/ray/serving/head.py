@@ -28,16 +28,16 @@ LOOK_SECONDS = 0.2
 def local_head(part: RayPart) -> Iterator[str]:
     """Starts a head, and yields its address once it answers. Raises RayFailedError.
 
-    Its sessions and sockets lie in a folder of its owner alone, which goes with it.
+    All its files lie in a folder of its owner alone, which goes with it.
     """
-    folder = Path(tempfile.mkdtemp(prefix="tercet-ray-"))
+    folder = Path(tempfile.mkdtemp(prefix="tercet-"))
     address = f"127.0.0.1:{GCS.first}"
     log = folder / "head.log"
     try:
         with log.open("wb") as written:
             head = subprocess.Popen(
                 head_command(part, folder),
-                env=os.environ | serve_environment(folder) | _python_path(),
+                env=os.environ | serve_environment(folder) | _of_head(folder),
                 stdout=written,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for the command, which then ends it in order
@@ -60,14 +60,18 @@ def head_command(part: RayPart, folder: Path) -> list[str]:
         *start_flags(head=True),
         *[f"--{name}={value}" for name, value in sizes.items() if value is not None],
         f"--object-store-memory={OBJECT_STORE_BYTES}",
-        f"--temp-dir={folder}",
+        f"--temp-dir={folder / 'ray'}",  # which Ray lets everybody write to
         *("--include-dashboard=false", "--disable-usage-stats"),
     ]
 
 
-def _python_path() -> dict[str, str]:
-    """Where replicas find this package, if it is not installed in their environment."""
-    return {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+def _of_head(folder: Path) -> dict[str, str]:
+    """Further variables: replicas find this package also where it is not installed, and end at once."""
+    return {
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "TMPDIR": str(folder),
+        "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",  # no other proxy has to hear of it first
+    }
 
 
 def _await_start(head: subprocess.Popen[bytes], log: Path) -> None:

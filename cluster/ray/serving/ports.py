@@ -13,8 +13,9 @@ Guard = Literal["token", "keys", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One port, or a range. flag: of `ray start`, or the variable, that sets it. guard: what a request needs:
-    the cluster's token, a key of Tercet, or nothing.
+    """One port, or a range. flag: of `ray start`, or the variable, that sets it, if any.
+
+    guard: what a request needs: the cluster's token, a key of Tercet, or nothing.
     """
 
     flag: str
@@ -55,6 +56,8 @@ DAEMONS = (
     _one("--dashboard-agent-grpc-port", 52366, "the same for Ray", "token"),
     _one("--runtime-env-agent-port", 52367, "environments of processes", "token"),
 )
+# Calls between replicas: whatever the system gives (net.ipv4.ip_local_port_range), which nothing sets.
+CALLS = Port("", 32768, 60999, "calls between replicas", "token")
 WORKERS = Port("--min-worker-port", 10100, 10299, "processes of Ray: replicas and their like", "token")
 PROXY = (
     _one("RAY_SERVE_HAPROXY_METRICS_PORT", 9101, "metrics of HAProxy for Prometheus", "none"),
@@ -71,6 +74,7 @@ def ports_of(clients: int) -> tuple[Port, ...]:
         *HEAD,
         *DAEMONS,
         WORKERS,
+        CALLS,
         *PROXY,
         ROUTERS,
     )

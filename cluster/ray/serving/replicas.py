@@ -12,10 +12,7 @@ from fastapi import FastAPI
 from cluster.ray.serving.autoscaling import QUEUED_TOKENS
 from cluster.ray.serving.handles import HandleTransport, HandleWorkers
 from cluster.ray.serving.in_process import Answer, InProcess, require_sound, until_ready
-from cluster.router.collections import ShardedCollections
-from cluster.shards.calls import Loop
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
+from cluster.router.app import create_router_app
 from cluster.shards.transport import ShardAccess
 from cluster.snapshots.following import Follower
 from service.app import create_app, create_worker_app
@@ -85,11 +82,13 @@ class Router:
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """The application, which Ray Serve runs and serves."""
-        settings = _prepared({**self._settings, "data": tempfile.mkdtemp(prefix="tercet-router-")})
+        self._folder = tempfile.TemporaryDirectory(prefix="tercet-router-")
+        settings = _prepared({**self._settings, "data": self._folder.name})
         access = ShardAccess(timeout_seconds=settings.shards_timeout_seconds)
-        clients = [ShardClient(HandleTransport(name, handle, access)) for name, handle in self._shards]
-        served = ShardedCollections(Fleet(clients, Loop())).served
-        app = create_app(settings, served=served, worker_transport=HandleWorkers(self._encoders))
+        transports = [HandleTransport(name, handle, access) for name, handle in self._shards]
+        app = create_router_app(
+            settings, transports=transports, worker_transport=HandleWorkers(self._encoders)
+        )
         self._runtime: Runtime = app.state.runtime
         return app
 

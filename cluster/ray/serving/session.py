@@ -28,4 +28,3 @@ def connected(part: RayPart) -> Iterator[None]:
     else:
         with session(part.address):
             yield
-
