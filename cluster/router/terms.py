@@ -14,7 +14,7 @@ from models.representations import Float64, Int32, Int64
 from service.shard.messages import Message
 
 MOST_WORDS = 100_000  # whose counts are kept
-VERSIONS = "|"  # between those of shards
+VERSIONS = ","  # between those of shards
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Collections divided over shards, each behind the application of a server, beside one that has all documents."""
+"""Collections divided over shards, each behind a server's application, beside one that has all documents."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.snapshot import Snapshot
+from index.windows.store import DocumentWindows
 from index.writer import SegmentLimits
 from models.encoder import Encoder
-from models.representations import Representations
+from models.representations import Int64, Representations, offsets_of, ragged_positions
 from service.app import create_app
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.reading import ANY_TIME, Reading
 from service.settings import Settings
+from tests.service.polling import pause
 
 Result = TypeVar("Result")
 NAME = "demo"
@@ -110,12 +112,13 @@ def written(
     documents: Sequence[Document],
     encoded: Representations,
     segment: int,
+    windows: DocumentWindows | None = None,
 ) -> None:
     """A built collection below a data root, in segments of so many documents at most."""
     collection = Collection.create(root / "collections", NAME, settings)
     with collection.writer(SegmentLimits(documents=segment)) as writer:
         if documents:
-            writer.add(documents, encoded)
+            writer.add(documents, encoded, windows)
         writer.publish()
 
 
@@ -135,15 +138,17 @@ def divide(
         settings: CollectionSettings,
         shards: int,
         segment: int = 20,
+        windows: DocumentWindows | None = None,
     ) -> Divided:
         tmp_path = tmp_path_factory.mktemp("divided")
-        written(tmp_path / "one", settings, documents, encoded, segment)
+        written(tmp_path / "one", settings, documents, encoded, segment, windows)
         places = shards_of([document.id for document in documents], shards)
         transports = []
         for shard in range(shards):
             rows = np.flatnonzero(places == shard)
             root = tmp_path / f"shard{shard}"
-            written(root, settings, [documents[row] for row in rows], encoded.take(rows), segment)
+            own, texts = of_rows(rows, windows)
+            written(root, settings, [documents[row] for row in rows], encoded.take(texts), segment, own)
             app = create_app(Settings(data=root), tiny)
             background.run(stack.enter_async_context(app.router.lifespan_context(app)))
             transports.append(AppTransport(f"shard{shard}", app))
@@ -157,8 +162,17 @@ def divide(
     background.run(stack.aclose())
 
 
+def of_rows(rows: Int64, windows: DocumentWindows | None) -> tuple[DocumentWindows | None, Int64]:
+    """The windows of some documents, and the rows of what was encoded of them."""
+    if windows is None:
+        return None, rows
+    texts = ragged_positions(windows.offsets, rows)
+    counts = windows.offsets[rows + 1] - windows.offsets[rows]
+    return DocumentWindows(offsets_of(counts), windows.spans[texts]), texts
+
+
 async def ready(transports: Sequence[AppTransport]) -> None:
     """Waits until all shards serve."""
     for each in transports:
         while (await each.request("GET", "/ready")).status != 200:
-            await asyncio.sleep(0.01)
+            await pause()

@@ -1,4 +1,4 @@
-"""Random documents that lie unevenly over shards: near copies, equal vectors, and words that one shard has most of."""
+"""Random documents that lie unevenly over shards: equal ones, and terms that one shard has most of."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = ["tea", "train", "water", "rail", "green", "steam", "leaf", "black", "st
 def uneven_corpus(
     size: int, seed: int, shards: int, copies: int = 12
 ) -> tuple[list[Document], Representations]:
-    """So many documents, the first `copies` of equal content. Those with low token ids lie in the first shard."""
+    """So many documents, the first `copies` of equal content. Low token ids are mostly in the first shard."""
     random = np.random.default_rng(seed)
     encoded = random_representations(size, seed).take(np.maximum(np.arange(size) - (copies - 1), 0))
     documents = []
