@@ -265,10 +265,11 @@ class CollectionRegistry:
             with self._live.writing(name) as live:
                 live.flush()
 
-    async def open_to_write(self, name: str) -> CollectionSettings:
+    async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
         """Opens a collection to be written to, where it is not yet, and gives its settings.
 
-        They have its own name, which an alias may mean no longer in a moment. Raises as `writing` does.
+        They have its own name, which an alias may mean no longer in a moment. deadline: as of `writing`.
+        Raises as `writing` does.
         """
         found = await self._look_to_write(name)
         return await self._open_to_write(found) if isinstance(found, str) else found

@@ -119,13 +119,19 @@ export interface Paging {
 
 export interface WriteOptions {
   idempotencyKey?: string;
-  ifPosition?: number;
+  ifPosition?: number | string;
+}
+
+export interface ReadOptions {
+  /** Of a write's answer, after which is read. */
+  minPosition?: number | string;
 }
 
 export interface Upserted {
   documents: number;
   tokens: number;
-  position: number;
+  /** Of the last write; behind a router one number a shard, as `3.17.2`. */
+  position: number | string;
 }
 
 export interface UpsertOptions {
@@ -160,10 +166,14 @@ export class Client {
     documents: Iterable<t.DocumentRequest> | AsyncIterable<t.DocumentRequest>,
     options?: UpsertOptions,
   ): Promise<Upserted>;
-  document(collection: string, id: string, options?: { representations?: boolean }): Promise<t.DocumentResponse>;
+  document(
+    collection: string,
+    id: string,
+    options?: ReadOptions & { representations?: boolean },
+  ): Promise<t.DocumentResponse>;
   documents(
     collection: string,
-    options?: Paging & { filter?: t.Filter; orderBy?: string; descending?: boolean },
+    options?: Paging & ReadOptions & { filter?: t.Filter; orderBy?: string; descending?: boolean },
   ): AsyncGenerator<t.DocumentResponse, void>;
   patchDocument(
     collection: string,
@@ -171,8 +181,8 @@ export class Client {
     metadata: Record<string, unknown>,
     options?: WriteOptions & { merge?: boolean },
   ): Promise<t.PatchDocumentResponse>;
-  countDocuments(collection: string, filter?: t.Filter): Promise<number>;
-  getDocuments(collection: string, ids: string[]): Promise<t.GetDocumentsResponse>;
+  countDocuments(collection: string, filter?: t.Filter, options?: ReadOptions): Promise<number>;
+  getDocuments(collection: string, ids: string[], options?: ReadOptions): Promise<t.GetDocumentsResponse>;
   updateDocuments(
     collection: string,
     metadata: Record<string, unknown>,

@@ -117,7 +117,7 @@ export class Client {
       const answer = await waiting.shift();
       done.documents += answer.upserted;
       done.tokens += answer.usage.tokens;
-      done.position = Math.max(done.position, answer.position);
+      done.position = later(done.position, answer.position);
       progress?.({ ...done });
     };
     try {
@@ -132,14 +132,14 @@ export class Client {
     return done;
   }
 
-  document(collection, id, { representations = false } = {}) {
-    const query = representations ? { representations: "true" } : {};
+  document(collection, id, { representations = false, minPosition } = {}) {
+    const query = { ...(representations && { representations: "true" }), ...from(minPosition) };
     return this.#json("GET", path("collections", collection, "documents", id), { query });
   }
 
   /** All documents in order of id, or of a declared field, fetched page by page. */
-  documents(collection, { filter, orderBy, descending = false, page } = {}) {
-    const query = {};
+  documents(collection, { filter, orderBy, descending = false, page, minPosition } = {}) {
+    const query = from(minPosition);
     if (orderBy !== undefined) Object.assign(query, { order_by: orderBy, order: descending ? "desc" : "asc" });
     if (filter !== undefined) query.filter = JSON.stringify(filter);
     return this.#pages(path("collections", collection, "documents"), "documents", page, query);
@@ -150,12 +150,14 @@ export class Client {
     return this.#json("PATCH", path("collections", collection, "documents", id), { body });
   }
 
-  async countDocuments(collection, filter) {
-    return (await this.#json("POST", path("collections", collection, "documents", "count"), { body: { filter } })).count;
+  async countDocuments(collection, filter, { minPosition } = {}) {
+    const body = { filter, ...from(minPosition) };
+    return (await this.#json("POST", path("collections", collection, "documents", "count"), { body })).count;
   }
 
-  getDocuments(collection, ids) {
-    return this.#json("POST", path("collections", collection, "documents", "get"), { body: { ids } });
+  getDocuments(collection, ids, { minPosition } = {}) {
+    const body = { ids, ...from(minPosition) };
+    return this.#json("POST", path("collections", collection, "documents", "get"), { body });
   }
 
   updateDocuments(collection, metadata, { ids, filter, merge, idempotencyKey = crypto.randomUUID() }) {
@@ -314,6 +316,19 @@ function named(options) {
   return Object.fromEntries(
     Object.entries(options).map(([name, value]) => [name.replace(/[A-Z]/g, (big) => `_${big.toLowerCase()}`), value]),
   );
+}
+
+/** What a read after a write's position asks for. */
+function from(minPosition) {
+  return minPosition === undefined ? {} : { min_position: minPosition };
+}
+
+/** The later of two positions, shard by shard where they are of several; 0 is before all. */
+function later(one, other) {
+  if (typeof one === "number" && typeof other === "number") return Math.max(one, other);
+  if (one === 0) return other;
+  const others = other.split(".");
+  return one.split(".").map((each, shard) => Math.max(each, others[shard])).join(".");
 }
 
 const warned = new Set();

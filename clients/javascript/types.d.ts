@@ -47,7 +47,7 @@ export interface BackupList {
 export interface BackupResponse {
   id: string;
   collection: string;
-  position: number;
+  position: number | string;
   documents: number;
   size_bytes: number;
   created_at: string;
@@ -129,6 +129,7 @@ export interface CollectionResponse {
 /** Which documents to count. */
 export interface CountDocumentsRequest {
   filter?: Filter | null;
+  min_position?: number | string | null;
 }
 
 /** How many there are. */
@@ -163,7 +164,7 @@ export interface DeleteDocumentsRequest {
 /** What was there and is no longer. */
 export interface DeleteDocumentsResponse {
   deleted: number;
-  position: number;
+  position: number | string;
 }
 
 /** Some documents, in order of their ids' bytes, or of a field. */
@@ -181,7 +182,7 @@ export interface DocumentRepresentations {
   truncated?: boolean | null;
   fingerprint: string;
   windows?: Array<WindowRepresentations> | null;
-  position?: number | null;
+  position?: number | string | null;
 }
 
 /** A document. */
@@ -324,6 +325,7 @@ export interface FilterBoost {
 /** Which documents to give. */
 export interface GetDocumentsRequest {
   ids: Array<string | number>;
+  min_position?: number | string | null;
 }
 
 /** Stored documents in the order of their ids in the request; of several collections those of each. */
@@ -510,25 +512,25 @@ export interface PatchDocumentRequest {
   metadata: Record<string, unknown>;
   merge?: boolean | null;
   idempotency_key?: string | null;
-  if_position?: number | null;
+  if_position?: number | string | null;
 }
 
 /** The change is on the disk. */
 export interface PatchDocumentResponse {
-  position: number;
+  position: number | string;
 }
 
 /** Documents to add, or to replace where their ids are there. */
 export interface PutDocumentsRequest {
   documents: Array<DocumentRequest>;
   idempotency_key?: string | null;
-  if_position?: number | null;
+  if_position?: number | string | null;
 }
 
 /** Documents that are on the disk, and that the next search sees. */
 export interface PutDocumentsResponse {
   upserted: number;
-  position: number;
+  position: number | string;
   usage: Usage;
   truncated?: number | null;
 }
@@ -683,6 +685,7 @@ export interface SearchRequest {
   offset?: number | null;
   search_after?: SearchAfter | null;
   snapshot?: string | null;
+  min_position?: number | string | null;
   min_score?: number | null;
   include?: Array<"scores" | "window" | "title" | "text" | "metadata"> | null;
   group_by?: string | null;
@@ -737,8 +740,8 @@ export interface StatisticsResponse {
   bytes: Record<string, number>;
   unpublished: UnpublishedResponse;
   ledger: LedgerResponse;
-  position: number;
-  published_position: number;
+  position: number | string;
+  published_position: number | string;
   flushing: boolean;
   merging: boolean;
 }
@@ -760,7 +763,7 @@ each. `PUT` takes it as it is, but pools token vectors again: into a collection 
 text. */
 export interface StoredDocumentRepresentations {
   fingerprint: string;
-  position: number;
+  position: number | string;
   dense?: Array<number> | PackedArray | null;
   sparse?: SparseEmbedding | null;
   colbert?: Array<Array<number>> | PackedArray | null;
@@ -826,7 +829,7 @@ export interface UpdateDocumentsRequest {
 /** The changes are on the disk. */
 export interface UpdateDocumentsResponse {
   updated: number;
-  position: number;
+  position: number | string;
 }
 
 /** What a request cost. */

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
-from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.refusals import reading
 from index.catalog.aliases import Meant
 from index.catalog.alike import names_of
 from index.catalog.settings import check_collection_name
 from index.errors import AliasNotFoundError, SeveralCollectionsError
+from service.exceptions import OverloadedError, ShardError
 
 KEPT_SECONDS = 1.0  # what the first shard told: so late a switch by another router is seen here
 
@@ -40,15 +41,31 @@ class ShardedAliases:
         return self.all().get(check_collection_name(name), (name,))
 
     def all(self) -> Mapping[str, Meant]:
-        """The collections of each alias, in order of alias."""
+        """The collections of each alias, in order of alias. While the first shard is lost they are those that
+        it told last, since none can be switched then.
+        """
         now, told = time.monotonic(), self._told
         if told is not None and now < told[0] + KEPT_SECONDS:
             return told[1]
-        found = self._fleet.one(0, lambda shard: shard.json("GET", "/aliases"))
-        with reading(self._fleet.clients[0].name):
-            aliases = {str(each["alias"]): tuple(map(str, each["collections"])) for each in found["aliases"]}
+        try:
+            aliases = self._of_shard(0)
+        except (ShardError, OverloadedError):
+            aliases = self._others() if told is None else told[1]
         self._told = now, aliases
         return aliases
+
+    def _of_shard(self, shard: int) -> Mapping[str, Meant]:
+        found = self._fleet.one(shard, lambda client: client.json("GET", "/aliases"))
+        with reading(self._fleet.clients[shard].name):
+            return {str(each["alias"]): tuple(map(str, each["collections"])) for each in found["aliases"]}
+
+    def _others(self) -> Mapping[str, Meant]:
+        """What the next shard says that answers; raises the failure of the last where none does."""
+        last = len(self._fleet) - 1
+        for shard in range(1, last):
+            with suppress(ShardError, OverloadedError):
+                return self._of_shard(shard)
+        return self._of_shard(last)
 
     def get(self, alias: str) -> Meant:
         """The collections of an alias. Raises InvalidNameError or AliasNotFoundError."""
@@ -74,18 +91,8 @@ class ShardedAliases:
 
     def remove(self, alias: str) -> None:
         """Removes the alias; its collections stay. Raises InvalidNameError or AliasNotFoundError."""
-        path = _path(alias)
-
-        async def removed(shard: ShardClient) -> bool:
-            try:
-                await shard.json("DELETE", path)
-            except AliasNotFoundError:  # as after one that was cut short
-                return False
-            return True
-
         try:
-            if not any(self._fleet.first_last(removed)):
-                raise AliasNotFoundError(f"there is no alias {alias!r}; GET /aliases lists them")
+            self._fleet.remove(_path(alias), AliasNotFoundError)
         finally:
             self._told = None
 

@@ -89,17 +89,7 @@ class ShardedBackups:
     def delete(self, name: str, id: str) -> None:
         """Removes it from every shard. Raises BackupNotFoundError."""
         name = self._aliases.collection_of(name)
-        path = f"/collections/{name}/backups/{_checked(name, id)}"
-
-        async def deleted(shard: ShardClient) -> bool:
-            try:
-                await shard.json("DELETE", path)
-            except BackupNotFoundError:
-                return False
-            return True
-
-        if not any(self._fleet.first_last(deleted)):
-            raise _missing(name, id)
+        self._fleet.remove(f"/collections/{name}/backups/{_checked(name, id)}", BackupNotFoundError)
 
     def _together(self, records: Sequence[Any]) -> ShardedBackup:
         with reading(self._fleet.clients[0].name):

@@ -119,18 +119,8 @@ class ShardedCatalog:
         """Removes a collection from all shards. Raises CollectionNotFoundError, CollectionAliasedError or
         CollectionBusyError; where one shard fails, a repeat removes it from the others.
         """
-        path = f"/collections/{check_collection_name(name)}"
-
-        async def deleted(shard: ShardClient) -> bool:
-            try:
-                await shard.json("DELETE", path)
-            except CollectionNotFoundError:  # as after one that was cut short
-                return False
-            return True
-
         self._known.forget(name)
-        if not any(self._fleet.first_last(deleted)):
-            raise CollectionNotFoundError(f"collection {name!r} does not exist; create or build it first")
+        self._fleet.remove(f"/collections/{check_collection_name(name)}", CollectionNotFoundError)
 
     def statistics(self, name: str) -> ShardedStatistics:
         """What all shards hold of a collection. Raises CollectionNotFoundError."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from cluster.router.aliases import ShardedAliases
 from cluster.router.asking import Asking
@@ -21,8 +22,8 @@ from index.catalog.settings import CollectionSettings
 from index.live.statistics import CollectionCounts
 from service.collections import CollectionDescription, SearchTarget
 from service.documents.positions import Position
-from service.exceptions import ShardFailedError
-from service.load.deadlines import NO_DEADLINE, Deadline
+from service.exceptions import OverloadedError, ShardError, ShardFailedError
+from service.load.deadlines import NO_DEADLINE, Deadline, within
 from service.load.pools import Pool
 from service.load.reading import ANY_TIME, Reading
 from service.served_collections import Served
@@ -31,6 +32,8 @@ from service.shard.messages import Message, message
 
 SEARCH_THREADS = 64  # they wait for shards rather than compute
 LOOKING_THREADS = 4
+KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that it has another
+RENEWING_SECONDS = 1.0
 FORGOTTEN_SECONDS = 3600.0
 
 
@@ -100,23 +103,27 @@ class ShardedCollections:
         """
         return await self._looking_pool.run(self._target, name, how, defaults, effort)
 
-    async def open_to_write(self, name: str) -> CollectionSettings:
-        """The settings of a collection, with its own name. Raises SeveralCollectionsError, too."""
+    async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
+        """The settings of a collection, with its own name. Raises SeveralCollectionsError, too.
 
-        def settings() -> CollectionSettings:
-            return self._described(self._aliases.collection_of(name), ANY_TIME)[0].description.settings
+        A shard that is lost keeps nobody from writing to others.
+        """
 
-        return await self._looking_pool.run(settings)
+        def written() -> CollectionSettings:
+            return self._written(self._aliases.collection_of(name), deadline).description.settings
+
+        return await self._looking_pool.run(written)
 
     def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[ShardedWriter]:
         """The collection, to be written to. deadline: for the answers of shards."""
-        known, _ = self._described(self._aliases.collection_of(name), Reading(deadline))
+        own = self._aliases.collection_of(name)
+        known = self._known.get(own) or self._written(own, deadline)
 
-        def redeclared() -> None:
+        def outdated() -> None:
             known.is_stale = True
 
         return nullcontext(
-            ShardedWriter(self._fleet, known.description.settings, self._positions, deadline, redeclared)
+            ShardedWriter(self._fleet, known.description.settings, self._positions, deadline, outdated)
         )
 
     def position_of(self, given: Position, param: str) -> Positions:
@@ -178,6 +185,10 @@ class ShardedCollections:
         """The collections of these names that are there, by default all, in order of name."""
         return self._catalog.list(names)
 
+    def _written(self, name: str, deadline: Deadline) -> KnownCollection:
+        """What is known of a collection to be written, by its own name, from the shards that answer."""
+        return self._described(name, Reading(deadline, allow_partial=True))[0]
+
     def _target(self, name: str, how: Reading, defaults: bool, effort: bool) -> SearchTarget[ShardedSnapshot]:
         names = self._aliases.collections_of(name)
         own = names[0] if len(names) == 1 else name
@@ -195,6 +206,10 @@ class ShardedCollections:
         known = self._known.get(name)
         if known is None or known.is_stale:
             known = self._describe(name, asking)
+        elif known.age_seconds > KNOWN_SECONDS:
+            known.described = time.monotonic()  # so that others go on with it meanwhile
+            with suppress(ShardError, OverloadedError):
+                known = self._describe(name, Asking(self._fleet, name, Reading(within(RENEWING_SECONDS))))
         return known, asking
 
     def _describe(self, name: str, asking: Asking) -> KnownCollection:

@@ -27,13 +27,13 @@ from cluster.shards.refusals import reading
 from cluster.shards.transport import JSON, NO_HEADERS, Headers
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
-from index.documents.filters import Filter, check_filter, tree_of
+from index.documents.filters import Filter, tree_of
 from index.documents.metadata import FieldType
 from index.live.records import WriteKey
 from index.windows.store import DocumentWindows
 from models.representations import Representations
 from service.answers.binary import MEDIA_TYPE
-from service.exceptions import RequestTooLargeError
+from service.exceptions import OverloadedError, RequestTooLargeError, ShardError
 from service.load.deadlines import NO_DEADLINE, Deadline, within
 
 DECLARING_SECONDS = 3600.0  # every document's metadata is read
@@ -62,16 +62,16 @@ class ShardedWriter:
         settings: CollectionSettings,
         known: KnownPositions,
         deadline: Deadline = NO_DEADLINE,
-        redeclared: Callable[[], None] = lambda: None,
+        outdated: Callable[[], None] = lambda: None,
     ) -> None:
-        """settings: of the collection, with its own name. deadline: for all answers. redeclared: is told when
-        the fields may be others.
+        """settings: of the collection, with its own name. deadline: for all answers. outdated: is told when
+        the settings may be others by now.
         """
         self._fleet = fleet
         self._settings = settings
         self._known = known
         self._deadline = deadline
-        self._redeclared = redeclared
+        self._outdated = outdated
         self._path = f"/collections/{settings.name}"
 
     @property
@@ -124,7 +124,7 @@ class ShardedWriter:
         return self._changed("delete", self._of_ids(ids), key)
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> ShardedWritten:
-        """Removes the documents that a filter over declared fields allows. Raises InvalidQueryError."""
+        """Removes the documents that a filter over declared fields allows."""
         return self._changed("delete", self._of_filter(filter), key)
 
     def update(
@@ -136,7 +136,7 @@ class ShardedWriter:
         key: WriteKey | None = None,
     ) -> ShardedWritten:
         """Changes the metadata of documents of these ids, or of those that a filter over declared fields
-        allows. Raises InvalidQueryError.
+        allows.
         """
         chosen = self._of_filter(which) if isinstance(which, Filter) else self._of_ids(which)
         change = {"metadata": metadata, "merge": merge}
@@ -172,7 +172,7 @@ class ShardedWriter:
         try:
             self._fleet.first_last(lambda shard: shard.json("POST", path, body, deadline=deadline))
         finally:
-            self._redeclared()
+            self._outdated()
         return self._settings.with_fields(fields)
 
     def begin_merge(self) -> None:
@@ -188,8 +188,7 @@ class ShardedWriter:
         return own
 
     def _of_filter(self, filter: Filter) -> dict[int, dict[str, Any]]:
-        """The same of a filter, which all are sent."""
-        check_filter(filter, self._settings.fields)
+        """The same of a filter, which all are sent, and hold against the fields that are declared by now."""
         tree = tree_of(filter)
         return {shard: {"filter": tree} for shard in range(len(self._fleet))}
 
@@ -275,6 +274,8 @@ class ShardedWriter:
             self._settings.name, {shard: part.position for shard, part in taken.items()}
         )
         if failed:
+            if not all(isinstance(error, ShardError | OverloadedError) for error in failed.values()):
+                self._outdated()  # perhaps it was refused for what the collection is by now
             named = {self._fleet.clients[shard].name: part for shard, part in taken.items()}
             raise failure_of_parts(named, failed, position, keyed=key is not None)
         return ShardedWritten(str(position), sum(part.documents for part in taken.values()), tokens)

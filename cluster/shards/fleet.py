@@ -44,6 +44,22 @@ class Fleet:
         others = self.require(dict.fromkeys(range(1, len(self)), ask))
         return [self.one(0, ask), *others.values()]
 
+    def remove(self, path: str, missing: type[Exception]) -> None:
+        """Deletes what a path names in every shard, as `first_last`. Where one lacks it that is no error, as
+        after a removal that was cut short, unless all do.
+        """
+        lacking: list[Exception] = []
+
+        async def removed(shard: ShardClient) -> None:
+            try:
+                await shard.json("DELETE", path)
+            except missing as error:
+                lacking.append(error)
+
+        self.first_last(removed)
+        if len(lacking) == len(self):
+            raise lacking[-1]
+
     def outcomes(self, asks: Mapping[int, Ask[Result]]) -> dict[int, Result | Exception]:
         """What some shards give or raise, by their numbers, once all have ended."""
         if not asks:

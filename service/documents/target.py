@@ -84,8 +84,8 @@ class WritableCollection(Protocol):
 class WritableCollections(Protocol):
     """Those that a server writes, by their names or aliases."""
 
-    async def open_to_write(self, name: str) -> CollectionSettings:
-        """The settings of a collection that can be written, with its own name."""
+    async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
+        """The settings of a collection that can be written, with its own name. deadline: as of `writing`."""
         ...
 
     def writing(

@@ -86,7 +86,7 @@ class DocumentWriter:
         and writing to it raise.
         """
         require_distinct(batch.documents)
-        settings = await self._collections.open_to_write(name)
+        settings = await self._collections.open_to_write(name, deadline)
         if batch.key is not None:
             written = await self._written_under(settings.name, batch.key, deadline)
             if written is not None:
@@ -213,7 +213,7 @@ class DocumentWriter:
         deadline: Deadline,
     ) -> Acknowledged:
         """Carries out a write and counts it. A thread that has begun it ends it, though the client leaves."""
-        settings = await self._collections.open_to_write(name)
+        settings = await self._collections.open_to_write(name, deadline)
         note(collection=settings.name)
 
         def begun() -> Acknowledged:

@@ -31,6 +31,7 @@ from service.exceptions import InvalidRequestError, RequestTooLargeError
 from service.http.anything import ANYTHING
 from service.http.binary_route import BinaryRoute
 from service.http.why_not_json import why_not_json
+from service.load.reading import Reading
 from service.ready_representations import unpacked
 from service.routes.collections import Name
 from service.routes.common import (
@@ -200,7 +201,7 @@ async def list_documents(
     with _about_the_filter():
         tree = None if filter is None else parse_filter(_json(filter))
     await reached(services, name, min_position, deadline)
-    snapshot = await services.readable.open(name)
+    snapshot = await services.readable.open(name, Reading(deadline))
     if order_by is None:
         begin = name_from(after, several=snapshot.is_of_several)
         pieces = page_pieces(snapshot, begin, count, tree, services.pools.search)
@@ -220,7 +221,7 @@ async def count_documents(
     await reached(services, name, None if body is None else body.min_position, deadline)
     with _about_the_filter():
         tree = None if body is None or body.filter is None else parse_filter(body.filter)
-        snapshot = await services.readable.open(name)
+        snapshot = await services.readable.open(name, Reading(deadline))
         return json_response({"count": await services.pools.search.run(snapshot.count, tree)})
 
 
@@ -233,7 +234,7 @@ async def get_documents(
     Of an alias of several collections an id may give a document of each.
     """
     await reached(services, name, body.min_position, deadline)
-    snapshot = await services.readable.open(name)
+    snapshot = await services.readable.open(name, Reading(deadline))
     return await response_of(
         documents_pieces(snapshot, list(dict.fromkeys(body.ids)), services.pools.operations)
     )
@@ -312,7 +313,7 @@ async def get_document(
 ) -> Response:
     """A stored document by its id."""
     await reached(services, name, min_position, deadline)
-    snapshot = await services.readable.open(name)
+    snapshot = await services.readable.open(name, Reading(deadline))
     missing = DocumentNotFoundError(f"collection {name!r} has no document {document_id[:600]!r}")
     if not representations:
         document = await services.pools.operations.run(snapshot.get, document_id)

@@ -23,6 +23,7 @@ from tercet_client import (
     upsert_async,
 )
 from tercet_client.embeddings import Dtype
+from tercet_client.positions import later
 from tercet_client.types import DocumentRequest
 
 KEY = "a-key-of-these-tests"
@@ -117,6 +118,23 @@ def test_many_queries_pages_and_stored_documents(client: Client, collection: str
     assert behind["hits"] == page["hits"] == whole["hits"][2:]
     with pytest.raises(ConflictError, match="is gone"):
         client.search(collection, "hot tea", snapshot="000000")
+
+
+def test_reads_may_follow_a_write(client: Client, collection: str) -> None:
+    position = client.put_documents(collection, documents(1))["position"]
+    assert isinstance(position, int)
+    assert client.count_documents(collection, min_position=position) > 0
+    assert client.get_documents(collection, ["d000"], min_position=position)["documents"]
+    assert client.document(collection, "d000", min_position=position)["id"] == "d000"
+    assert list(client.documents(collection, min_position=position))
+    with pytest.raises(ConflictError):
+        client.search(collection, "tea", min_position=position + 1000)
+
+
+def test_the_later_position_counts_shard_by_shard() -> None:
+    assert later(3, 17) == 17
+    assert later(0, "3.17") == "3.17"
+    assert later("3.17", "4.9") == "4.17"
 
 
 def test_a_stale_position_is_a_conflict(client: Client, collection: str) -> None:

@@ -1,4 +1,4 @@
-"""Collections of every kind over shards find what they find on one machine: codecs, windows, sides, aliases."""
+"""Collections of every kind over shards find what they find on one machine: codecs, windows, sides."""
 
 from __future__ import annotations
 

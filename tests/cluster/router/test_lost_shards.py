@@ -1,4 +1,4 @@
-"""A shard that is lost, silent or answers garbage: an error that names it, or an answer that says what it lacks."""
+"""A shard that is lost, silent or answers garbage: an error that names it, or an answer that tells."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -45,7 +44,7 @@ QUERIES: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Iterator[tuple[str, str]]:
-    """The addresses of a router over two shards, and of a server with the same documents, all written live."""
+    """The addresses of a router over two shards, and of a server with the same documents, written live."""
     root = tmp_path_factory.mktemp("servers")
     documents, _ = uneven_corpus(60, 3, 1)
     with ExitStack() as stack:
@@ -72,13 +71,90 @@ def urls(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Iterator[tu
         yield router, one
 
 
+def compare(urls: tuple[str, str], body: dict[str, Any]) -> dict[str, Any]:
+    """What both answer, which has to be the same."""
+    found, expected = (httpx.post(f"{url}/search", json=body, timeout=60) for url in urls)
+    assert expected.status_code == 200, expected.text
+    assert found.status_code == 200, (body, found.text)
+    assert _told(found.json()) == _told(expected.json()), body
+    answer: dict[str, Any] = found.json()
+    return answer
+
+
 def test_answers_are_those_of_one_server(urls: tuple[str, str]) -> None:
     for query in QUERIES:
-        body = {"collection": "demo", **query}
-        found, expected = (httpx.post(f"{url}/search", json=body, timeout=60) for url in urls)
-        assert expected.status_code == 200, expected.text
-        assert found.status_code == 200, (query, found.text)
-        assert _told(found.json()) == _told(expected.json()), query
+        compare(urls, {"collection": "demo", **query})
+
+
+def test_searches_see_each_write(urls: tuple[str, str]) -> None:
+    search = {"collection": "demo", "query": "black steam kettle", "weights": {"bm25": 1}, "top_k": 30}
+    for number in range(8):
+        for url in urls:
+            documents = [{"id": f"new{number}", "text": "kettle steam " * (1 + number % 3)}]
+            put = httpx.put(f"{url}/collections/demo/documents", json={"documents": documents}, timeout=60)
+            assert put.is_success, put.text
+            if number % 3 == 2:
+                gone = httpx.delete(f"{url}/collections/demo/documents/new{number - 1}", timeout=60)
+                assert gone.is_success, gone.text
+        found = {hit["id"] for hit in compare(urls, search)["hits"]}
+        assert f"new{number}" in found
+        assert (f"new{number - 1}" in found) == (number % 3 != 2 and number > 0)
+
+
+def test_pages_keep_to_their_snapshot(urls: tuple[str, str]) -> None:
+    router, _ = urls
+    search = {"collection": "demo", "query": "tea", "top_k": 4}
+    first = httpx.post(f"{router}/search", json=search, timeout=60).json()
+    later = {**search, "offset": 4, "snapshot": first["snapshot"]}
+    assert httpx.post(f"{router}/search", json=later, timeout=60).status_code == 200
+    for url in urls:
+        body = {"documents": [{"id": "d0.0", "text": "tea"}]}
+        assert httpx.put(f"{url}/collections/demo/documents", json=body, timeout=60).is_success
+    gone = httpx.post(f"{router}/search", json=later, timeout=60)
+    assert (gone.status_code, gone.json()["error"]["code"]) == (409, "snapshot_gone")
+
+
+def test_several_collections_are_searched_as_one(urls: tuple[str, str]) -> None:
+    for url in urls:
+        assert httpx.put(f"{url}/collections/more", json=COLLECTION).status_code == 201
+        documents = [
+            {"id": f"d{row}.0", "text": f"green tea {row}", "metadata": {"kind": "odd"}} for row in range(9)
+        ]
+        put = httpx.put(f"{url}/collections/more/documents", json={"documents": documents}, timeout=60)
+        assert put.is_success, put.text
+        assert httpx.put(f"{url}/aliases/both", json={"collections": ["demo", "more"]}).is_success
+    seen = set[str]()
+    for query in QUERIES[:5]:
+        answer = compare(urls, {"top_k": 40, **query, "collection": "both"})
+        seen |= {hit["collection"] for hit in answer["hits"]}
+    assert seen == {"demo", "more"}
+
+
+def test_texts_are_ranked_by_the_idf_of_all_shards(urls: tuple[str, str]) -> None:
+    body = {"query": "black tea", "documents": ["tea", "the black leaf", "train"], "collection": "demo"}
+    found, expected = (httpx.post(f"{url}/rerank", json=body, timeout=60).json() for url in urls)
+    found["took_ms"] = expected["took_ms"] = None
+    assert found == expected
+
+
+def test_wrong_queries_are_refused_alike(urls: tuple[str, str]) -> None:
+    for wrong in (
+        {"collection": "none", "query": "tea"},
+        {"collection": "demo", "query": "tea", "filter": {"eq": {"unknown": 1}}},
+        {"collection": "demo", "query": {"id": "none"}},
+        {"collection": "demo", "query": {"id": "d3.0", "window": 4}},
+        {"collection": "demo", "query": "tea", "group_by": "year"},
+        {"collection": "demo", "query": "tea", "facets": {"year": 3}},
+        {"collection": "demo", "query": {"dense": [1.0]}},
+        {
+            "collection": "demo",
+            "query": {"sparse": {"token_ids": [10**6], "weights": [1]}},
+            "weights": {"dense": 0, "colbert": 0},
+        },
+    ):
+        found, expected = (httpx.post(f"{url}/search", json=wrong, timeout=60) for url in urls)
+        assert found.status_code == expected.status_code < 500
+        assert found.json() == expected.json()
 
 
 def _told(answer: dict[str, Any]) -> dict[str, Any]:

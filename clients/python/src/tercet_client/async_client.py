@@ -14,6 +14,7 @@ import httpx
 from tercet_client.embeddings import MEDIA_TYPE, Dtype, Embeddings, documents_body
 from tercet_client.errors import ConnectionFailedError, error_of
 from tercet_client.parts import page_of, path_of, renamed, which
+from tercet_client.positions import Position
 from tercet_client.retries import pause_before
 from tercet_client.searching import Preset, Query, SearchKeywords
 from tercet_client.types import (
@@ -222,7 +223,7 @@ class AsyncClient:
         *,
         embeddings: Embeddings | None = None,
         idempotency_key: str | None = None,
-        if_position: int | None = None,
+        if_position: Position | None = None,
     ) -> PutDocumentsResponse:
         """Adds or replaces documents, all of them or none; on the disk once this returns.
 
@@ -240,9 +241,21 @@ class AsyncClient:
         answer = await self._send("PUT", path, content=content, headers={"Content-Type": MEDIA_TYPE})
         return cast(PutDocumentsResponse, answer.json())
 
-    async def document(self, collection: str, id: str, *, representations: bool = False) -> DocumentResponse:
-        """A stored document. Raises NotFoundError. representations: with all that is stored of it."""
+    async def document(
+        self,
+        collection: str,
+        id: str,
+        *,
+        representations: bool = False,
+        min_position: Position | None = None,
+    ) -> DocumentResponse:
+        """A stored document. Raises NotFoundError. representations: with all that is stored of it.
+
+        min_position: of a write's answer, after which it is read; as in the other methods that have it.
+        """
         params = {"representations": "true"} if representations else {}
+        if min_position is not None:
+            params["min_position"] = str(min_position)
         path = path_of("collections", collection, "documents", id)
         return cast(DocumentResponse, await self._json("GET", path, params=params))
 
@@ -254,9 +267,10 @@ class AsyncClient:
         order_by: str | None = None,
         descending: bool = False,
         page: int = PAGE,
+        min_position: Position | None = None,
     ) -> AsyncIterator[DocumentResponse]:
         """All documents in order of id, or of a declared field, fetched page by page."""
-        params: dict[str, str] = {}
+        params = {} if min_position is None else {"min_position": str(min_position)}
         if order_by is not None:
             params |= {"order_by": order_by, "order": "desc" if descending else "asc"}
         if filter is not None:
@@ -271,7 +285,7 @@ class AsyncClient:
         *,
         merge: bool = False,
         idempotency_key: str | None = None,
-        if_position: int | None = None,
+        if_position: Position | None = None,
     ) -> PatchDocumentResponse:
         """Replaces a document's metadata, or merges this into it (RFC 7396); nothing is encoded again."""
         body = {
@@ -283,16 +297,21 @@ class AsyncClient:
         path = path_of("collections", collection, "documents", id)
         return cast(PatchDocumentResponse, await self._json("PATCH", path, body))
 
-    async def count_documents(self, collection: str, filter: Filter | None = None) -> int:
+    async def count_documents(
+        self, collection: str, filter: Filter | None = None, *, min_position: Position | None = None
+    ) -> int:
         """How many documents there are, or how many a filter allows."""
-        body = {} if filter is None else {"filter": filter}
+        body = {"filter": filter, "min_position": min_position}
         path = path_of("collections", collection, "documents", "count")
         return cast(int, (await self._json("POST", path, body))["count"])
 
-    async def get_documents(self, collection: str, ids: Sequence[str]) -> GetDocumentsResponse:
+    async def get_documents(
+        self, collection: str, ids: Sequence[str], *, min_position: Position | None = None
+    ) -> GetDocumentsResponse:
         """Several documents by their ids, and the ids that are not there."""
         path = path_of("collections", collection, "documents", "get")
-        return cast(GetDocumentsResponse, await self._json("POST", path, {"ids": list(ids)}))
+        body = {"ids": list(ids), "min_position": min_position}
+        return cast(GetDocumentsResponse, await self._json("POST", path, body))
 
     async def update_documents(
         self,

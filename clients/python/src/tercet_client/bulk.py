@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tercet_client.async_client import AsyncClient
 from tercet_client.client import Client
 from tercet_client.embeddings import Embeddings
+from tercet_client.positions import Position, later
 from tercet_client.types import DocumentRequest, PutDocumentsResponse
 
 BATCH = 100  # documents of a request
@@ -31,14 +32,14 @@ class Upserted:
 
     documents: int = 0
     tokens: int = 0
-    position: int = 0
+    position: Position = 0
 
     def after(self, answer: PutDocumentsResponse) -> Upserted:
         """With one more answer."""
         return Upserted(
             self.documents + answer["upserted"],
             self.tokens + answer["usage"]["tokens"],
-            max(self.position, answer["position"]),
+            later(self.position, answer["position"]),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
+from tercet_client.positions import Position
 from tercet_client.types import (
     Boost,
     CandidatesRequest,
@@ -24,7 +25,8 @@ class SearchKeywords(TypedDict, total=False):
     """What is left out, or None, is up to the server.
 
     highlight: which parts of hits have what the query says; offset: hits to leave out; snapshot: of a former
-    answer, so that pages fit together; min_score: of hits at least; include: the parts of a hit beside id and
+    answer, so that pages fit together; min_position: of a write's answer, after which is searched; min_score:
+    of hits at least; include: the parts of a hit beside id and
     score; group_by: a keyword field, of each of whose values the best hit counts; facets: of fields so many
     of the commonest values; boosts: points that are added to scores for what fields say; fusion: how the
     scores of the sides become one.
@@ -40,6 +42,7 @@ class SearchKeywords(TypedDict, total=False):
     search_options: SearchOptions | None
     offset: int | None
     snapshot: str | None
+    min_position: Position | None
     min_score: float | None
     include: Sequence[Literal["scores", "window", "title", "text", "metadata"]] | None
     group_by: str | None

@@ -71,7 +71,7 @@ BackupResponse = TypedDict(
     {
         "id": "str",
         "collection": "str",
-        "position": "int",
+        "position": "int | str",
         "documents": "int",
         "size_bytes": "int",
         "created_at": "str",
@@ -167,6 +167,7 @@ CountDocumentsRequest = TypedDict(
     "CountDocumentsRequest",
     {
         "filter": "NotRequired[Filter | None]",
+        "min_position": "NotRequired[int | str | None]",
     },
 )
 
@@ -216,7 +217,7 @@ DeleteDocumentsResponse = TypedDict(
     "DeleteDocumentsResponse",
     {
         "deleted": "int",
-        "position": "int",
+        "position": "int | str",
     },
 )
 
@@ -240,7 +241,7 @@ DocumentRepresentations = TypedDict(
         "truncated": "NotRequired[bool | None]",
         "fingerprint": "str",
         "windows": "NotRequired[list[WindowRepresentations] | None]",
-        "position": "NotRequired[int | None]",
+        "position": "NotRequired[int | str | None]",
     },
 )
 
@@ -430,6 +431,7 @@ GetDocumentsRequest = TypedDict(
     "GetDocumentsRequest",
     {
         "ids": "list[str | int]",
+        "min_position": "NotRequired[int | str | None]",
     },
 )
 
@@ -685,7 +687,7 @@ PatchDocumentRequest = TypedDict(
         "metadata": "dict[str, Any]",
         "merge": "NotRequired[bool | None]",
         "idempotency_key": "NotRequired[str | None]",
-        "if_position": "NotRequired[int | None]",
+        "if_position": "NotRequired[int | str | None]",
     },
 )
 
@@ -693,7 +695,7 @@ PatchDocumentRequest = TypedDict(
 PatchDocumentResponse = TypedDict(
     "PatchDocumentResponse",
     {
-        "position": "int",
+        "position": "int | str",
     },
 )
 
@@ -703,7 +705,7 @@ PutDocumentsRequest = TypedDict(
     {
         "documents": "list[DocumentRequest]",
         "idempotency_key": "NotRequired[str | None]",
-        "if_position": "NotRequired[int | None]",
+        "if_position": "NotRequired[int | str | None]",
     },
 )
 
@@ -712,7 +714,7 @@ PutDocumentsResponse = TypedDict(
     "PutDocumentsResponse",
     {
         "upserted": "int",
-        "position": "int",
+        "position": "int | str",
         "usage": "Usage",
         "truncated": "NotRequired[int | None]",
     },
@@ -913,6 +915,7 @@ SearchRequest = TypedDict(
         "offset": "NotRequired[int | None]",
         "search_after": "NotRequired[SearchAfter | None]",
         "snapshot": "NotRequired[str | None]",
+        "min_position": "NotRequired[int | str | None]",
         "min_score": "NotRequired[float | None]",
         "include": "NotRequired[list[Literal['scores', 'window', 'title', 'text', 'metadata']] | None]",
         "group_by": "NotRequired[str | None]",
@@ -982,8 +985,8 @@ StatisticsResponse = TypedDict(
         "bytes": "dict[str, int]",
         "unpublished": "UnpublishedResponse",
         "ledger": "LedgerResponse",
-        "position": "int",
-        "published_position": "int",
+        "position": "int | str",
+        "published_position": "int | str",
         "flushing": "bool",
         "merging": "bool",
     },
@@ -1014,7 +1017,7 @@ StoredDocumentRepresentations = TypedDict(
     "StoredDocumentRepresentations",
     {
         "fingerprint": "str",
-        "position": "int",
+        "position": "int | str",
         "dense": "NotRequired[list[float] | PackedArray | None]",
         "sparse": "NotRequired[SparseEmbedding | None]",
         "colbert": "NotRequired[list[list[float]] | PackedArray | None]",
@@ -1100,7 +1103,7 @@ UpdateDocumentsResponse = TypedDict(
     "UpdateDocumentsResponse",
     {
         "updated": "int",
-        "position": "int",
+        "position": "int | str",
     },
 )
 
