@@ -110,7 +110,10 @@ def create_app(
     encoder: one that is loaded already, instead of the settings' own; served: collections that others have,
     instead of those of the data root; following: what brings collections from elsewhere, where the setting
     `follow` asks for it; worker_transport: how encoder workers are reached, by default by HTTP.
+    Raises SettingsError where what follows is missing.
     """
+    if settings.follow is not None and following is None:
+        raise SettingsError("setting follow (TERCET_FOLLOW) is for the command tercet serve; unset it")
     app = _build(
         settings,
         Runtime(

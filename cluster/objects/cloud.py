@@ -37,6 +37,7 @@ QUIET_SECONDS = 30  # of a connection on which nothing arrives
 REQUEST_SECONDS = 600
 RETRIES = 5
 RETRY_SECONDS = 30
+NO_BUCKET = "NoSuchBucket"
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_ENDPOINT")
 
 
@@ -182,12 +183,17 @@ class CloudStore:
         except FileNotFoundError as error:
             if error.filename is not None:  # a file of this machine
                 raise
-            raise ObjectMissingError(f"{self._url}/{path} is not there") from error
+            if path and NO_BUCKET not in str(error):
+                raise ObjectMissingError(f"{self._url}/{path} is not there") from error
+            raise self._failed(error) from error
         except BaseError as error:
-            raise UnreachableStoreError(
-                f"{self._url} cannot be used ({_reason(error)}); see to the address, the credentials and the "
-                "network"
-            ) from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> UnreachableStoreError:
+        return UnreachableStoreError(
+            f"{self._url} cannot be used ({_reason(error)}); see to the address, the bucket, the credentials "
+            "and the network"
+        )
 
 
 def _described(found: ObjectMeta) -> StoredObject:

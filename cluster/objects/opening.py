@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -11,6 +12,7 @@ from cluster.objects.errors import (
     AlreadyThereError,
     OverwritingStoreError,
     StoreAddressError,
+    UnreachableStoreError,
 )
 from cluster.objects.store import ObjectStore
 
@@ -63,7 +65,8 @@ def require_creation(store: ObjectStore) -> datetime:
             raise _overwriting(store)
         return found.modified
     finally:
-        store.delete([path])
+        with suppress(UnreachableStoreError):  # who may not delete may publish
+            store.delete([path])
 
 
 def _overwriting(store: ObjectStore) -> OverwritingStoreError:
@@ -76,4 +79,6 @@ def _overwriting(store: ObjectStore) -> OverwritingStoreError:
 def _shown(url: str) -> str:
     """The URL without what may be a password."""
     parts = urlsplit(url)
+    if not parts.scheme:
+        return repr(url[:200])
     return repr(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:200])

@@ -19,6 +19,7 @@ from cluster.snapshots.published import FILES, MANIFESTS, file_path, number_of, 
 
 MAPS = "map"
 SHARDS = "shards"
+WORKS = "builds"
 _MAP = re.compile(rf"{MAPS}/([0-9]{{6,12}})\.json")
 _SHARD = re.compile(rf"{SHARDS}/[^/]+")
 
@@ -44,7 +45,8 @@ def collect(store: ObjectStore, *, keep: int, grace: timedelta, dry_run: bool = 
     for shard in shards:
         found += _of_collection(store.below(shard), shard, keep, since)
     found += _of_collection(store, "", keep, since)
-    found += [each for each in store.list(PROBES) if each.modified < since]
+    found += [each for each in store.list(PROBES) if each.modified <= since]
+    found += _of_works(store, since)
     manifests = [each for each in found if not _is_file(each)]
     files = [each for each in found if _is_file(each)]
     if not dry_run:
@@ -64,7 +66,7 @@ def _of_collection(store: ObjectStore, folder: str, keep: int, since: datetime) 
         for number in numbers
         for entry in read_published(store, number).files.values()
     }
-    gone += [each for each in listed if each.path not in named and each.modified < since]
+    gone += [each for each in listed if each.path not in named and each.modified <= since]
     above = f"{folder}/" if folder else ""
     return [StoredObject(f"{above}{each.path}", each.size_bytes, each.modified) for each in gone]
 
@@ -79,9 +81,22 @@ def _of_maps(store: ObjectStore, keep: int, since: datetime) -> tuple[list[str],
         found = _SHARD.match(each.path)
         folders.setdefault(each.path if found is None else found[0], []).append(each)
     for folder, objects in folders.items():
-        if folder not in named and all(each.modified < since for each in objects):
+        if folder not in named and all(each.modified <= since for each in objects):
             gone += objects
     return sorted(named), gone
+
+
+def _of_works(store: ObjectStore, since: datetime) -> list[StoredObject]:
+    """What builds and re-shardings left that nobody went on with; one that goes on has something younger."""
+    works: dict[str, list[StoredObject]] = {}
+    for each in store.list(WORKS):
+        works.setdefault(each.path.split("/")[1], []).append(each)
+    return [
+        each
+        for objects in works.values()
+        if all(one.modified <= since for one in objects)
+        for each in objects
+    ]
 
 
 def _shards_of(store: ObjectStore, path: str) -> list[str]:
@@ -101,7 +116,7 @@ def _divided(
     """The newest, and those that are younger than the grace; and all others."""
     ordered = sorted(manifests, key=lambda each: each.path, reverse=True)
     ordered.sort(key=lambda each: len(each.path), reverse=True)  # more digits are a larger number
-    kept = [each for place, each in enumerate(ordered) if place < keep or each.modified >= since]
+    kept = [each for place, each in enumerate(ordered) if place < keep or each.modified > since]
     return kept, [each for each in ordered if each not in kept]
 
 

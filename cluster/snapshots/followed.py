@@ -145,8 +145,7 @@ def _begin(
     layout: CollectionLayout, here: CollectionLayout, published: PublishedSnapshot, followed: Followed
 ) -> None:
     """Gives a collection that is not here yet its name."""
-    if published.manifest.ledger_position:
-        begin_ledger(layout, published.manifest.ledger_position)
+    begin_ledger(layout, published.manifest.ledger_position)
     followed.write(layout.folder)
     make_folder(here.folder.parent)
     put_in_place(layout.folder, here.folder)

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cluster.errors import ClusterError
-from cluster.objects.errors import ObjectMissingError
 from cluster.objects.opening import open_store
 from cluster.objects.store import ObjectStore
 from cluster.snapshots.errors import SnapshotError
@@ -96,18 +95,18 @@ class Follower:
         self._begun = True
 
     def _look(self, collections: CollectionRegistry) -> None:
-        stores = self._stores()
-        failures = []
-        for store in stores:
+        failures: list[Exception] = []
+        published = False
+        for store in self._stores():
             try:
-                self._follow(store, collections)
+                published |= self._follow(store, collections)
             except FollowingEndedError:
                 raise
             except (ClusterError, SearchIndexError, OSError) as error:
                 failures.append(error)
         if failures:
             raise failures[0]
-        if not stores:
+        if not published:
             raise SnapshotError(
                 "nothing is published there yet: push a collection to it, or to a folder below it"
             )
@@ -121,17 +120,16 @@ class Follower:
         below = [self._store.below(folder) for folder in folders]
         return [store for store in below if MANIFESTS in store.folders()]
 
-    def _follow(self, store: ObjectStore, collections: CollectionRegistry) -> None:
+    def _follow(self, store: ObjectStore, collections: CollectionRegistry) -> bool:
+        """Takes up what is newer at one collection's store; whether anything is published there."""
         number = newest_number(store)
         if number in (0, self._numbers.get(store.url)):
-            return
-        try:
-            published = read_published(store, number)
-        except ObjectMissingError:  # collected since: there is a newer one, which the next look finds
-            return
+            return number > 0
+        published = read_published(store, number)
         taken = take_up(store, published, collections, self._stages, self._require_going)
         self._note(published.collection, taken)
         log.info("collection %s follows snapshot %s of %s", published.collection, published.name, store.url)
+        return True
 
     def _note(self, name: str, followed: Followed) -> None:
         if name not in self._locks:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster.objects.store import ObjectStore
 from cluster.snapshots.errors import OtherCollectionError
 from cluster.snapshots.fetching import Fetched, fetch, remove_fetched
 from cluster.snapshots.published import required_snapshot
-from cluster.snapshots.record import PublishedSnapshot, files_of
+from cluster.snapshots.record import BESIDE, PublishedSnapshot, files_of
 from cluster.snapshots.stages import stage
 from cluster.snapshots.transfers import BytesDone, nobody
 from index.backups.restoring import copy_as, take_over
-from index.catalog.settings import CollectionSettings
+from index.catalog.layout import CollectionLayout
+from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection
-from index.errors import CollectionNotFoundError
+from index.files.content import sha256_of
 from index.live.collection import LiveCollection
 
 
@@ -67,22 +68,31 @@ def pull(
             copy_as(root, target, source)
         else:
             with LiveCollection(existing) as live:
+                _declare(live, source.settings)
                 take_over(existing, live, source, lambda: None)
         remove_fetched(layout)
     return Pulled(target, published, fetched)
 
 
 def files_here(collection: Collection) -> Mapping[str, Path]:
-    """The files of a collection's current snapshot, by the SHA-256 that they were published with."""
-    manifest = collection.manifest()
-    if manifest is None:
-        return {}
-    folder = collection.layout.folder
-    return {entry.sha256: folder / path for path, entry in files_of(manifest).items()}
+    """The files of a collection, by their SHA-256: of its segments the one that they were published with."""
+    folder, manifest = collection.layout.folder, collection.manifest()
+    beside = [folder / path for path in BESIDE if (folder / path).exists()]
+    found = {sha256_of(path): path for path in beside}
+    if manifest is not None:
+        found |= {entry.sha256: folder / path for path, entry in files_of(manifest).items()}
+    return found
 
 
 def _existing(root: Path, name: str) -> Collection | None:
-    try:
-        return Collection.open(root, name)
-    except CollectionNotFoundError:
+    """The collection of this name, which is no alias's."""
+    if not CollectionLayout(root / check_collection_name(name)).settings.exists():
         return None
+    return Collection.open(root, name)
+
+
+def _declare(live: LiveCollection, settings: CollectionSettings) -> None:
+    """Declares fields that were declared where a snapshot was pushed, if all else is the same."""
+    here = live.settings
+    if replace(settings, name=here.name, fields=here.fields, later_fields=here.later_fields) == here:
+        live.declare({name: kind for name, kind in settings.fields.items() if name not in here.fields})

@@ -7,7 +7,7 @@ first has it; others publish theirs after it. Nothing that is published ever cha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def push(collection: Collection, store: ObjectStore, stages: Path, progress: Byt
     name = collection.settings.name
     with stage(stages, "push", name) as layout:
         manifest = copy_collection(collection, layout, collection.settings)
-        mine = snapshot_of(layout, manifest, name, 0)
+        mine = snapshot_of(layout, manifest, name, 1)
         sent: set[str] = set()
         for _ in range(ATTEMPTS):
             newest = newest_published(store)
@@ -65,7 +65,7 @@ def push(collection: Collection, store: ObjectStore, stages: Path, progress: Byt
                 )
             if newest is not None and mine.holds(newest):
                 return _pushed(newest, sent, new=False)
-            mine = replace(mine, number=1 if newest is None else newest.number + 1)
+            mine = mine.numbered(1 if newest is None else newest.number + 1)
             wanted = {entry.sha256: layout.folder / path for path, entry in mine.files.items()}
             sent |= _send(store, wanted, newest, sent, now, progress)
             try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,8 @@ class PublishedSnapshot:
     """One snapshot of a collection on an object store.
 
     number: of its manifest there; id: random, of this publication; pushed: when, ISO 8601 in UTC; files: by
-    path in the collection's folder; manifest: the index's own, which is called `number` where it is fetched.
+    path in the collection's folder; manifest: the index's own, which has the number as its name where it is
+    fetched; snapshot: its name where it was pushed.
     """
 
     number: int
@@ -80,6 +81,10 @@ class PublishedSnapshot:
             }
         )
 
+    def numbered(self, number: int) -> PublishedSnapshot:
+        """The same, to be published as this number."""
+        return replace(self, number=number, manifest=replace(self.manifest, name=name_of(number)))
+
     def holds(self, other: PublishedSnapshot) -> bool:
         """Whether the other one, if published, would be the same collection, byte by byte."""
         return (self.collection, self.files, self.manifest.record) == (
@@ -97,15 +102,15 @@ def name_of(number: int) -> str:
 def snapshot_of(
     layout: CollectionLayout, manifest: Manifest, collection: str, number: int
 ) -> PublishedSnapshot:
-    """What is to be published of a collection's folder, which has nothing but this manifest's files."""
+    """What is to be published as a number of a collection's folder, which has this manifest's files."""
     files = files_of(manifest)
     for path in BESIDE:
         here = layout.folder / path
         if here.exists():
             files[path] = FileEntry(here.stat().st_size, sha256_of(here))
-    return PublishedSnapshot(
-        number, secrets.token_hex(8), collection, time_now(), files, manifest, manifest.name
-    )
+    id, snapshot = secrets.token_hex(8), manifest.name
+    made = PublishedSnapshot(number, id, collection, time_now(), files, manifest, snapshot)
+    return made.numbered(number)
 
 
 def read_snapshot(content: bytes, number: int, where: str) -> PublishedSnapshot:

@@ -22,7 +22,7 @@ def stage(stages: Path, purpose: str, name: str) -> Iterator[CollectionLayout]:
     """
     folder = stages / f"{purpose}-{name}"
     make_folder(folder)
-    lock = ExclusiveLock(folder / "LOCK", f"the {purpose} of collection {name!r}")
+    lock = ExclusiveLock(folder / "LOCK", f"the folder of the {purpose} of collection {name!r}")
     lock.acquire()
     layout = CollectionLayout(folder / "collection")
     try:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.objects.store import ObjectStore
+from cluster.snapshots.collecting import WORKS
 from cluster.work.records import agreed, recorded
 from index.catalog.settings import CollectionSettings, settings_of_record
 from index.codebook import Codebook
 
-BUILDS = "builds"
 BEGUN = "begun.json"
 
 
@@ -33,7 +33,7 @@ class BegunWork:
 
 def work_folder(key: str) -> str:
     """Where the records of the work of a key are, below the collection's URL."""
-    return f"{BUILDS}/{key}"
+    return f"{WORKS}/{key}"
 
 
 def found_work(store: ObjectStore) -> BegunWork | None:

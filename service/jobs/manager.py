@@ -131,13 +131,14 @@ class JobManager:
         exists goes with its own. on_error: what a bad record does. mode: by default the source's documents
         replace all others, but for what is written after the build began; `upsert` leaves those with other
         ids. reading: how the source is read, by the names of `service.schemas.jobs.ReadingRequest`.
-        Raises InvalidRequestError for the source, and for the engine ray on a server without a Ray cluster, FingerprintMismatchError where another encoder or adapter
-        is asked for than the collection's, AdapterNotFoundError, InvalidNameError, OverloadedError where too
-        many jobs wait.
+        engine: what encodes: a process of this machine, or the workers of a Ray cluster.
+        Raises InvalidRequestError for the source, and for the engine ray where there is no cluster for it,
+        FingerprintMismatchError where another encoder or adapter is asked for than the collection's,
+        AdapterNotFoundError, InvalidNameError, OverloadedError where too many jobs wait.
         """
         if engine == "ray" and not self._ray:
             raise InvalidRequestError(
-                "engine ray takes a server with a Ray cluster (TERCET_RAY_ADDRESS and TERCET_RAY_STORAGE) and "
+                "engine ray takes a server with a Ray cluster (TERCET_RAY_ADDRESS, TERCET_RAY_STORAGE) and "
                 "an encoder of its own, which this one has not: leave it out, or ask for local",
                 "engine",
                 "unsupported",

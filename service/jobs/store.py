@@ -31,8 +31,8 @@ class Job:
     `documents_total` is None where only reading the whole source would tell; `fraction`, from 0 to 1, is
     then estimated from the bytes read. `indexed`, from 0 to 1, is the share of the vectors that graphs or
     lists have, which are built once all is encoded. `skips` says where the first skipped records are.
-    `reading` has how the source is read, by name, as far as that was said. `engine`: what encodes, a process of
-    this machine or the workers of a Ray cluster.
+    `reading` has how the source is read, by name, as far as that was said. `engine`: what encodes, a process
+    of this machine or the workers of a Ray cluster.
     """
 
     id: str

@@ -5,16 +5,20 @@ Also sources of collections in shards, whose shards become collections of this m
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import numpy as np
@@ -45,9 +49,11 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if find_spec("moto") is None or find_spec("flask") is None:
         pytest.skip("moto[server], an S3 server, is not installed (pip install '.[dev]')")
     port = free_port()
-    log = (tmp_path_factory.mktemp("s3") / "log").open("wb")
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=log, stderr=log) as server:
+    with (
+        (tmp_path_factory.mktemp("s3") / "log").open("wb") as log,
+        subprocess.Popen(command, stdout=log, stderr=log) as server,
+    ):
         try:
             url = f"http://127.0.0.1:{port}"
             deadline = time.monotonic() + STARTED_SECONDS
@@ -68,13 +74,63 @@ def _answers(url: str) -> bool:
     return True
 
 
+class Overwriting(BaseHTTPRequestHandler):
+    """An S3 server that knows no conditions, as some are: each PUT replaces what is there."""
+
+    objects: ClassVar[dict[str, bytes]] = {}
+    protocol_version = "HTTP/1.1"
+
+    def do_PUT(self) -> None:
+        self.objects[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(200, b"")
+
+    def do_GET(self) -> None:
+        found = self.objects.get(self.path)
+        self._answer(404 if found is None else 200, found or b"")
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(200, b"<DeleteResult><Deleted><Key>x</Key></Deleted></DeleteResult>")
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("ETag", f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')
+        self.send_header("Last-Modified", formatdate(usegmt=True))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
 @pytest.fixture
-def s3_environment(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The usual variables, for this server; its address."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server)
+def overwriting_bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a bucket where a second create overwrites."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Overwriting) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        _use(monkeypatch, f"http://127.0.0.1:{server.server_port}")
+        yield "s3://bucket/path"
+        server.shutdown()
+        thread.join()
+
+
+def _use(monkeypatch: pytest.MonkeyPatch, server: str) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
+
+
+@pytest.fixture
+def s3_environment(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The usual variables, for this server; its address."""
+    _use(monkeypatch, s3_server)
     return s3_server
 
 

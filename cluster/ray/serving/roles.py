@@ -19,6 +19,10 @@ OF_ROUTERS: dict[str, Any] = {
 }
 
 
+# Only routers ask a shard here, and representations come in the place of texts.
+BODIES = {"max_body_bytes": 256 << 20, "max_bodies_bytes": 1 << 30}
+
+
 def encoder_settings(deployment: ServeDeployment) -> dict[str, Any]:
     """Of an encoder."""
     return deployment.all_settings | OF_ROUTERS
@@ -29,7 +33,7 @@ def shard_settings(deployment: ServeDeployment, shard: ShardPart, scratch: Path)
     followed = {} if shard.snapshots is None else {"follow": shard.snapshots}
     data = shard.data or scratch / hashlib.blake2b(str(shard.snapshots).encode(), digest_size=8).hexdigest()
     own = {"data": str(data), "encoder_urls": ENCODERS_URL}
-    return deployment.all_settings | OF_ROUTERS | followed | own
+    return BODIES | deployment.all_settings | OF_ROUTERS | followed | own
 
 
 def router_settings(deployment: ServeDeployment) -> dict[str, Any]:

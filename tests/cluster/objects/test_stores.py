@@ -14,6 +14,7 @@ from cluster.objects.errors import (
     AlreadyThereError,
     DamagedObjectError,
     ObjectMissingError,
+    OverwritingStoreError,
     StoreAddressError,
     UnreachableStoreError,
 )
@@ -60,7 +61,8 @@ def test_what_is_not_there_is_missing(store: ObjectStore, tmp_path: Path) -> Non
     with pytest.raises(ObjectMissingError, match="files/ab"):
         store.get_file("files/ab", tmp_path / "file", "0" * 64)
     store.delete(["files/ab"])
-    assert not store.has_file("files/ab", Path(__file__), "0" * 64)
+    sha256 = written(tmp_path / "source", 10)
+    assert not store.has_file("files/ab", tmp_path / "source", sha256)
 
 
 def test_a_second_creation_fails_and_changes_nothing(store: ObjectStore) -> None:
@@ -133,6 +135,14 @@ def test_what_is_deleted_is_gone(store: ObjectStore) -> None:
 def test_a_store_that_creates_once_can_be_published_on(store: ObjectStore) -> None:
     assert abs(require_creation(store) - datetime.now(UTC)) < timedelta(minutes=5)
     assert list(store.list()) == []
+
+
+def test_a_store_that_overwrites_is_refused(overwriting_bucket: str) -> None:
+    store = open_store(overwriting_bucket)
+    store.create("files/ab", b"one")
+    assert store.get("files/ab") == b"one"
+    with pytest.raises(OverwritingStoreError, match="If-None-Match"):
+        require_creation(store)
 
 
 @pytest.mark.parametrize(

@@ -195,8 +195,8 @@ async def test_a_job_is_built_on_a_cluster(
         await manager.start()
         for source in ("first.jsonl", "second.jsonl"):
             job = await manager.submit("articles", source, mode="upsert", engine="ray")
-            while not manager.get(job.id).finished:
-                await asyncio.sleep(0.1)  # noqa: ASYNC110  # a job tells nobody of its end
+            while not manager.get(job.id).finished:  # noqa: ASYNC110  # a job tells nobody of its end
+                await asyncio.sleep(0.1)
             done = manager.get(job.id)
             assert (done.state, done.error, done.documents_done, done.engine) == (
                 "succeeded",

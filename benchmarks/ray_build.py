@@ -1,0 +1,345 @@
+"""Whether a build on Ray is that of one process, whatever dies; what its workers take; re-sharding after it.
+
+Builds passages of ../shared/data/scale-mix twice: by `tercet index build`, and in two shards on a Ray session
+of this machine whose workers are killed: KILLS times before a segment is written, as often once it lies on
+the store, and before its record is returned. Every document's stored bytes are compared, and the exact scores
+of some queries. Then the shards are divided into three, and these into two, which are compared again; and a
+build is killed twice, and its remains are collected.
+
+Memory is anonymous memory, at its highest: of the child that builds, and of a worker.
+
+Run: python benchmarks/ray_build.py [--passages 20000] [--workers 2] [--output FILE]
+"""
+
+import argparse
+import datetime
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+os.environ["PYTHONPATH"] = str(ROOT)
+
+from benchmarks.build import anonymous_bytes, machine, write_passages  # noqa: E402
+from cluster.building import blocks  # noqa: E402
+from cluster.building.build import build_shards  # noqa: E402
+from cluster.building.encoders import encoder_opener  # noqa: E402
+from cluster.building.encoding import BlockEncoder, Encoding, Part  # noqa: E402
+from cluster.building.settings import ShardedBuild  # noqa: E402
+from cluster.objects.opening import open_store  # noqa: E402
+from cluster.ray.engine import ActorPool, RayEngine  # noqa: E402
+from cluster.resharding.reshard import reshard  # noqa: E402
+from cluster.shards.map import newest_map  # noqa: E402
+from cluster.snapshots.collecting import collect  # noqa: E402
+from cluster.snapshots.pulling import pull  # noqa: E402
+from cluster.work.engine import ThisProcess, Work, Worker  # noqa: E402
+from index.collection import Collection  # noqa: E402
+from index.snapshot import Snapshot  # noqa: E402
+from index.verify import verify  # noqa: E402
+from service.settings import load_settings  # noqa: E402
+
+RESULT = ROOT / "benchmarks" / "results" / "ray_build.json"
+SHARDS = 2
+KILLS = 3  # at each moment
+MOMENTS = ("before the write", "after the write", "before returning")
+QUERIES = ("how plants make food from light", "the first railway", "기후 변화", "who wrote the symphony")
+MOST_OF_A_PROCESS = 1.3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--passages", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--block-documents", type=int, default=1_024)
+    parser.add_argument("--checkpoint", default="minilm-m3")
+    parser.add_argument("--output", type=Path, default=RESULT)
+    asked = parser.parse_args()
+    blocks.blocks_of.__defaults__ = (asked.block_documents, blocks.BLOCK_BYTES)
+    with tempfile.TemporaryDirectory(prefix="tercet-ray-") as folder:
+        record = measure(Path(folder), asked)
+    asked.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(record, indent=2))
+    assert record["ray"]["different_documents"] == 0, "the build on Ray is another one"
+    assert record["worker_share_of_process"] <= MOST_OF_A_PROCESS, "a worker takes more than 1.3 times"
+
+
+def measure(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
+    corpus = folder / "passages.jsonl"
+    origin = write_passages(corpus, asked.passages)
+    record: dict[str, Any] = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine(),
+        "load": os.getloadavg()[0],
+        "passages": asked.passages,
+        "origin": origin,
+        "checkpoint": asked.checkpoint,
+        "block_documents": asked.block_documents,
+    }
+    settings = load_settings({"checkpoint": asked.checkpoint, "data": folder / "data", "threads": 1})
+    record["local"] = build_here(folder, corpus, asked.checkpoint)
+    with closing(Collection.open(folder / "data" / "collections", "passages").snapshot()) as local:
+        print("stored bytes of the local build", flush=True)
+        expected = stored([local]), scores([local], settings)
+    url = (folder / "store").as_uri()
+    record["ray"] = build_on_ray(url, corpus, settings, asked.workers, folder)
+    record["ray"] |= compared(url, folder, expected, settings)
+    record["worker_share_of_process"] = round(
+        record["ray"]["worker_anonymous_bytes"] / record["local"]["anonymous_bytes"], 3
+    )
+    record["reshard"] = {}
+    for shards in (3, 2):
+        started = time.process_time()
+        report = reshard(url, shards, ThisProcess())
+        record["reshard"][f"to {shards}"] = {
+            "cpu_seconds": round(time.process_time() - started, 1),
+            "documents": report.documents,
+            **compared(url, folder, expected, settings),
+        }
+    record["killed"] = killed_build(folder, corpus, asked.checkpoint)
+    return record
+
+
+def build_here(folder: Path, corpus: Path, checkpoint: str) -> dict[str, Any]:
+    """The build of one process with one encoder thread, as each worker has."""
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "cli.main",
+        "index",
+        "build",
+        str(corpus),
+        "--collection",
+        "passages",
+    ]
+    command += ["--data", str(folder / "data"), "--checkpoint", checkpoint, "--threads", "1"]
+    started = time.monotonic()
+    with subprocess.Popen(
+        [*command, "--progress", "none"], env={**os.environ, "OMP_NUM_THREADS": "1"}
+    ) as child:
+        highest = 0
+        while child.poll() is None:
+            highest = max(highest, anonymous_bytes(child.pid))
+            time.sleep(0.1)
+        assert child.returncode == 0
+    return {"seconds": round(time.monotonic() - started, 1), "anonymous_bytes": highest}
+
+
+@dataclass(frozen=True)
+class Dying(Encoding):
+    """Encodes, and kills its process KILLS times at each moment: files of a folder remember that."""
+
+    died: Path = Path()
+
+    def begin(self) -> Worker:
+        return DyingEncoder(self.died, open_store(self.url), self.settings, self.open_encoder())
+
+
+class DyingEncoder(BlockEncoder):
+    """Encodes blocks until it dies."""
+
+    def __init__(self, died: Path, *more: Any) -> None:
+        super().__init__(*more)
+        self._died = died
+
+    def _die(self, moment: str) -> None:
+        for number in range(KILLS):
+            try:
+                (self._died / f"{moment} {number}").touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _written(self, *more: Any) -> Part:
+        self._die(MOMENTS[0])
+        part = super()._written(*more)
+        self._die(MOMENTS[1])
+        return part
+
+    def __call__(self, block: str) -> str:
+        record = super().__call__(block)
+        self._die(MOMENTS[2])
+        return record
+
+
+@dataclass(frozen=True)
+class Killing:
+    """An engine whose workers die while they encode."""
+
+    engine: RayEngine
+    died: Path
+
+    def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
+        if isinstance(work, Encoding):
+            work = Dying(work.url, work.settings, work.open_encoder, self.died)
+        return self.engine.run(work, pieces)
+
+
+def build_on_ray(url: str, corpus: Path, settings: Any, workers: int, folder: Path) -> dict[str, Any]:
+    """Builds in shards by workers that die, each with one CPU."""
+    died = folder / "died"
+    died.mkdir()
+    opener = encoder_opener(settings)
+    build = ShardedBuild("passages", corpus, SHARDS)
+    started = time.monotonic()
+    with (
+        closing(RayEngine(None, ActorPool(workers, 1, 0), cpus=max(2, workers))) as engine,
+        watched() as seen,
+    ):
+        report = build_shards(build, opener(), opener, url, Killing(engine, died))
+    return {
+        "seconds": round(time.monotonic() - started, 1),
+        "workers": workers,
+        "blocks": report.blocks,
+        "documents": report.documents,
+        "workers_killed": {moment: len(list(died.glob(f"{moment} *"))) for moment in MOMENTS},
+        "worker_anonymous_bytes": seen.highest,
+    }
+
+
+@dataclass
+class Seen:
+    """The highest anonymous memory of any worker."""
+
+    highest: int = 0
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self) -> None:
+        while not self.ended.wait(0.2):
+            for process in psutil.Process().children(recursive=True):
+                try:
+                    if "MapWorker" in " ".join(process.cmdline()):
+                        self.highest = max(self.highest, anonymous_bytes(process.pid))
+                except (psutil.Error, OSError):
+                    continue
+
+
+@contextmanager
+def watched() -> Iterator[Seen]:
+    """Looks at Ray's workers as long as the context lasts."""
+    seen = Seen()
+    thread = threading.Thread(target=seen.watch, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        seen.ended.set()
+        thread.join()
+
+
+def compared(url: str, folder: Path, expected: Any, settings: Any) -> dict[str, Any]:
+    """How many documents of the shards are other than in the local build, or there twice, and whether exact
+    scores are the same."""
+    store, opened = open_store(url), []
+    shards = newest_map(store)
+    assert shards is not None
+    for number, place in enumerate(shards.shards):
+        root = folder / f"pulled-{shards.version}-{number}"
+        root.mkdir()
+        pull(root, "passages", store.below(place.snapshots), folder / "stages")
+        assert verify(root, "passages") == []
+        opened.append(Collection.open(root, "passages").snapshot())
+    found = stored(opened)
+    same_scores = scores(opened, settings) == expected[1]
+    documents = sum(snapshot.documents for snapshot in opened)
+    for snapshot in opened:
+        snapshot.close()
+    for pulled in folder.glob("pulled-*"):
+        shutil.rmtree(pulled)
+    ids = expected[0].keys() | found.keys()
+    return {
+        "different_documents": sum(expected[0].get(id) != found.get(id) for id in ids),
+        "twice": documents - len(found),
+        "same_exact_scores": same_scores,
+    }
+
+
+def stored(snapshots: list[Snapshot]) -> dict[bytes, int]:
+    """Of each document a hash of all that is stored of it."""
+    found = {}
+    for snapshot in snapshots:
+        for rows in snapshot.rows(512, 2**18):
+            for row in range(len(rows)):
+                one = rows.take(np.array([row]))
+                tokens = one.tokens
+                parts = [
+                    bytes(one.contents.take(np.array([0]))[0]),
+                    one.dense.tobytes(),
+                    one.sparse.token_ids.tobytes(),
+                    one.sparse.weights.tobytes(),
+                    b"" if tokens is None else tokens.codes.tobytes(),
+                    b"" if tokens is None or tokens.centroids is None else tokens.centroids.tobytes(),
+                ]
+                found[one.ids.take(np.array([0]))[0]] = hash(tuple(parts))
+    return found
+
+
+def scores(snapshots: list[Snapshot], settings: Any) -> dict[str, list[list[float]]]:
+    """The exact scores of every document for each query."""
+    from models.encoder import encode
+    from service.encoding.service import local_encoder
+
+    encoder = local_encoder(settings)
+    found: dict[str, list[list[float]]] = {}
+    for query in QUERIES:
+        encoded = encode(encoder, [query], "query")
+        for snapshot in snapshots:
+            ids, components = snapshot.score_all(encoded)
+            for id, values in zip(ids, components.tolist(), strict=True):
+                found.setdefault(id, []).append(values)
+    return found
+
+
+def killed_build(folder: Path, corpus: Path, checkpoint: str) -> dict[str, Any]:
+    """Kills a build in shards half-way, lets it go on, kills that too, and collects what is left."""
+    url = (folder / "killed").as_uri()
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "cli.main",
+        "index",
+        "build",
+        str(corpus),
+        "--collection",
+        "passages",
+    ]
+    command += ["--output", url, "--shards", "2", "--checkpoint", checkpoint, "--progress", "none"]
+    store, parts = open_store(url), []
+    for _ in range(2):
+        with subprocess.Popen([*command, "--data", str(folder / "data")], start_new_session=True) as child:
+            before = len(parts)
+            while child.poll() is None and len(parts) < before + 2:
+                time.sleep(0.2)
+                parts = [each for each in store.list("builds") if "/parts/" in each.path]
+            os.killpg(child.pid, signal.SIGKILL)
+    left = list(store.list())
+    collected = collect(store, keep=1, grace=timedelta(0))
+    return {
+        "parts_after_two_kills": len(parts),
+        "objects_left": len(left),
+        "objects_collected": collected.manifests + collected.files,
+        "objects_after": len(list(store.list())),
+    }
+
+
+if __name__ == "__main__":
+    random.seed(0)
+    main()

@@ -1,0 +1,119 @@
+"""What is collected: all that no kept manifest or map names, and is older than the grace."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.objects.opening import PROBES
+from cluster.objects.store import ObjectStore
+from cluster.snapshots.collecting import Collected, collect
+from cluster.snapshots.errors import DamagedSnapshotError
+from cluster.snapshots.published import FILES, file_path, manifest_path, newest_number, read_published
+from cluster.snapshots.pulling import pull
+from cluster.snapshots.pushing import push
+from index.collection import Collection
+from index.verify import verify
+
+NONE = timedelta(0)
+DAY = timedelta(hours=24)
+
+
+@pytest.fixture
+def three(demo: Collection, store: ObjectStore, stages: Path, write: Any) -> ObjectStore:
+    """Three snapshots, of which each has a segment more than the one before."""
+    push(demo, store, stages)
+    for number in range(2):
+        write(demo, f"new {number}")
+        push(demo, store, stages)
+    store.create(f"{FILES}/{'0' * 64}", b"of nobody")
+    store.create(f"{PROBES}/left", b"by a killed probe")
+    return store
+
+
+def paths(store: ObjectStore) -> set[str]:
+    return {each.path for each in store.list()}
+
+
+def needed(store: ObjectStore, *numbers: int) -> set[str]:
+    files = {entry.sha256 for number in numbers for entry in read_published(store, number).files.values()}
+    return {manifest_path(number) for number in numbers} | {file_path(sha256) for sha256 in files}
+
+
+def test_what_nobody_names_goes_and_the_newest_stay(three: ObjectStore, other: Path) -> None:
+    kept = needed(three, 2, 3)
+    before = paths(three)
+    expected = Collected(
+        1, len(before - kept) - 1, sum(each.size_bytes for each in three.list() if each.path not in kept)
+    )
+    assert collect(three, keep=2, grace=NONE, dry_run=True) == expected
+    assert paths(three) == before
+    assert collect(three, keep=2, grace=NONE) == expected
+    assert paths(three) == kept
+    assert collect(three, keep=2, grace=NONE) == Collected(0, 0, 0)
+    pull(other / "collections", "demo", three, other / "snapshots")
+    assert verify(other / "collections", "demo") == []
+
+
+def test_what_is_young_stays(three: ObjectStore) -> None:
+    before = paths(three)
+    assert collect(three, keep=1, grace=DAY) == Collected(0, 0, 0)
+    assert paths(three) == before
+
+
+def test_the_next_number_stays_the_next(
+    three: ObjectStore, demo: Collection, stages: Path, write: Any
+) -> None:
+    collect(three, keep=1, grace=NONE)
+    write(demo, "later")
+    assert push(demo, three, stages).published.number == newest_number(three) == 4
+
+
+def test_where_a_kept_manifest_cannot_be_read_nothing_goes(three: ObjectStore) -> None:
+    three.create(manifest_path(4), b"{}")
+    before = paths(three)
+    with pytest.raises(DamagedSnapshotError, match="000004"):
+        collect(three, keep=2, grace=NONE)
+    assert paths(three) == before
+
+
+def put_map(store: ObjectStore, number: int, *shards: str) -> None:
+    record = {"format": 1, "collection": "demo", "version": number}
+    named = [{"snapshots": shard, "url": None} for shard in shards]
+    store.create(f"map/{number:06d}.json", json.dumps({**record, "shards": named}).encode())
+
+
+def test_shards_that_no_kept_map_names_go(demo: Collection, folder: ObjectStore, stages: Path) -> None:
+    for shard in ("shards/1-0", "shards/1-1", "shards/2-0"):
+        push(demo, folder.below(shard), stages)
+    folder.create("shards/2-0/files/left", b"of an actor that was killed")
+    put_map(folder, 1, "shards/1-0", "shards/1-1")
+    put_map(folder, 2, "shards/2-0")
+    assert collect(folder, keep=2, grace=NONE).files == 1
+    of_first = {each for each in paths(folder) if each.startswith(("shards/1-", "map/000001"))}
+    before = paths(folder)
+    assert collect(folder, keep=1, grace=DAY) == Collected(0, 0, 0)
+    assert collect(folder, keep=1, grace=NONE).manifests == 3
+    assert paths(folder) == before - of_first
+
+
+def test_a_map_that_cannot_be_read_keeps_all(folder: ObjectStore) -> None:
+    folder.create("shards/1-0/files/x", b"x")
+    folder.create("map/000001.json", b'{"shards": 3}')
+    with pytest.raises(DamagedSnapshotError, match="no map of shards"):
+        collect(folder, keep=1, grace=NONE)
+    assert "shards/1-0/files/x" in paths(folder)
+
+
+def test_what_a_build_left_goes_once_nobody_goes_on_with_it(store: ObjectStore) -> None:
+    left = {f"builds/{key}/{path}" for key in ("one", "two") for path in ("begun.json", "files/x")}
+    for path in left:
+        store.create(path, path.encode())
+    assert collect(store, keep=1, grace=DAY) == Collected(0, 0, 0)
+    assert paths(store) == left
+    collect(store, keep=1, grace=NONE)
+    assert paths(store) == set()

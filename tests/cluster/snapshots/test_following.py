@@ -1,0 +1,400 @@
+"""A server that follows: always at a whole snapshot, the newest that it could have, and read only."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cluster.objects.folder import FolderStore
+from cluster.objects.store import ObjectStore
+from cluster.snapshots import followed as followed_module
+from cluster.snapshots.followed import FILE
+from cluster.snapshots.following import Follower
+from cluster.snapshots.published import file_path
+from cluster.snapshots.pushing import push
+from index.collection import Collection
+from index.errors import CollectionBusyError
+from index.live.collection import LiveCollection
+from index.verify import verify
+from service.app import create_app
+from service.collections import CollectionRegistry
+from service.settings import Settings
+from tests.service.conftest import real_server
+
+Publish = Callable[..., None]
+
+
+@pytest.fixture
+def published(demo: Collection, folder: FolderStore, stages: Path) -> FolderStore:
+    """A store with a first snapshot, of five documents."""
+    push(demo, folder, stages)
+    return folder
+
+
+@pytest.fixture
+def publish(demo: Collection, folder: FolderStore, stages: Path, write: Any) -> Publish:
+    """Publishes the collection with more documents, without others."""
+
+    def run(*ids: str, without: tuple[str, ...] = ()) -> None:
+        write(demo, *ids, without=without)
+        push(demo, folder, stages)
+
+    return run
+
+
+@pytest.fixture
+def registry(other: Path) -> Iterator[CollectionRegistry]:
+    found = CollectionRegistry(other / "collections")
+    yield found
+    found.close()
+
+
+@contextmanager
+def following(url: str, data: Path) -> Iterator[Follower]:
+    follower = Follower(url, data)
+    try:
+        yield follower
+    finally:
+        follower.close()
+
+
+@contextmanager
+def follows(url: str, data: Path, encoder: Any) -> Iterator[str]:
+    """The address of a server that follows a URL."""
+    settings = Settings(
+        data=data, follow=url, follow_seconds=0.02, batch_tokens=64, queue_tokens=4096, max_wait_seconds=60
+    )
+    with real_server(create_app(settings, encoder, Follower(url, data))) as address:
+        yield address
+
+
+def ids_found(address: str) -> set[str]:
+    body = {"collection": "demo", "query": "green tea train steam leaf", "top_k": 50}
+    answer = httpx.post(f"{address}/search", json=body)
+    assert answer.status_code == 200, answer.text
+    return {hit["id"] for hit in answer.json()["hits"]}
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_it_takes_up_each_newer_snapshot(
+    published: FolderStore,
+    publish: Publish,
+    other: Path,
+    registry: CollectionRegistry,
+    demo: Collection,
+    answers: Any,
+) -> None:
+    with following(published.url, other) as follower:
+        assert not follower.ready
+        follower.look(registry)
+        assert follower.ready
+        first = registry.snapshot("demo")
+        assert (first.name, first.documents) == ("000001", 5)
+        assert answers(first) == answers(demo.snapshot())
+        publish("new", without=("tea",))
+        follower.look(registry)
+        second = registry.snapshot("demo")
+        assert (second.name, second.documents) == ("000002", 5)
+        assert answers(second) == answers(demo.snapshot())
+        assert first.documents == 5  # who still searches it may
+        shared = first.published_segments().keys() & second.published_segments().keys()
+        assert shared
+        assert verify(registry.root, "demo") == []
+        follower.look(registry)
+        assert registry.snapshot("demo") is second
+        ((name, age),) = follower.ages()
+        assert (name, age >= 0) == ("demo", True)
+        assert follower.silence_seconds < 60
+
+
+def test_no_search_opens_what_was_switched_to(
+    published: FolderStore,
+    publish: Publish,
+    other: Path,
+    registry: CollectionRegistry,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with following(published.url, other) as follower:
+        follower.look(registry)
+        publish("new")
+        follower.look(registry)
+        monkeypatch.setattr(Collection, "snapshot", lambda *_: pytest.fail("it is opened by a search"))
+        assert registry.snapshot("demo").documents == 6
+
+
+def test_what_was_there_already_is_not_fetched(
+    published: FolderStore, publish: Publish, other: Path, registry: CollectionRegistry
+) -> None:
+    with following(published.url, other) as follower:
+        follower.look(registry)
+        kept = Collection.open(registry.root, "demo").manifest()
+        assert kept is not None
+        for entry in kept.segments:
+            for each in entry.files.values():
+                published.delete([file_path(each.sha256)])
+        publish("new")  # which sends them no more: the snapshot before names them
+        follower.look(registry)
+        assert registry.snapshot("demo").documents == 6
+
+
+def test_settings_that_changed_come_along(
+    published: FolderStore,
+    demo: Collection,
+    root: Path,
+    stages: Path,
+    other: Path,
+    registry: CollectionRegistry,
+    build: Any,
+    tiny: Any,
+) -> None:
+    with following(published.url, other) as follower:
+        follower.look(registry)
+        with LiveCollection(demo) as live:
+            live.declare({"lang": "keyword"})
+        push(Collection.open(root, "demo"), published, stages)
+        follower.look(registry)
+        assert registry.snapshot("demo").settings.fields["lang"] == "keyword"
+        assert registry.describe("demo").settings.fields["lang"] == "keyword"
+        shutil.rmtree(root / "demo")
+        build(root.parent, tiny, bm25=True)  # another collection of the same name
+        push(Collection.open(root, "demo"), published, stages)
+        follower.look(registry)
+        assert registry.snapshot("demo").settings.bm25
+        assert (registry.snapshot("demo").name, verify(registry.root, "demo")) == ("000003", [])
+
+
+def test_a_damaged_snapshot_is_not_taken_up(
+    published: FolderStore,
+    publish: Publish,
+    other: Path,
+    registry: CollectionRegistry,
+    caplog: pytest.LogCaptureFixture,
+    demo: Collection,
+) -> None:
+    with following(published.url, other) as follower:
+        follower.look(registry)
+        former = registry.snapshot("demo")
+        publish("new")
+        before = {path.name for path in (Path(published.url.removeprefix("file://")) / "files").iterdir()}
+        newest = demo.manifest()
+        assert newest is not None
+        sha256 = next(iter(newest.segments[-1].files.values())).sha256
+        assert sha256 in before
+        path = Path(published.url.removeprefix("file://")) / "files" / sha256
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        for _ in range(2):
+            with caplog.at_level(logging.ERROR, logger="tercet"):
+                follower.look(registry)
+            assert registry.snapshot("demo") is former
+        assert sum("is damaged" in line for line in caplog.messages) == 1  # said once
+        path.write_bytes(content)
+        follower.look(registry)
+        assert registry.snapshot("demo").documents == 6
+
+
+def test_a_store_that_is_not_there_keeps_what_was(
+    published: FolderStore,
+    publish: Publish,
+    other: Path,
+    registry: CollectionRegistry,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with following(published.url, other) as follower:
+        follower.look(registry)
+    folder = Path(published.url.removeprefix("file://"))
+    folder.rename(folder.with_name("elsewhere"))
+    with following(published.url, other) as follower:
+        with caplog.at_level(logging.ERROR, logger="tercet"):
+            follower.look(registry)
+        assert follower.ready  # with what was followed before
+        assert registry.snapshot("demo").documents == 5
+        assert "nothing is published there yet" in caplog.text
+        folder.with_name("elsewhere").rename(folder)
+        publish("new")
+        follower.look(registry)
+        assert registry.snapshot("demo").documents == 6
+
+
+@pytest.mark.parametrize("moment", ["before", "middle", "after"])
+def test_a_crash_while_it_switches_is_finished_without_the_store(
+    published: FolderStore,
+    demo: Collection,
+    root: Path,
+    stages: Path,
+    other: Path,
+    build: Any,
+    tiny: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+) -> None:
+    first = CollectionRegistry(other / "collections")
+    with following(published.url, other) as follower:
+        follower.look(first)
+        shutil.rmtree(root / "demo")
+        build(root.parent, tiny, bm25=True)
+        push(Collection.open(root, "demo"), published, stages)
+        replace, replaced = followed_module._replace, []
+
+        def crash(source: Path, target: Path) -> None:
+            stop = {"before": "codebook.safetensors", "middle": "CURRENT", "after": FILE}[moment]
+            if target.name == stop:
+                shutil.copytree(other, other.with_name("crashed"), symlinks=True)
+            replaced.append(target.name)
+            replace(source, target)
+
+        monkeypatch.setattr(followed_module, "_replace", crash)
+        follower.look(first)
+        assert FILE in replaced
+        monkeypatch.undo()
+    first.close()
+    shutil.rmtree(Path(published.url.removeprefix("file://")))
+    crashed = other.with_name("crashed")
+    registry = CollectionRegistry(crashed / "collections")
+    with following(published.url, crashed) as follower:
+        follower.look(registry)
+        assert follower.ready
+        assert (registry.snapshot("demo").name, registry.snapshot("demo").settings.bm25) == ("000002", True)
+        assert verify(registry.root, "demo") == []
+    registry.close()
+
+
+def test_a_collection_of_its_own_is_left_alone(
+    published: FolderStore, data: Path, demo: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = CollectionRegistry(data / "collections")
+    with following(published.url, data) as follower, caplog.at_level(logging.ERROR, logger="tercet"):
+        follower.look(registry)
+        assert not follower.ready
+        assert "has a collection 'demo' of its own" in caplog.text
+        with LiveCollection(demo):
+            pass
+    registry.close()
+
+
+def test_nobody_writes_what_is_followed(
+    published: FolderStore, other: Path, registry: CollectionRegistry
+) -> None:
+    with following(published.url, other) as follower:
+        follower.look(registry)
+        with pytest.raises(CollectionBusyError), LiveCollection(Collection.open(registry.root, "demo")):
+            pass
+    with LiveCollection(Collection.open(registry.root, "demo")):
+        pass
+
+
+def test_several_collections_below_one_url(
+    demo: Collection,
+    folder: ObjectStore,
+    root: Path,
+    stages: Path,
+    other: Path,
+    tiny: Any,
+    build: Any,
+    registry: CollectionRegistry,
+) -> None:
+    build(root.parent, tiny, "tales")
+    push(demo, folder.below("demo"), stages)
+    with following(folder.url, other) as follower:
+        follower.look(registry)
+        assert registry.names() == ["demo"]
+        push(Collection.open(root, "tales"), folder.below("tales-of-mine"), stages)
+        follower.look(registry)
+        assert registry.names() == ["demo", "tales"]
+        assert [name for name, _ in follower.ages()] == ["demo", "tales"]
+
+
+def test_a_fetch_ends_with_the_server(
+    published: FolderStore, other: Path, registry: CollectionRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower = Follower(published.url, other)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(*_: Any) -> None:
+        begun.set()
+        assert go_on.wait(30)
+        Follower._require_going(follower, 0, 0)
+
+    monkeypatch.setattr(follower, "_require_going", wait)
+    looking = threading.Thread(target=follower.look, args=(registry,))
+    looking.start()
+    assert begun.wait(30)
+    closing = threading.Thread(target=follower.close)
+    closing.start()
+    until(lambda: follower._ended)
+    go_on.set()
+    looking.join(30)
+    closing.join(30)
+    assert registry.names() == []
+
+
+def test_a_server_follows_and_changes_nothing(
+    published: FolderStore, publish: Publish, other: Path, tiny: Any
+) -> None:
+    with follows(published.url, other, tiny) as address:
+        assert ids_found(address) == {"tea", "rail", "steam/engine", "leaf", "black"}
+        publish("new", without=("rail",))
+        until(lambda: "new" in ids_found(address))
+        assert ids_found(address) == {"tea", "new", "steam/engine", "leaf", "black"}
+        for method, path, body in (
+            ("PUT", "/collections/demo/documents", {"documents": [{"id": "x", "text": "x"}]}),
+            ("DELETE", "/collections/demo", None),
+            ("PUT", "/aliases/latest", {"collection": "demo"}),
+            ("POST", "/collections/demo/backups", None),
+        ):
+            answer = httpx.request(method, f"{address}{path}", json=body)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "read_only_server"), path
+        metrics = httpx.get(f"{address}/metrics").text
+        assert 'tercet_followed_snapshot_age_seconds{collection="demo"}' in metrics
+        assert "tercet_follow_silence_seconds" in metrics
+
+
+def test_searches_go_on_while_snapshots_switch(
+    published: FolderStore, publish: Publish, other: Path, tiny: Any
+) -> None:
+    allowed = [
+        {"tea", "rail", "steam/engine", "leaf", "black"} | {f"new{n}" for n in range(m)} for m in range(7)
+    ]
+    seen: list[set[str]] = []
+    with follows(published.url, other, tiny) as address:
+        ended = threading.Event()
+
+        def search() -> None:
+            while not ended.is_set():
+                seen.append(ids_found(address))
+
+        searching = [threading.Thread(target=search) for _ in range(2)]
+        for thread in searching:
+            thread.start()
+        for number in range(6):
+            publish(f"new{number}")
+        until(lambda: bool(seen) and seen[-1] == allowed[-1])
+        ended.set()
+        for thread in searching:
+            thread.join(30)
+    assert all(each in allowed for each in seen)
+
+
+def test_it_starts_once_something_is_published(
+    demo: Collection, folder: FolderStore, stages: Path, other: Path, tiny: Any
+) -> None:
+    timer = threading.Timer(0.5, lambda: push(demo, folder, stages))
+    timer.start()
+    with follows(folder.url, other, tiny) as address:
+        assert "tea" in ids_found(address)
+    timer.join()
