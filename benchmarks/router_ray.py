@@ -72,7 +72,7 @@ def _kind(command: str) -> str:
 
 
 @contextmanager
-def on_ray(folder: Path, shards: Sequence[Path], settings: dict[str, object]) -> Iterator[OnRay]:
+def on_ray(folder: Path, shards: Sequence[Path], settings: Figures) -> Iterator[OnRay]:
     """A deployment of one encoder, these shards and one router on a Ray of this machine."""
     port = free_port()
     deployment = {
@@ -156,11 +156,11 @@ def measured(*, quick: bool) -> Figures:
         build([root / "one", *shards], texts)
         for shard, copy in zip(shards, copies, strict=True):
             shutil.copytree(shard, copy)
-        known = {"query_cache_bytes": CACHE_BYTES, "max_wait_seconds": 60}
+        known: dict[str, Any] = {"query_cache_bytes": CACHE_BYTES, "max_wait_seconds": 60}
         behind = [stack.enter_context(serving(folder, **known)) for folder in shards]
         urls = ",".join(server.url for server in behind)
         router = stack.enter_context(serving(root / "router", shards=urls, **known))
-        deployed = stack.enter_context(on_ray(root, copies, dict(known)))
+        deployed = stack.enter_context(on_ray(root, copies, known))
         found = [ask(server, bodies) for server in (router, deployed.server)]
         figures: Figures = {
             "documents": len(texts),

@@ -29,6 +29,7 @@ from tests.service.conftest import real_server
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 STARTED_SECONDS = 240
+REPLICA = "ray::ServeReplica:tercet:"
 RECOVERED_SECONDS = 120
 KEY = "a-key-of-this-test"
 HEADERS = {"Authorization": f"Bearer {KEY}"}
@@ -69,11 +70,17 @@ class Deployed:
     def replica(self, name: str) -> psutil.Process:
         """The process of a part of which there is one."""
         (found,) = [
-            each
-            for each in self.processes().values()
-            if " ".join(each.cmdline()).startswith(f"ray::ServeReplica:tercet:{name}")
+            each for each in self.processes().values() if " ".join(each.cmdline()).startswith(REPLICA + name)
         ]
         return found
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Where a port is reached, and the process that listens there."""
+
+    address: str
+    command: str
 
 
 @pytest.fixture(scope="module")
@@ -147,24 +154,30 @@ def test_large_bodies_pass_between_replicas(filled: tuple[Deployed, str]) -> Non
 
 
 def test_every_port_is_in_the_list(deployed: Deployed) -> None:
-    listed = {number for port in ports_of(deployed.port) for number in port.numbers}
+    ports = ports_of(deployed.port)
+    listed = {number for port in ports if port is not CALLS for number in port.numbers}
     listening = _listening(deployed)
-    assert set(listening) <= listed, set(listening) - listed
-    for port in ports_of(deployed.port):
+    for number in set(listening) - listed:
+        assert number in CALLS.numbers
+        assert listening[number].command.startswith(REPLICA), listening[number]
+    for port in ports:
         assert set(port.numbers) & set(listening), f"nothing listens on {port.purpose}"
 
 
 def test_who_has_no_token_is_refused(deployed: Deployed) -> None:
-    methods = {port.first: METHODS[port.flag] for port in (*HEAD, *DAEMONS) if port.flag in METHODS}
+    methods = dict.fromkeys(CALLS.numbers, "ray.serve.ASGIService/HandleRequest")
     methods |= dict.fromkeys(WORKERS.numbers, "ray.rpc.CoreWorkerService/GetCoreWorkerStats")
-    methods |= dict.fromkeys(CALLS.numbers, "ray.serve.ASGIService/HandleRequest")
-    asked = {port: address for port, address in _listening(deployed).items() if port in methods}
+    for port in (*HEAD, *DAEMONS, *PROXY, ROUTERS):
+        for number in port.numbers:
+            methods[number] = METHODS.get(port.flag, "")
+    asked = {port: each for port, each in _listening(deployed).items() if methods.get(port)}
     assert len(asked) > 10
-    for port, address in asked.items():
-        assert _refusal(address, methods[port]) == grpc.StatusCode.UNAUTHENTICATED, port
+    for port, each in asked.items():
+        assert _refusal(each.address, methods[port]) == grpc.StatusCode.UNAUTHENTICATED, (port, each)
     for port in DAEMONS:
         if port.flag in PATHS:
-            answer = httpx.post(f"http://{_listening(deployed)[port.first]}{PATHS[port.flag]}")
+            address = _listening(deployed)[port.first].address
+            answer = httpx.post(f"http://{address}{PATHS[port.flag]}")
             assert answer.status_code == 401, port
     guarded = {port.flag for port in (*HEAD, *DAEMONS) if port.guard == "token"}
     assert guarded == METHODS.keys() | PATHS.keys()
@@ -244,14 +257,16 @@ def _is(answer: httpx.Response, expected: object) -> bool:
     return answer.status_code == 200 and _hits(answer.json()) == expected
 
 
-def _listening(deployed: Deployed) -> dict[int, str]:
-    """The ports on which a process of the deployment listens, and an address of each."""
-    started = {*deployed.processes(), deployed.command.pid}
-    found: dict[int, str] = {}
+def _listening(deployed: Deployed) -> dict[int, Listener]:
+    """The ports on which the deployment listens."""
+    started = {**deployed.processes(), deployed.command.pid: psutil.Process(deployed.command.pid)}
+    found: dict[int, Listener] = {}
     for each in psutil.net_connections("tcp"):
         if each.status == psutil.CONN_LISTEN and each.pid in started:
             host = each.laddr.ip.removeprefix("::ffff:")
-            found[each.laddr.port] = f"{'127.0.0.1' if host in ('::', '0.0.0.0') else host}:{each.laddr.port}"  # noqa: S104
+            host = "127.0.0.1" if host in ("::", "0.0.0.0") else host  # noqa: S104
+            command = " ".join(started[each.pid].cmdline())
+            found[each.laddr.port] = Listener(f"{host}:{each.laddr.port}", command)
     return found
 
 
