@@ -102,11 +102,14 @@ def measured(*, quick: bool) -> Figures:
             folder.mkdir()
         texts = texts_of("corpus")[: QUICK_TEXTS if quick else None]
         build(folders[:-1], texts)
-        known = {"query_cache_bytes": CACHE_BYTES, "max_wait_seconds": 60}
-        one = stack.enter_context(serving(folders[0], **known))
-        behind = [stack.enter_context(serving(folder, **known)) for folder in folders[1:-1]]
-        urls = ",".join(server.url for server in behind)
-        router = stack.enter_context(serving(folders[-1], shards=urls, **known))
+
+        def served(folder: Path, **settings: Any) -> Server:
+            return stack.enter_context(
+                serving(folder, query_cache_bytes=CACHE_BYTES, max_wait_seconds=60, **settings)
+            )
+
+        one, *behind = map(served, folders[:-1])
+        router = served(folders[-1], shards=",".join(server.url for server in behind))
         found = [ask(int(server.url.rpartition(":")[2]), bodies) for server in (one, router)]
         figures: Figures = {"documents": len(texts), "same_hits": found[0] == found[1]}
         for clients in CLIENTS:

@@ -507,6 +507,11 @@ export interface PackedVectors {
   dtype?: "float32" | null;
 }
 
+/** What an answer lacks. */
+export interface PartialResponse {
+  shards: Array<string>;
+}
+
 /** What to change of a document. */
 export interface PatchDocumentRequest {
   metadata: Record<string, unknown>;
@@ -660,6 +665,7 @@ export interface SearchManyResponse {
   candidates: CandidatesResponse;
   took_ms: TookMs;
   facets?: Record<string, FacetResponse> | null;
+  partial?: PartialResponse | null;
   results: Array<QueryResult>;
 }
 
@@ -686,6 +692,7 @@ export interface SearchRequest {
   search_after?: SearchAfter | null;
   snapshot?: string | null;
   min_position?: number | string | null;
+  allow_partial?: boolean | null;
   min_score?: number | null;
   include?: Array<"scores" | "window" | "title" | "text" | "metadata"> | null;
   group_by?: string | null;
@@ -705,6 +712,7 @@ export interface SearchResponse {
   took_ms: TookMs;
   exhausted: boolean;
   facets?: Record<string, FacetResponse> | null;
+  partial?: PartialResponse | null;
   hits: Array<HitResponse>;
 }
 

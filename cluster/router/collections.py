@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -35,6 +36,9 @@ LOOKING_THREADS = 4
 KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that it has another
 RENEWING_SECONDS = 1.0
 FORGOTTEN_SECONDS = 3600.0
+SURE_SECONDS = 1.0  # after which shards are asked again what a collection is, beside searches
+
+log = logging.getLogger("tercet")
 
 
 class ShardedCollections:
@@ -54,6 +58,8 @@ class ShardedCollections:
         self._catalog = ShardedCatalog(fleet, self._aliases, self._positions)
         self._reaching = Reaching(fleet, self._positions)
         self._looking_pool = Pool("looking", LOOKING_THREADS)
+        self._describing_pool = Pool("describing", 1)
+        self._looking_again: set[str] = set()
 
     @property
     def aliases(self) -> ShardedAliases:
@@ -180,6 +186,7 @@ class ShardedCollections:
     def close(self) -> None:
         """Ends its threads."""
         self._looking_pool.close()
+        self._describing_pool.close()
 
     def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
         """The collections of these names that are there, by default all, in order of name."""
@@ -229,8 +236,11 @@ class ShardedCollections:
                     asking.name_of(shard),
                 )
         tags = [None if each is None else each.tag for each in told]
-        known = KnownCollection(name, description, tags, is_stale=None in tags)
         former = self._known.get(name)
+        if former is not None and former.tags == tags and not former.is_stale:
+            former.described = time.monotonic()
+            return former
+        known = KnownCollection(name, description, tags, is_stale=None in tags)
         if former is not None and former.description.settings == description.settings:
             known.terms = former.terms
         self._known[name] = known

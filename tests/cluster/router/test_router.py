@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -43,32 +44,46 @@ QUERIES: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def urls(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Iterator[tuple[str, str]]:
-    """The addresses of a router over two shards, and of a server with the same documents, written live."""
+def shards(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Iterator[list[str]]:
+    """The addresses of two servers without collections."""
+    root = tmp_path_factory.mktemp("shards")
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(real_server(create_app(Settings(data=root / name), tiny)))
+            for name in ("first", "second")
+        ]
+
+
+@pytest.fixture(scope="module")
+def urls(
+    tmp_path_factory: pytest.TempPathFactory, tiny: Encoder, shards: list[str]
+) -> Iterator[tuple[str, str]]:
+    """The addresses of a router over the shards, and of a server with the same documents, written live."""
     root = tmp_path_factory.mktemp("servers")
     documents, _ = uneven_corpus(60, 3, 1)
-    with ExitStack() as stack:
-
-        def served(name: str, **settings: Any) -> str:
-            create = create_router_app if "shards" in settings else create_app
-            return stack.enter_context(
-                real_server(create(Settings(data=root / name, port=0, **settings), tiny))
-            )
-
-        one = served("one")
-        router = served("router", shards=",".join([served("first"), served("second")]))
-        with httpx.Client(timeout=60) as client:
-            for url in (one, router):
-                assert client.put(f"{url}/collections/demo", json=COLLECTION).status_code == 201
-                written = [
-                    {"id": each.id, "text": each.text, "title": each.title, "metadata": each.metadata}
-                    for each in documents
-                ]
-                for start in range(0, 60, 25):
-                    body = {"documents": written[start : start + 25]}
-                    answer = client.put(f"{url}/collections/demo/documents", json=body)
-                    assert answer.status_code == 200, answer.text
+    written = [
+        {"id": each.id, "text": each.text, "title": each.title, "metadata": each.metadata}
+        for each in documents
+    ]
+    before = Settings(data=root / "router", shards=tuple(shards))
+    with (
+        real_server(create_router_app(before, tiny)) as router,
+        real_server(create_app(Settings(data=root / "one"), tiny)) as one,
+    ):
+        for url in (one, router):
+            assert httpx.put(f"{url}/collections/demo", json=COLLECTION, timeout=60).status_code == 201
+            for start in range(0, len(written), 25):
+                body = {"documents": written[start : start + 25]}
+                answer = httpx.put(f"{url}/collections/demo/documents", json=body, timeout=60)
+                assert answer.status_code == 200, answer.text
         yield router, one
+
+
+def declare(servers: Sequence[str], fields: dict[str, str]) -> None:
+    """Declares fields in servers, one after the other."""
+    for server in servers:
+        declared = httpx.post(f"{server}/collections/demo/fields", json={"fields": fields}, timeout=60)
+        assert declared.is_success, declared.text
 
 
 def compare(urls: tuple[str, str], body: dict[str, Any]) -> dict[str, Any]:
@@ -128,6 +143,25 @@ def test_several_collections_are_searched_as_one(urls: tuple[str, str]) -> None:
         answer = compare(urls, {"top_k": 40, **query, "collection": "both"})
         seen |= {hit["collection"] for hit in answer["hits"]}
     assert seen == {"demo", "more"}
+
+
+def test_what_shards_are_told_directly_is_seen(urls: tuple[str, str], shards: list[str]) -> None:
+    router, one = urls
+    search = {"collection": "demo", "query": "tea"}
+    assert httpx.post(f"{router}/search", json=search, timeout=60).is_success
+    declare((*shards, one), {"size": "integer"})
+    assert httpx.post(f"{router}/search", json=search, timeout=60).is_success  # begun again
+    by_size = {**search, "filter": {"exists": "size"}}
+    assert httpx.post(f"{router}/search", json=by_size, timeout=60).json()["hits"] == []
+
+
+def test_fields_are_known_soon_without_a_search(urls: tuple[str, str], shards: list[str]) -> None:
+    router, one = urls
+    declare((*shards, one), {"color": "keyword"})
+    by_color = {"collection": "demo", "query": "tea", "filter": {"exists": "color"}}
+    while httpx.post(f"{router}/search", json=by_color, timeout=60).status_code == 422:
+        time.sleep(0.05)
+    assert httpx.post(f"{router}/search", json=by_color, timeout=60).json()["hits"] == []
 
 
 def test_texts_are_ranked_by_the_idf_of_all_shards(urls: tuple[str, str]) -> None:

@@ -25,11 +25,11 @@ class SearchKeywords(TypedDict, total=False):
     """What is left out, or None, is up to the server.
 
     highlight: which parts of hits have what the query says; offset: hits to leave out; snapshot: of a former
-    answer, so that pages fit together; min_position: of a write's answer, after which is searched; min_score:
-    of hits at least; include: the parts of a hit beside id and
-    score; group_by: a keyword field, of each of whose values the best hit counts; facets: of fields so many
-    of the commonest values; boosts: points that are added to scores for what fields say; fusion: how the
-    scores of the sides become one.
+    answer, so that pages fit together; min_position: of a write's answer, after which is searched;
+    allow_partial: hits without those of shards that do not answer, which `partial` of the answer names;
+    min_score: of hits at least; include: the parts of a hit beside id and score; group_by: a keyword field,
+    of each of whose values the best hit counts; facets: of fields so many of the commonest values; boosts:
+    points that are added to scores for what fields say; fusion: how the scores of the sides become one.
     """
 
     top_k: int | None
@@ -43,6 +43,7 @@ class SearchKeywords(TypedDict, total=False):
     offset: int | None
     snapshot: str | None
     min_position: Position | None
+    allow_partial: bool
     min_score: float | None
     include: Sequence[Literal["scores", "window", "title", "text", "metadata"]] | None
     group_by: str | None

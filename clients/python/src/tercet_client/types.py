@@ -680,6 +680,14 @@ PackedVectors = TypedDict(
     },
 )
 
+# What an answer lacks.
+PartialResponse = TypedDict(
+    "PartialResponse",
+    {
+        "shards": "list[str]",
+    },
+)
+
 # What to change of a document.
 PatchDocumentRequest = TypedDict(
     "PatchDocumentRequest",
@@ -884,6 +892,7 @@ SearchManyResponse = TypedDict(
         "candidates": "CandidatesResponse",
         "took_ms": "TookMs",
         "facets": "NotRequired[dict[str, FacetResponse] | None]",
+        "partial": "NotRequired[PartialResponse | None]",
         "results": "list[QueryResult]",
     },
 )
@@ -916,6 +925,7 @@ SearchRequest = TypedDict(
         "search_after": "NotRequired[SearchAfter | None]",
         "snapshot": "NotRequired[str | None]",
         "min_position": "NotRequired[int | str | None]",
+        "allow_partial": "NotRequired[bool | None]",
         "min_score": "NotRequired[float | None]",
         "include": "NotRequired[list[Literal['scores', 'window', 'title', 'text', 'metadata']] | None]",
         "group_by": "NotRequired[str | None]",
@@ -938,6 +948,7 @@ SearchResponse = TypedDict(
         "took_ms": "TookMs",
         "exhausted": "bool",
         "facets": "NotRequired[dict[str, FacetResponse] | None]",
+        "partial": "NotRequired[PartialResponse | None]",
         "hits": "list[HitResponse]",
     },
 )

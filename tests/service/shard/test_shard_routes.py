@@ -1,0 +1,185 @@
+"""What a shard answers to a router: wrong messages are refused, and what is kept for routers has bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save
+
+from index.candidates import CandidateLimits, DenseOptions, Weights
+from index.search.shard_search import ShardQuery
+from models.representations import Representations
+from service.answers.binary import MEDIA_TYPE
+from service.exceptions import ShardStateGoneError
+from service.shard.messages import Message, message
+from service.shard.pins import KEPT_SECONDS, MOST_SEARCHES, BegunSearch, Pins
+from service.shard.queries import query_values
+
+PATH = "/shard/collections/demo"
+BINARY = {"Content-Type": MEDIA_TYPE}
+OPERATIONS = [
+    "description",
+    "candidates",
+    "hits",
+    "parts",
+    "statistics",
+    "facets",
+    "explanations",
+    "boosts",
+    "examples",
+]
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**70)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+ARRAYS = st.sampled_from(
+    [
+        np.zeros(0, np.float32),
+        np.ones(8, np.float32),
+        np.full(8, np.nan, np.float32),
+        np.ones((2, 4), np.float32),
+        np.array([3, 2, 1], np.int32),
+        np.array([5, 9], np.int64),
+        np.array([0, -1], np.int64),
+        np.zeros(1, np.float64),
+        np.zeros((3, 3), np.uint8),
+    ]
+)
+
+
+def asked() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values and arrays of a sound query."""
+    query = Representations(
+        np.zeros(1, np.int64), np.zeros(1, np.bool_), np.ones((1, 8), np.float32), None, None
+    )
+    weights = Weights(1, 0, 0)
+    return query_values(ShardQuery(query, None, weights, CandidateLimits(5, 0, 0), DenseOptions()))
+
+
+async def post(client: httpx.AsyncClient, operation: str, body: bytes, **query: str) -> httpx.Response:
+    return await client.post(f"{PATH}/{operation}", content=body, headers=BINARY, params=query)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff" * 40, b"{}", save({"values": np.frombuffer(b"[1]", np.uint8)})]
+)
+@pytest.mark.parametrize("operation", OPERATIONS[1:])
+async def test_what_is_no_message_is_refused(client: httpx.AsyncClient, operation: str, body: bytes) -> None:
+    answer = await post(client, operation, body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "invalid_safetensors"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS[1:])
+async def test_whatever_a_message_holds_is_no_internal_error(
+    client: httpx.AsyncClient, operation: str
+) -> None:
+    values, arrays = asked()
+    of_others = {"state": None, "known": None, "search": "x", "wanted": 3, "least": None, "group_by": None}
+    of_documents = {"ids": ["tea"], "collections": None, "window": None, "most_tokens": 3}
+    sound = {**values, **of_others, **of_documents, "content_bytes": 9, "fields": ["kind"]}
+    names = st.sampled_from(sorted(sound))
+    arrays_given = st.dictionaries(
+        st.sampled_from(
+            ["dense", "token_ids", "weights", "colbert", "numbers", "idf", "word_counts", "word_idf"]
+        ),
+        ARRAYS,
+        max_size=3,
+    )
+    bodies: list[bytes] = []
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(
+        changes=st.dictionaries(names, VALUES, max_size=2),
+        gone=st.lists(names, max_size=1),
+        more=arrays_given,
+    )
+    def make(changes: dict[str, Any], gone: list[str], more: dict[str, Any]) -> None:
+        kept = {name: value for name, value in {**sound, **changes}.items() if name not in gone}
+        try:
+            bodies.append(message(kept, {**arrays, **more}))
+        except TypeError:  # a number that JSON cannot carry
+            return
+
+    make()
+    for body in bodies:
+        answer = await post(client, operation, body)
+        assert answer.status_code < 500, answer.text
+
+
+async def test_keys_count_for_shards_too(make_client: Any) -> None:
+    async with make_client(api_keys=("secret",)) as client:
+        answer = await post(client, "candidates", message(*asked()))
+        assert answer.status_code == 401
+
+
+async def test_a_search_goes_on_with_what_it_proposed(client: httpx.AsyncClient) -> None:
+    answer = await post(client, "candidates", message(*asked()))
+    assert answer.status_code == 200, answer.text
+    found = Message.read(answer.content)
+    assert found.values["count"] == 5
+    wanted = {
+        "search": found.values["search"],
+        "wanted": 2,
+        "least": None,
+        "group_by": None,
+        "content_bytes": 0,
+    }
+    hits = await post(client, "hits", message(wanted, {"numbers": np.array([1, 3, 4])}))
+    assert len(Message.read(hits.content).array("components", np.float64, 2, 3)) == 2
+    for wrong in ([3, 1], [5], [1, 1]):
+        answer = await post(client, "hits", message(wanted, {"numbers": np.array(wrong)}))
+        assert answer.status_code == 422
+    gone = await post(client, "hits", message({**wanted, "search": "other"}, {}))
+    assert (gone.status_code, gone.json()["error"]["code"]) == (409, "shard_state_gone")
+
+
+async def test_a_router_that_knows_less_is_told(client: httpx.AsyncClient) -> None:
+    changed = await post(client, "candidates", message(*asked()), tag="other")
+    assert Message.read(changed.content).values == {"changed": True}
+    moved = Message.read((await post(client, "candidates", message(*asked()), state="before")).content)
+    assert moved.values["moved"]
+    assert moved.values["since"] is None
+    again = await post(client, "candidates", message(*asked()), state=moved.values["state"], pinned="true")
+    assert Message.read(again.content).values["state"] == moved.values["state"]
+    gone = await post(client, "candidates", message(*asked()), state="before", pinned="true")
+    assert gone.json()["error"]["code"] == "shard_state_gone"
+
+
+class Found:
+    """A search of so many bytes."""
+
+    def __init__(self, size_bytes: int = 0) -> None:
+        self.size_bytes = size_bytes
+
+
+def test_what_is_kept_has_bounds() -> None:
+    now = 0.0
+    pins = Pins(lambda: now)
+    search: Any = Found()
+    first = pins.begin(BegunSearch("demo", search))
+    assert pins.search(first, "demo") is search
+    with pytest.raises(ShardStateGoneError):
+        pins.search(first, "other")
+    for _ in range(MOST_SEARCHES):
+        last = pins.begin(BegunSearch("demo", search))
+    with pytest.raises(ShardStateGoneError):
+        pins.search(first, "demo")
+    now += KEPT_SECONDS
+    with pytest.raises(ShardStateGoneError):
+        pins.search(last, "demo")
+    large: Any = Found(40 << 20)
+    names = [pins.begin(BegunSearch("demo", large)) for _ in range(2)]
+    assert pins.search(names[1], "demo") is large
+    with pytest.raises(ShardStateGoneError):
+        pins.search(names[0], "demo")
