@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -203,11 +203,11 @@ def _brought(
     from index.errors import CollectionNotFoundError
 
     root = options.collections_root(settings)
+    kept: CollectionSettings | None = None
+    with suppress(CollectionNotFoundError):
+        collection = Collection.open(root, build.name)
+        kept, build = collection.settings, replace(build, name=collection.settings.name)  # of an alias
     url = f"{_storage(settings)}/{build.name}"
-    try:
-        kept: CollectionSettings | None = Collection.open(root, build.name).settings
-    except CollectionNotFoundError:
-        kept = None
     with destination(root, build.name, mode, mark, staged=staged) as bring:
         done = _built(settings, flags, build, progress, url, kept, mark)
         store = open_store(url)
@@ -225,7 +225,7 @@ def _storage(settings: Settings) -> str:
             "is needed with a cluster: the URL of an object store that its workers and this machine reach",
             param_hint="--ray-storage",
         )
-    return (settings.data.absolute() / "stages" / "ray").as_uri()
+    return (settings.data.absolute() / "snapshots" / "ray").as_uri()
 
 
 def _built(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster.building.blocks import blocks_of
-from cluster.building.encoding import PARTS, Encoding, Part, block_path, part_path
+from cluster.building.encoding import BLOCKS, PARTS, Encoding, Part, block_path, part_path
 from cluster.building.joining import Group, Joined, Joining, groups_of
 from cluster.building.settings import ShardedBuild, kept_settings, new_settings, use_adapter
 from cluster.objects.opening import open_store, require_creation
@@ -120,12 +120,12 @@ class _Sharded:
         if present is None and self._former is not None:
             present = present_settings(self._store, self._former)
         use_adapter(self._build, self._encoder, present)
-        self._folder = work_folder(self._build.key(self._encoder))
+        self._folder = work_folder(self._build.key(self._encoder, present))
         folder = self._store.below(self._folder)
         begun = found_work(folder) or begin_work(folder, self._settings(present), mark)
         reader = self._reader(begun.settings)
         done = {each.path for each in folder.list(PARTS)}
-        cuts = list(self._cut(reader, folder, done))
+        cuts = list(self._cut(reader, folder, done | {each.path for each in folder.list(BLOCKS)}))
         if not cuts:
             raise reader.no_documents()
         self._total = sum(cut.documents for cut in cuts)
@@ -163,12 +163,12 @@ class _Sharded:
             tokenizer=self._encoder.tokenizer,
         )
 
-    def _cut(self, reader: DocumentReader, folder: ObjectStore, done: set[str]) -> Iterator[_Cut]:
-        """Puts the source's documents on the store, in blocks, but for those that are encoded already."""
+    def _cut(self, reader: DocumentReader, folder: ObjectStore, there: set[str]) -> Iterator[_Cut]:
+        """Puts the source's documents on the store, in blocks, but for those that are there or encoded."""
         read = 0
         for block in blocks_of(reader, self._build.shards):
             name = block.name
-            if part_path(name) not in done:
+            if not there & {block_path(name), part_path(name)}:
                 agreed(folder, block_path(name), block.content)
             read += block.documents
             self._skipped = reader.skipped
@@ -199,7 +199,7 @@ class _Sharded:
         groups: list[Group] = []
         for shard in range(self._build.shards):
             segments = [parts[cut.name].segment for cut in cuts if cut.shard == shard]
-            groups += groups_of(settings, begun.shard(shard), segments, kind, begun.generation)
+            groups += groups_of(begun.shard(shard), segments, kind, begun.generation)
         self._report(publishing=True)
         work, joined, done = Joining(self._store.url, self._folder, settings), dict[str, SegmentEntry](), 0
         for record in self._engine.run(work, [group.content for group in groups]):

@@ -28,7 +28,7 @@ from ingest.document_windows import cutter_for
 from ingest.encoded import EncodedDocuments
 from ingest.encoder_match import require_encoder
 
-PARTS = "parts"
+BLOCKS, PARTS = "blocks", "parts"
 ONE_SEGMENT = SegmentLimits(sys.maxsize, sys.maxsize, sys.maxsize)
 
 
@@ -57,7 +57,7 @@ class Part:
 
 def block_path(name: str) -> str:
     """Where a block lies until the build is published."""
-    return f"blocks/{name}"
+    return f"{BLOCKS}/{name}"
 
 
 def part_path(name: str) -> str:

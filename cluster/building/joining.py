@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,11 @@ import numpy as np
 from cluster.objects.opening import open_store
 from cluster.work.engine import Worker
 from cluster.work.records import agreed, recorded
-from cluster.work.segments import TEMPORARY, fetched_segment, send_segment
-from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
+from cluster.work.segments import fetched_segment, write_segment
+from index.catalog.layout import FIRST_MANIFEST
 from index.catalog.manifest import SegmentEntry, segment_id, segment_of_record, segment_record
 from index.catalog.settings import CollectionSettings
-from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, DenseKind, segment_kind
-from index.publisher import Publisher
+from index.dense.kinds import DenseKind
 from index.segments.parts import rows_in_parts
 from index.segments.rows import DocumentRows
 from index.writer import SegmentLimits
@@ -32,7 +30,7 @@ SEGMENT_ENCODINGS = SegmentLimits().documents
 class Group:
     """Parts of one shard that become one segment.
 
-    shard: the folder of the shard; segment: the id of what they become; kind: its dense kind.
+    shard: the folder of the shard; segment: the id of what they become; kind: the dense kind of the whole.
     """
 
     shard: str
@@ -59,7 +57,6 @@ class Group:
 
 
 def groups_of(
-    settings: CollectionSettings,
     shard: str,
     parts: Sequence[SegmentEntry],
     kind: DenseKind,
@@ -68,7 +65,7 @@ def groups_of(
 ) -> list[Group]:
     """The parts of a shard, in order, in groups of so many encodings each, or a little more.
 
-    kind: of the whole collection; mark: what the ids of the segments end with.
+    kind: of the whole; mark: what the ids of the segments end with.
     """
     groups: list[list[SegmentEntry]] = []
     room = 0
@@ -79,12 +76,7 @@ def groups_of(
         groups[-1].append(part)
         room -= part.encodings
     return [
-        Group(
-            shard,
-            segment_id(FIRST_MANIFEST, number, mark),
-            segment_kind(kind, settings.dense_kind, sum(part.encodings for part in group), INDEXED_VECTORS),
-            tuple(group),
-        )
+        Group(shard, segment_id(FIRST_MANIFEST, number, mark), kind, tuple(group))
         for number, group in enumerate(groups)
     ]
 
@@ -142,13 +134,8 @@ class GroupJoiner:
         return found.decode()
 
     def _joined(self, group: Group) -> SegmentEntry:
-        settings = replace(self._settings, dense_kind=group.kind)
-        with TemporaryDirectory(prefix=TEMPORARY) as folder:
-            layout = CollectionLayout(Path(folder))
-            publisher = Publisher(layout, settings, None)
-            with publisher.writing(self._rows(group), NO_VECTORS, 0, settings) as (entry, _):
-                send_segment(self._store.below(group.shard), layout.segment(entry.id), entry)
-        return replace(entry, id=group.segment)
+        store = self._store.below(group.shard)
+        return write_segment(store, self._rows(group), self._settings, group.kind, group.segment)
 
     def _rows(self, group: Group) -> Iterator[DocumentRows]:
         settings = replace(self._settings, dense_kind="flat")

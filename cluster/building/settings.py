@@ -50,8 +50,10 @@ class ShardedBuild:
         """The files that are read. Raises SourceError."""
         return [file for path in paths_of(self.source) for file in source_files(path)]
 
-    def key(self, encoder: DocumentEncoder) -> str:
-        """By what the pieces of this build are known, when it is begun again."""
+    def key(self, encoder: DocumentEncoder, present: CollectionSettings | None) -> str:
+        """By what the pieces of this build are known, when it is begun again. present: the settings that the
+        collection keeps, if it is there.
+        """
         described = {
             "format": FORMAT,
             "name": self.name,
@@ -62,6 +64,7 @@ class ShardedBuild:
             "on_error": self.on_error,
             "reading": repr(self.reading),
             "encoder": encoder.info.fingerprint,
+            "present": None if present is None else present.of_new_collection(self.name).sha256,
             "blocks": (BLOCK_DOCUMENTS, BLOCK_BYTES),
         }
         return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:16]

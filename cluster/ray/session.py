@@ -52,7 +52,6 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
 def prepare(address: str | None) -> None:
     """Sets the environment in which Ray is imported: it reads some of that only then."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else it writes over our progress
     if address is not None and _has_token():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     elif address is None and "RAY_AUTH_TOKEN" not in os.environ:

@@ -20,12 +20,11 @@ from cluster.shards.placement import shards_of
 from cluster.snapshots.published import file_path
 from cluster.work.engine import Worker
 from cluster.work.records import agreed, recorded
-from cluster.work.segments import TEMPORARY, fetched_segment, send_file, send_segment
+from cluster.work.segments import TEMPORARY, fetched_segment, send_file, write_segment
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import FileEntry, SegmentEntry, segment_of_record, segment_record
 from index.catalog.settings import CollectionSettings
-from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, DenseKind, Vectors
-from index.publisher import Publisher
+from index.dense.kinds import DenseKind
 from index.segments.deletes import read_deletes, write_deletes
 from index.segments.parts import rows_in_parts
 from index.segments.segment import Segment
@@ -157,17 +156,8 @@ class Splitter:
         rows = np.flatnonzero(shards == number)
         if not len(rows):
             return None
-        others: Vectors = NO_VECTORS if self._work.kind == "flat" else {self._work.kind: 1}
-        with TemporaryDirectory(prefix=TEMPORARY) as folder:
-            layout = CollectionLayout(Path(folder))
-            publisher = Publisher(layout, self._work.settings, None)
-            writing = publisher.writing(
-                rows_in_parts(segment, rows), others, INDEXED_VECTORS, self._work.settings
-            )
-            with writing as (entry, _):
-                store = self._store.below(self._work.shards[number])
-                send_segment(store, layout.segment(entry.id), entry)
-        return replace(entry, id=f"{source.rows_name}-{self._work.mark}")
+        store, id = self._store.below(self._work.shards[number]), f"{source.rows_name}-{self._work.mark}"
+        return write_segment(store, rows_in_parts(segment, rows), self._work.settings, self._work.kind, id)
 
     def _marked(self, source: Source, split: Split, shards: Int64) -> Split:
         """The same with the marks of what is deleted by now; without segments of which all is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,9 @@ from cluster.snapshots.published import file_path
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import FileEntry, SegmentEntry
 from index.catalog.settings import CollectionSettings
+from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, DenseKind, Vectors
+from index.publisher import Publisher
+from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 
 TEMPORARY = "tercet-"
@@ -29,6 +32,22 @@ def send_file(store: ObjectStore, path: Path, file: FileEntry) -> None:
     found = store.find(file_path(file.sha256))
     if found is None or found.size_bytes != file.size_bytes:
         store.put_file(file_path(file.sha256), path, file.sha256)
+
+
+def write_segment(
+    store: ObjectStore, rows: Iterable[DocumentRows], settings: CollectionSettings, kind: DenseKind, id: str
+) -> SegmentEntry:
+    """Makes rows a segment of this id on a store. kind: the dense kind that the whole collection has.
+
+    Raises DamagedIndexError, OSError, and what the store raises.
+    """
+    others: Vectors = NO_VECTORS if kind == "flat" else {kind: 1}
+    with TemporaryDirectory(prefix=TEMPORARY) as folder:
+        layout = CollectionLayout(Path(folder))
+        writing = Publisher(layout, settings, None).writing(rows, others, INDEXED_VECTORS, settings)
+        with writing as (entry, _):
+            send_segment(store, layout.segment(entry.id), entry)
+    return replace(entry, id=id)
 
 
 @contextmanager

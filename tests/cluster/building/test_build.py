@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from cluster.building import blocks, joining
+from cluster.building import blocks
 from cluster.building.build import ShardedReport, build_shards
 from cluster.building.encoding import Encoding
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
+from cluster.resharding.reshard import reshard
 from cluster.shards.map import newest_map
 from cluster.shards.placement import shard_of
+from cluster.work import segments
 from cluster.work.engine import ThisProcess, Work
 from index.collection import Collection
 from index.errors import CollectionExistsError, DuplicateDocumentError
@@ -116,7 +118,7 @@ def test_segments_are_of_the_kind_of_the_whole(
 ) -> None:
     """The whole has enough vectors for graphs, though no shard would have."""
     monkeypatch.setattr("index.dense.kinds.FLAT_VECTORS", 100)
-    monkeypatch.setattr(joining, "INDEXED_VECTORS", 20)
+    monkeypatch.setattr(segments, "INDEXED_VECTORS", 20)
     url = (tmp_path / "store").as_uri()
     built(tiny, url, write_source(150), 3)
     kinds = {segment.entry.dense_kind for shard in pull_shards(url) for segment in shard._opened()}
@@ -168,3 +170,15 @@ def test_progress_says_what_is_done(tmp_path: Path, tiny: Any, write_source: Any
     assert encoded == sorted(encoded)
     assert seen[-1].publishing
     assert seen[-1].indexed == 1
+
+
+def test_a_bucket_holds_shards_as_a_folder_does(
+    tmp_path: Path, tiny: Any, write_source: Any, pull_shards: Any, stored: Any, bucket: str
+) -> None:
+    source, urls = write_source(20), [f"{bucket}/articles", (tmp_path / "store").as_uri()]
+    for url in urls:
+        built(tiny, url, source, 2)
+        reshard(url, 3, ThisProcess())
+    in_bucket, in_folder = ([stored(shard) for shard in pull_shards(url)] for url in urls)
+    assert in_bucket == in_folder
+    assert sum(map(len, in_bucket)) == 20

@@ -35,6 +35,7 @@ from service.jobs.manager import JobManager
 from service.load.pools import Pool
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore"),  # of Ray itself, about its own settings and processes
 ]
