@@ -73,6 +73,13 @@ def take_down(name: str) -> None:
     serve.delete(name)
 
 
+def end_all() -> None:
+    """Ends Ray Serve, once requests under way are answered."""
+    from ray import serve
+
+    serve.shutdown()
+
+
 def _states(name: str) -> tuple[str, str, list[PartState]]:
     """Of the application, with its message, and of its parts."""
     from ray import serve

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cluster.ray.errors import RayFailedError
@@ -71,6 +71,7 @@ def _of_head(folder: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "TMPDIR": str(folder),
         "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",  # no other proxy has to hear of it first
+        "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "5",  # Ray Serve has ended by then
     }
 
 
@@ -92,8 +93,10 @@ def _end(head: subprocess.Popen[bytes]) -> None:
     try:
         head.wait(ENDED_SECONDS)
     except subprocess.TimeoutExpired:
-        os.killpg(head.pid, signal.SIGKILL)
+        head.kill()
         head.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(head.pid, signal.SIGKILL)
 
 
 def _last(told: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cluster.ray.serving.config import LOCAL, RayPart
+from cluster.ray.serving.deploy import end_all
 from cluster.ray.serving.environment import serve_environment
 from cluster.ray.serving.head import local_head
 from cluster.ray.serving.token_file import hold_token
@@ -24,7 +25,10 @@ def connected(part: RayPart) -> Iterator[None]:
     os.environ |= serve_environment()
     if part.address == LOCAL:
         with local_head(part) as address, session(address):
-            yield
+            try:
+                yield
+            finally:
+                end_all()
     else:
         with session(part.address):
             yield
