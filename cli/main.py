@@ -16,6 +16,7 @@ import typer
 import cli.adapters
 import cli.collection
 import cli.demo
+import cli.deploy
 import cli.doctor
 import cli.documents
 import cli.embed
@@ -73,6 +74,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(cli.serve.serve_command(with_flags=server))
     app.command()(cli.serve.encoder_command(with_flags=server))
     app.add_typer(cli.index.app, name="index")
+    app.add_typer(cli.deploy.app, name="deploy")
     app.command()(cli.search.search)
     app.command()(cli.embed.embed)
     app.command()(cli.mcp.mcp)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import APIRouter, FastAPI
@@ -68,6 +69,9 @@ from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
 
+if TYPE_CHECKING:
+    import httpx
+
 # Python's own 5 ms are long for an event loop that waits for its turn several times a request, behind threads
 # that search and encode.
 SWITCH_SECONDS = 0.001
@@ -100,12 +104,14 @@ def create_app(
     *,
     served: Served | None = None,
     following: Following | None = None,
+    worker_transport: httpx.AsyncBaseTransport | None = None,
 ) -> FastAPI:
     """The search server: all routes.
 
     encoder: one that is loaded already, instead of the settings' own; served: collections that others have,
     instead of those of the data root; following: what brings collections from elsewhere, where the setting
-    `follow` asks for it. Raises SettingsError where that is missing.
+    `follow` asks for it; worker_transport: how encoder workers are reached, by default by HTTP.
+    Raises SettingsError where what follows is missing.
     """
     if settings.follow is not None and following is None:
         raise SettingsError("setting follow (TERCET_FOLLOW) is for the command tercet serve; unset it")
@@ -119,6 +125,7 @@ def create_app(
             tracing=_tracing(settings, "tercet"),
             served=served,
             following=following,
+            worker_transport=worker_transport,
         ),
         [
             embed.routes,

@@ -38,6 +38,8 @@ from service.telemetry import Telemetry
 from service.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
+    import httpx
+
     from service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
@@ -78,10 +80,12 @@ class Runtime:
         tracing: Tracing | None = None,
         served: Served | None = None,
         following: Following | None = None,
+        worker_transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """searches: false for an encoder worker; encoder: one that is loaded already; tracing: by default
-        none; served: collections that others have, by default the server's own; following: where these are
-        followed, and then read only.
+        none; served: collections that others have, by default the server's own; following: where collections
+        are followed, which are then read only; worker_transport: how encoder workers are reached, by default
+        by HTTP.
         """
         self.settings = settings
         self.telemetry = telemetry
@@ -113,6 +117,7 @@ class Runtime:
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None
         self._workers: RemoteEncoding | None = None
+        self._worker_transport = worker_transport
         self._services: SearchServices | None = None
         self._ready = False
         self._draining = False
@@ -386,7 +391,10 @@ class Runtime:
 
         self._workers = await patiently(
             lambda: RemoteEncoding.connect(
-                settings.encoder_urls, settings.worker_access, self.telemetry.workers
+                settings.encoder_urls,
+                settings.worker_access,
+                self.telemetry.workers,
+                self._worker_transport,
             )
         )
         return self._workers

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ from typing import Any
 
 from cluster.ray.errors import RayFailedError, RayMissingError
 
+REACHED_SECONDS = 10.0
 OBJECT_STORE_BYTES = 200 * 10**6  # only records travel
 TOKEN_FILE = Path("~/.ray/auth_token")
 
@@ -28,6 +30,8 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
     Yields the resources that there are, by Ray's names. Raises RayMissingError or RayFailedError.
     """
     require_ray()
+    if address is not None:
+        _require_listener(address)
     prepare(address)
     import ray
 
@@ -47,6 +51,19 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
         yield resources
     finally:
         ray.shutdown()
+
+
+def _require_listener(address: str) -> None:
+    """Raises RayFailedError at once where nobody listens: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():  # auto, or a client's ray://
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACHED_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise RayFailedError(
+            f"Ray at {address} cannot be reached ({error}); see to its address, and that it runs"
+        ) from error
 
 
 def prepare(address: str | None) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from fastapi import FastAPI
 
 from cluster.router.collections import ShardedCollections
@@ -9,19 +12,36 @@ from cluster.shards.calls import Loop
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.http_transport import HttpSession, HttpTransport
-from cluster.shards.transport import ShardAccess
+from cluster.shards.transport import ShardAccess, Transport
 from models.encoder import Encoder
 from service.app import create_app
 from service.settings import Settings
 
+if TYPE_CHECKING:
+    import httpx
 
-def create_router_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
-    """The server before the shards of the settings. encoder: one that is loaded already."""
-    key = settings.shards_key
-    session = HttpSession(
-        ShardAccess(
-            None if key is None else key.get_secret_value(), timeout_seconds=settings.shards_timeout_seconds
+
+def create_router_app(
+    settings: Settings,
+    encoder: Encoder | None = None,
+    transports: Sequence[Transport] = (),
+    worker_transport: httpx.AsyncBaseTransport | None = None,
+) -> FastAPI:
+    """The server before its shards.
+
+    encoder: one that is loaded already; transports: the ways to the shards, by default HTTP to those of the
+    settings; worker_transport: how encoder workers are reached, by default by HTTP.
+    """
+    session = None
+    if not transports:
+        key = settings.shards_key
+        session = HttpSession(
+            ShardAccess(
+                None if key is None else key.get_secret_value(),
+                timeout_seconds=settings.shards_timeout_seconds,
+            )
         )
-    )
-    clients = [ShardClient(HttpTransport(url, session)) for url in settings.shards]
-    return create_app(settings, encoder, served=ShardedCollections(Fleet(clients, Loop()), session).served)
+        transports = [HttpTransport(url, session) for url in settings.shards]
+    fleet = Fleet([ShardClient(transport) for transport in transports], Loop())
+    served = ShardedCollections(fleet, session).served
+    return create_app(settings, encoder, served=served, worker_transport=worker_transport)

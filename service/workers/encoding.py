@@ -74,11 +74,15 @@ class RemoteEncoding:
 
     @classmethod
     async def connect(
-        cls, urls: Sequence[str], access: WorkerAccess, observer: WorkerObserver | None = None
+        cls,
+        urls: Sequence[str],
+        access: WorkerAccess,
+        observer: WorkerObserver | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> RemoteEncoding:
         """Asks the workers, in order, what they are; the first that answers says what all must be.
 
-        observer: is told how each fares.
+        observer: is told how each fares; transport: how they are reached, by default by HTTP.
         Raises EncoderUnavailableError where none gives an answer that can be used.
         """
         client = httpx.AsyncClient(
@@ -86,6 +90,7 @@ class RemoteEncoding:
             timeout=None,  # noqa: S113 - each request is bounded as a whole
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=False,
+            transport=transport,
         )
         pool = text_pool()
         workers = [RemoteWorker(url, client, access, pool) for url in urls]

@@ -1,0 +1,146 @@
+"""Applications in replicas, asked through handles of Ray Serve: shards, and encoders as workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from cluster.shards.circuit import Circuit
+from cluster.shards.transport import NO_HEADERS, Headers, ShardAccess, ShardAnswer
+from service.exceptions import OverloadedError, ShardTimeoutError, ShardUnavailableError
+from service.load.admission import too_late
+from service.load.deadlines import NO_DEADLINE, Deadline
+from service.tracing.request import call
+
+ENCODERS_URL = "http://encoders"  # of the setting encoder_urls, behind `HandleWorkers`
+PATIENCE_SECONDS = 1.0  # a shard that is silent for less may only have been given too little time
+RETRY_SECONDS = 1.0
+
+
+class HandleTransport:
+    """The way to the one replica of a shard. Use from one event loop.
+
+    A handle waits for a replica as long as it takes: the deadline is ours.
+    """
+
+    def __init__(self, name: str, handle: Any, access: ShardAccess) -> None:
+        """handle: a `DeploymentHandle` of the shard."""
+        self.name = name
+        self.circuit = Circuit(name)
+        self._request = handle.answer
+        self._access = access
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        headers: Headers = NO_HEADERS,
+        body: bytes = b"",
+        deadline: Deadline = NO_DEADLINE,
+        *,
+        repeatable: bool = True,
+    ) -> ShardAnswer:
+        """Its answer: see `Transport`. Raises OverloadedError, too, where too many wait for it."""
+        left_seconds = min(deadline.remaining_seconds, self._access.timeout_seconds)
+        if left_seconds <= 0:
+            raise too_late(0)
+        self.circuit.require()
+        sent = {**headers, "X-Request-Timeout": f"{left_seconds:.3f}"}
+        try:
+            with call(f"{method} {path.partition('?')[0]}", self.name) as trace_headers, _faults():
+                status, found, content = await _answer(
+                    self._request, (method, path, sent | trace_headers, body), left_seconds
+                )
+        except TimeoutError:
+            fault = f"shard {self.name} did not answer within {left_seconds:.3g} s"
+            if left_seconds >= PATIENCE_SECONDS:
+                self.circuit.failed(fault)
+            raise ShardTimeoutError(fault, self.name) from None
+        except _QueueFullError as error:
+            raise OverloadedError(f"shard {self.name}: {error}", RETRY_SECONDS, "shard") from None
+        except _ReplicaLostError as error:
+            fault = f"shard {self.name} gave no answer: {error}"
+            self.circuit.failed(fault)
+            raise ShardUnavailableError(fault, self.name, sent=True) from None
+        self.circuit.answered()
+        return ShardAnswer(status, found, content)
+
+
+class HandleWorkers(httpx.AsyncBaseTransport):
+    """All encoders as one worker, of which Ray Serve asks one for each request. Use from one event loop."""
+
+    def __init__(self, handle: Any) -> None:
+        """handle: a `DeploymentHandle` of the encoders."""
+        self._request = handle.answer
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Its answer; of a queue that is full the one that a worker gives. Raises httpx.ConnectError."""
+        body = await request.aread()
+        # A key of workers, which none of these needs, goes no further.
+        headers = {name: value for name, value in request.headers.items() if name not in LEFT_OUT}
+        target = request.url.raw_path.decode("ascii")
+        try:
+            with _faults():
+                status, found, content = await _answer(
+                    self._request, (request.method, target, headers, body), math.inf
+                )
+        except _QueueFullError as error:
+            status, found, content = _too_many(str(error))
+        except _ReplicaLostError as error:
+            raise httpx.ConnectError(str(error), request=request) from None
+        return httpx.Response(status, headers=found, content=content, request=request)
+
+
+LEFT_OUT = {"authorization", "connection", "content-length", "host", "user-agent"}
+
+
+class _QueueFullError(Exception):
+    """More requests wait for a replica than may."""
+
+
+class _ReplicaLostError(Exception):
+    """A replica ended before it answered, or none can be had."""
+
+
+async def _answer(
+    method: Any, given: tuple[object, ...], seconds: float
+) -> tuple[int, dict[str, str], bytes]:
+    """Raises TimeoutError, after which the request is cancelled where it is."""
+    response = method.remote(*given)
+    try:
+        async with asyncio.timeout(None if seconds == math.inf else seconds):
+            answer: tuple[int, dict[str, str], bytes] = await response
+    except (TimeoutError, asyncio.CancelledError):
+        response.cancel()
+        raise
+    return answer
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """Tells Ray's exceptions apart: it is imported in replicas alone."""
+    from ray.exceptions import RayError
+    from ray.serve.exceptions import BackPressureError, RayServeException
+
+    try:
+        yield
+    except BackPressureError as error:
+        raise _QueueFullError(
+            f"{error.args[0]} requests wait for it, as many as may (setting max_concurrent_requests): try "
+            "again in a moment"
+        ) from None
+    except (RayError, RayServeException) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise _ReplicaLostError(f"{type(error).__name__}: {reason:.200}") from None
+
+
+def _too_many(message: str) -> tuple[int, dict[str, str], bytes]:
+    """What a worker answers that is overloaded."""
+    headers = {"content-type": "application/json", "retry-after": f"{RETRY_SECONDS:.0f}"}
+    return 429, headers, json.dumps({"error": {"message": message, "code": "overloaded"}}).encode()

@@ -1,0 +1,42 @@
+"""The settings of each part of a deployment, from those of all."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from cluster.ray.serving.config import ServeDeployment, ShardPart
+from cluster.ray.serving.handles import ENCODERS_URL
+
+# What guards and tells of a port of its own. Encoders and shards have none: they are asked through Ray alone.
+OF_ROUTERS: dict[str, Any] = {
+    **dict.fromkeys(("api_keys", "read_keys", "shards", "allowed_hosts", "cors_origins"), ()),
+    **dict.fromkeys(("api_keys_file", "read_keys_file", "keys_file", "shards_key", "shards_key_file")),
+    **dict.fromkeys(("encoder_key", "encoder_key_file", "audit_file")),
+    "audit": "off",
+    "audit_required": False,
+}
+
+
+# Only routers ask a shard here, and representations come in the place of texts.
+BODIES = {"max_body_bytes": 256 << 20, "max_bodies_bytes": 1 << 30}
+
+
+def encoder_settings(deployment: ServeDeployment) -> dict[str, Any]:
+    """Of an encoder."""
+    return deployment.all_settings | OF_ROUTERS
+
+
+def shard_settings(deployment: ServeDeployment, shard: ShardPart, scratch: Path) -> dict[str, Any]:
+    """Of a shard. scratch: a folder, where one that follows snapshots has them."""
+    followed = {} if shard.snapshots is None else {"follow": shard.snapshots}
+    data = shard.data or scratch / hashlib.blake2b(str(shard.snapshots).encode(), digest_size=8).hexdigest()
+    own = {"data": str(data), "encoder_urls": ENCODERS_URL}
+    return BODIES | deployment.all_settings | OF_ROUTERS | followed | own
+
+
+def router_settings(deployment: ServeDeployment) -> dict[str, Any]:
+    """Of a router, but for its folder, which each replica makes for itself."""
+    own = {"host": deployment.host, "port": deployment.port, "encoder_urls": ENCODERS_URL}
+    return deployment.all_settings | own
