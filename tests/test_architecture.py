@@ -142,7 +142,7 @@ HOMES = {
     "onnxruntime": {"models/graphs/onnx_graph.py"},
     "faiss": {"index/dense/library.py"},
     "fastapi": {"service", "cluster/router/app.py"},
-    "pydantic": {"service", "training/settings"},
+    "pydantic": {"service", "training/settings", "cluster/ray/serving/config.py"},
     "matplotlib": {"training/runs/plots.py"},
     "mcp": {"cli/mcp.py"},
     "opentelemetry": {"service/tracing"},
