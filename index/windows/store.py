@@ -58,19 +58,11 @@ class DocumentWindows:
         )
 
     def take(self, documents: Int64) -> DocumentWindows:
-        """The windows of some complete documents."""
+        """The windows of some documents, ascending where the last one continues."""
         return DocumentWindows(
             offsets_of(self.offsets[documents + 1] - self.offsets[documents]),
             self.spans[ragged_positions(self.offsets, documents)],
-        )
-
-    def span(self, start: int, stop: int) -> DocumentWindows:
-        """The windows of the documents from `start` up to `stop`."""
-        first, last = int(self.offsets[start]), int(self.offsets[stop])
-        return DocumentWindows(
-            self.offsets[start : stop + 1] - first,
-            self.spans[first:last],
-            self.continues and stop == len(self.offsets) - 1,
+            self.continues and bool((documents[-1:] == len(self.offsets) - 2).any()),
         )
 
 
