@@ -52,14 +52,8 @@ def restore_into(
         defaults, effort = source.defaults(), source.effort()
         require_sound(source.layout, _manifest(source), progress)
         snapshot = live.adopt(build, source.layout, "replace")
-        if defaults is None:
-            collection.remove_defaults()
-        else:
-            collection.store_defaults(defaults)
-        if effort is None:
-            collection.remove_effort()
-        else:
-            collection.store_effort(effort)
+        collection.store_defaults(defaults)
+        collection.store_effort(effort)
         return snapshot
 
 
