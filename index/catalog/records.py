@@ -39,8 +39,8 @@ class Record:
         version = self.values.get("format_version")
         if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
             raise DamagedIndexError(
-                f"{self.path} has format version {version!r}; this release reads versions up to {newest}: "
-                f"use the release that wrote it, or {self.remedy}"
+                f"{self.path} has format version {version!r:.80}; this release reads versions up to "
+                f"{newest}: use the release that wrote it, else {self.remedy}"
             )
         return version
 
@@ -59,14 +59,14 @@ class Record:
         value = self.values[key]
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
-            raise self.damaged(f"{key} is {value!r}, no whole number {limits}")
+            raise self.damaged(f"{key} is {value!r:.80}, no whole number {limits}")
         return value
 
     def number(self, key: str, most: float) -> float:
         """A number from 0 on."""
         value = self.values[key]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            raise self.damaged(f"{key} is {value!r}, no number from 0 to {most:g}")
+            raise self.damaged(f"{key} is {value!r:.80}, no number from 0 to {most:g}")
         return float(value)
 
     def text(self, key: str, pattern: re.Pattern[str]) -> str:
@@ -80,7 +80,7 @@ class Record:
         """One of some strings."""
         value = self.values[key]
         if value not in values:
-            raise self.damaged(f"{key} is {value!r}; it is one of {', '.join(values)}")
+            raise self.damaged(f"{key} is {value!r:.80}; it is one of {', '.join(values)}")
         return value
 
     def part(self, key: str) -> Record:
