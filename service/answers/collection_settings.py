@@ -12,6 +12,7 @@ import orjson
 
 from index.candidates import CandidateLimits, Weights
 from index.catalog.defaults import SearchDefaults, Tuning
+from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings, settings_of_record
 from index.codebook import Codebook
 
@@ -30,7 +31,9 @@ def settings_from(record: Mapping[str, Any], codebook: bytes | None, source: str
     Raises SearchIndexError, or ValueError, KeyError or TypeError for what is none.
     """
     opened = None if codebook is None else Codebook.of_content(codebook, source)
-    return settings_of_record(record["settings"], Path(source), opened).with_fields(record["later_fields"])
+    return settings_of_record(Record.of(record["settings"], Path(source)), opened).with_fields(
+        record["later_fields"]
+    )
 
 
 def codebook_text(settings: CollectionSettings) -> str | None:
