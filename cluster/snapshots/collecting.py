@@ -60,7 +60,8 @@ def collect(store: ObjectStore, *, keep: int, grace: timedelta, dry_run: bool = 
 def _of_collection(store: ObjectStore, folder: str, keep: int, since: datetime) -> list[StoredObject]:
     """What may go of one collection's manifests and files; paths are of the store above its folder."""
     listed = list(store.list(FILES))  # before the manifests: what is published since then is younger
-    manifests, left = [], list(store.list(PROBES))
+    manifests: list[StoredObject] = []
+    left = list(store.list(PROBES))
     for each in store.list(MANIFESTS):
         (left if number_of(each.path) is None else manifests).append(each)
     kept, gone = _divided(manifests, keep, since)
