@@ -84,6 +84,13 @@ class Servers:
         return url
 
 
+@pytest.fixture(scope="module", autouse=True)
+def connections() -> Iterator[None]:
+    """Those of the tests, which end with them."""
+    yield
+    CLIENT.close()
+
+
 @pytest.fixture
 def servers(tmp_path: Path, tiny: Encoder) -> Iterator[Servers]:
     """Starts servers that end with the test."""
