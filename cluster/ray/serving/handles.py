@@ -33,7 +33,7 @@ class HandleTransport:
         """handle: a `DeploymentHandle` of the shard."""
         self.name = name
         self.circuit = Circuit(name)
-        self._request = handle.answer
+        self._request = plain(handle).answer
         self._access = access
 
     async def request(
@@ -77,7 +77,7 @@ class HandleWorkers(httpx.AsyncBaseTransport):
 
     def __init__(self, handle: Any) -> None:
         """handle: a `DeploymentHandle` of the encoders."""
-        self._request = handle.answer
+        self._request = plain(handle).answer
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Its answer; of a queue that is full the one that a worker gives. Raises httpx.ConnectError."""
