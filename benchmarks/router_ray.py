@@ -141,7 +141,7 @@ def medians(turns: Sequence[Times]) -> Times:
 
 def measured(*, quick: bool) -> Figures:
     """Figures by number of clients."""
-    turns, repeats = (2, 1) if quick else (7, 3)
+    turns, repeats = (2, 1) if quick else (5, 1)
     bodies = [
         json.dumps({"collection": NAME, "query": query}).encode()
         for query in texts_of("queries")[: 60 if quick else None]

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import signal
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -35,6 +37,7 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
     prepare(address)
     import ray
 
+    handler = signal.getsignal(signal.SIGTERM)
     own: dict[str, Any] = {}
     if address is None:
         own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
@@ -46,11 +49,18 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
             f"Ray at {address or 'this machine'} cannot be used ({reason:.300}); see to its address, its "
             "token (RAY_AUTH_TOKEN) and its version"
         ) from error
+    _take_back_sigterm(handler)
     try:
         resources: Mapping[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
         yield resources
     finally:
         ray.shutdown()
+
+
+def _take_back_sigterm(handler: Any) -> None:
+    """Has a handler of before: Ray's ends the process three seconds after SIGTERM, whatever is to be done."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _require_listener(address: str) -> None:

@@ -82,13 +82,13 @@ def application_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> 
 
     from cluster.ray.serving.replicas import Encoders, Router, Shard
 
-    limits = _limits(deployment)
+    common = _common(deployment)
     part = deployment.encoders
     encoders = serve.deployment(
         name=ENCODERS,
         ray_actor_options={"num_cpus": part.num_cpus, "num_gpus": part.num_gpus},
         autoscaling_config=_autoscaling(part.min_replicas, part.max_replicas, part.replica_tokens),
-        **limits,
+        **common,
     )(Encoders).bind(encoder_settings(deployment))
     scratch = Path(tempfile.gettempdir()) / f"tercet-{deployment.name}"
     found = [
@@ -97,7 +97,7 @@ def application_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> 
             num_replicas=1,
             max_surge_percent=0,  # its data root belongs to one at a time
             ray_actor_options={"num_cpus": shard.num_cpus, **_place(shard)},
-            **limits,
+            **common,
         )(Shard).bind(shard_settings(deployment, shard, scratch), encoders)
         for number, shard in enumerate(shards)
     ]
@@ -106,15 +106,16 @@ def application_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> 
         name=ROUTER,
         num_replicas=deployment.routers,
         ray_actor_options={"num_cpus": deployment.router_cpus},
-        **limits,
+        **common,
     )(serve.ingress()(Router)).bind(router_settings(deployment), encoders, named)
 
 
-def _limits(deployment: ServeDeployment) -> dict[str, Any]:
-    """How many requests each replica takes, and how many wait for one: by our own admission, which refuses
-    first, with reasons.
+def _common(deployment: ServeDeployment) -> dict[str, Any]:
+    """What is alike in all parts. Our own admission refuses first, with reasons: each replica takes more
+    requests than that lets in, and as many may wait for one.
     """
     from ray.serve.config import BackpressureConfig
+    from ray.serve.schema import LoggingConfig
 
     requests = Settings.model_fields["max_concurrent_requests"].default
     requests = int(deployment.settings.get("max_concurrent_requests", requests))
@@ -124,6 +125,7 @@ def _limits(deployment: ServeDeployment) -> dict[str, Any]:
         "backpressure_config": BackpressureConfig(status_code=429, retry_after_s=SOON_SECONDS),
         "graceful_shutdown_timeout_s": STOP_SECONDS,
         "graceful_shutdown_wait_loop_s": SOON_SECONDS,
+        "logging_config": LoggingConfig(enable_access_log=False),  # our own log has each request
     }
 
 

@@ -33,7 +33,7 @@ class HandleTransport:
         """handle: a `DeploymentHandle` of the shard."""
         self.name = name
         self.circuit = Circuit(name)
-        self._request = handle.answer
+        self._request = plain(handle).answer
         self._access = access
 
     async def request(
@@ -77,7 +77,7 @@ class HandleWorkers(httpx.AsyncBaseTransport):
 
     def __init__(self, handle: Any) -> None:
         """handle: a `DeploymentHandle` of the encoders."""
-        self._request = handle.answer
+        self._request = plain(handle).answer
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Its answer; of a queue that is full the one that a worker gives. Raises httpx.ConnectError."""
@@ -106,6 +106,11 @@ class _QueueFullError(Exception):
 
 class _ReplicaLostError(Exception):
     """A replica ended before it answered, or none can be had."""
+
+
+def plain(handle: Any) -> Any:
+    """A handle for requests of bytes and strings alone, which take none of Ray's own way of pickling."""
+    return handle.options(request_serialization="pickle", response_serialization="pickle")
 
 
 async def _answer(

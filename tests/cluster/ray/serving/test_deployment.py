@@ -29,6 +29,7 @@ from tests.service.conftest import real_server
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 STARTED_SECONDS = 240
+TEMPORARY = "--temp-dir="
 REPLICA = "ray::ServeReplica:tercet:"
 RECOVERED_SECONDS = 120
 KEY = "a-key-of-this-test"
@@ -108,8 +109,18 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
             assert command.poll() is None, log.read_text()
             yield found
         finally:
+            left = psutil.Process(command.pid).children(recursive=True)
+            folders = [
+                Path(flag.removeprefix(TEMPORARY)).parent
+                for each in left
+                for flag in each.cmdline()
+                if flag.startswith(TEMPORARY)
+            ]
             command.send_signal(signal.SIGTERM)
             command.wait(90)
+    assert not psutil.wait_procs(left, 10)[1]
+    assert folders
+    assert not any(folder.exists() for folder in folders)
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from cluster.ray.errors import TokenFileError
+from cluster.objects.opening import open_store
+from cluster.ray.errors import DeploymentError, TokenFileError
+from cluster.ray.serving.application import shards_of
 from cluster.ray.serving.autoscaling import QUEUED_TOKENS, ByQueuedTokens
+from cluster.ray.serving.config import deployment_of
 from cluster.ray.serving.environment import serve_environment, start_flags
+from cluster.ray.serving.in_process import InProcess
 from cluster.ray.serving.ports import CALLS, ports_of
 from cluster.ray.serving.token_file import hold_token
+from cluster.shards.map import ShardPlace, publish_map
+from models.encoder import Encoder
+from service.app import create_app
+from service.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -72,3 +82,38 @@ def test_sockets_lie_in_a_folder_of_their_own(tmp_path: Path) -> None:
 def test_encoders_are_as_many_as_waiting_tokens_ask_for(told: dict[str, float], replicas: int) -> None:
     context = SimpleNamespace(aggregated_metrics={QUEUED_TOKENS: told} if told else {}, target_num_replicas=2)
     assert ByQueuedTokens(replica_tokens=1000)(context) == (replicas, {})
+
+
+def test_the_documentation_lists_every_port() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "cluster.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([\d-]+)( \(head\))? \| (token|keys|none) \| (.+) \|$", text, re.M)
+    assert rows == [
+        (port.shown, " (head)" if port.head_only else "", port.guard, port.purpose) for port in ports_of(8000)
+    ]
+
+
+def test_shards_are_those_of_the_newest_map(tmp_path: Path) -> None:
+    store = open_store(f"file://{tmp_path}/articles")
+    first = publish_map(store, "articles", [ShardPlace("shards/a-0")], None)
+    publish_map(store, "articles", [ShardPlace("shards/b-0"), ShardPlace("shards/b-1")], first)
+    deployment = deployment_of({"shard_map": f"file://{tmp_path}/articles/"}, "a test")
+    assert [shard.snapshots for shard in shards_of(deployment)] == [
+        f"file://{tmp_path}/articles/shards/b-{number}" for number in range(2)
+    ]
+    nowhere = deployment_of({"shard_map": f"file://{tmp_path}/nothing"}, "a test")
+    with pytest.raises(DeploymentError, match="has no map of shards"):
+        shards_of(nowhere)
+
+
+async def test_a_request_is_answered_without_http(tmp_path: Path, tiny: Encoder) -> None:
+    app = InProcess(create_app(Settings(data=tmp_path), tiny))
+    await app.check()
+    sent = {"Content-Type": "application/json"}
+    status, headers, body = await app.answer("PUT", "/collections/a%20b", sent, b"{}")
+    assert (status, headers["content-type"]) == (422, "application/json")
+    assert "'a b'" in json.loads(body)["error"]["message"]
+    status, _, body = await app.answer("PUT", "/collections/things", sent, b"{}")
+    assert (status, json.loads(body)["name"]) == (201, "things")
+    status, _, body = await app.answer("GET", "/collections?limit=1", {}, b"")
+    assert [each["name"] for each in json.loads(body)["collections"]] == ["things"]
+    await app.stop()
