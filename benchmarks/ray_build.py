@@ -274,7 +274,7 @@ def compared(url: str, folder: Path, expected: Any, settings: Any) -> dict[str, 
 
 
 def stored(snapshots: list[Snapshot]) -> dict[bytes, tuple[int, int]]:
-    """Of each document hashes of what is stored of it: of all but the codes of token vectors, and of these."""
+    """Of each document hashes of what is stored of it: all but the codes of token vectors, and these."""
     found = {}
     for snapshot in snapshots:
         for rows in snapshot.rows(512, 2**18):
