@@ -141,8 +141,8 @@ HOMES = {
     "peft": {"models/adapters/attach.py"},
     "onnxruntime": {"models/graphs/onnx_graph.py"},
     "faiss": {"index/dense/library.py"},
-    "fastapi": {"service", "cluster/router/app.py"},
-    "pydantic": {"service", "training/settings"},
+    "fastapi": {"service", "cluster/router/app.py", "cluster/ray/serving"},
+    "pydantic": {"service", "training/settings", "cluster/ray/serving/config.py"},
     "matplotlib": {"training/runs/plots.py"},
     "mcp": {"cli/mcp.py"},
     "opentelemetry": {"service/tracing"},
@@ -156,7 +156,7 @@ HOMES = {
         "transfer/parquet",
     },
     "markdown_it": {"ingest/texts/markdown.py"},
-    "yaml": {"ingest/texts/markdown.py"},
+    "yaml": {"ingest/texts/markdown.py", "cluster/ray/serving/config.py"},
     "selectolax": {"ingest/texts/html.py"},
     "pypdfium2": {"ingest/texts/pdf.py"},
     "semantic_text_splitter": {"ingest/passages/cutter.py"},
@@ -300,7 +300,7 @@ CLIENTS = {
     "MilvusClient": ("grpc_options", "{'grpc.enable_http_proxy': 0}"),
     "aiohttp.ClientSession": ("trust_env", "False"),
 }
-NO_CALLS = {"CloseError", "Limits", "Timeout", "Response", "Request", "URL"}
+NO_CALLS = {"CloseError", "ConnectError", "Limits", "Timeout", "Response", "Request", "URL"}
 
 
 def test_no_key_goes_to_a_proxy_of_the_environment() -> None:
