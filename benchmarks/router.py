@@ -92,7 +92,7 @@ def turn(front: Server, behind: Sequence[Server], bodies: Sequence[bytes], clien
 
 def measured(*, quick: bool) -> Figures:
     """Figures by number of clients."""
-    turns, repeats = (2, 1) if quick else (9, 3)
+    turns, repeats = (2, 1) if quick else (7, 1)
     queries = texts_of("queries")[: 60 if quick else None]
     bodies = [json.dumps({"collection": NAME, "query": query}).encode() for query in queries]
     with tempfile.TemporaryDirectory(prefix="tercet-router-") as scratch, ExitStack() as stack:

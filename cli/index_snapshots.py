@@ -30,6 +30,10 @@ StoreUrl = Annotated[
 def push(
     name: options.Name,
     store_url: StoreUrl,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Send every file, also what the store has: where that is damaged."),
+    ] = False,
     url: Url = None,
     data: options.Data = None,
     as_json: options.AsJson = False,
@@ -49,7 +53,7 @@ def push(
     collection = Collection.open(options.collections_root(settings), name)
     _flush(collection, settings, url)
     with count_progress("Sending", "bytes") as progress:
-        pushed = push_snapshot(collection, store, settings.data / "snapshots", progress)
+        pushed = push_snapshot(collection, store, settings.data / "snapshots", progress, repair=repair)
     published = pushed.published
     if as_json:
         print_json(

@@ -24,6 +24,7 @@ import cli.eval
 import cli.export
 import cli.index
 import cli.mcp
+import cli.plan
 import cli.search
 import cli.serve
 import cli.train
@@ -80,6 +81,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command("eval")(cli.eval.evaluate)
     app.command()(cli.tune.tune)
     app.command()(cli.export.export)
+    app.command()(cli.plan.plan)
     app.command()(cli.train.train)
     app.add_typer(cli.adapters.app, name="adapters")
     app.add_typer(cli.documents.app, name="documents")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -165,19 +165,16 @@ class Collection:
 
         Raises DamagedIndexError naming the file.
         """
-        try:
+        with suppress(FileNotFoundError):
             return SearchDefaults.read(self.layout.defaults, self.settings)
-        except FileNotFoundError:
-            return None
+        return None
 
-    def store_defaults(self, defaults: SearchDefaults) -> None:
-        """Replaces the defaults at once for all later searches. Raises CollectionNotFoundError."""
-        try:
-            defaults.write(self.layout.defaults)
-        except FileNotFoundError as error:
-            raise CollectionNotFoundError(
-                f"collection {self.settings.name!r} was deleted; its defaults were not stored"
-            ) from error
+    def store_defaults(self, defaults: SearchDefaults | None) -> None:
+        """Replaces the defaults at once for all later searches; None removes them.
+
+        Raises CollectionNotFoundError.
+        """
+        self._store(defaults, self.layout.defaults)
 
     def remove_defaults(self) -> bool:
         """Removes the stored defaults, damaged ones too. Returns whether there were any."""
@@ -188,23 +185,28 @@ class Collection:
 
         Raises DamagedIndexError naming the file.
         """
-        try:
+        with suppress(FileNotFoundError):
             return DenseEffort.read(self.layout.effort)
-        except FileNotFoundError:
-            return None
+        return None
 
-    def store_effort(self, effort: DenseEffort) -> None:
-        """Replaces the effort at once for all later searches. Raises CollectionNotFoundError."""
-        try:
-            effort.write(self.layout.effort)
-        except FileNotFoundError as error:
-            raise CollectionNotFoundError(
-                f"collection {self.settings.name!r} was deleted; its effort was not stored"
-            ) from error
+    def store_effort(self, effort: DenseEffort | None) -> None:
+        """Replaces the effort at once for all later searches; None removes it. Raises as `store_defaults`."""
+        self._store(effort, self.layout.effort)
 
     def remove_effort(self) -> bool:
         """Removes the stored effort, a damaged one too. Returns whether there was any."""
         return self._removed(self.layout.effort)
+
+    def _store(self, record: SearchDefaults | DenseEffort | None, path: Path) -> None:
+        if record is None:
+            self._removed(path)
+            return
+        try:
+            record.write(path)
+        except FileNotFoundError as error:
+            raise CollectionNotFoundError(
+                f"collection {self.settings.name!r} was deleted; {path.name} was not stored"
+            ) from error
 
     def _removed(self, path: Path) -> bool:
         if not path.exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,11 +92,7 @@ class Inspection:
     @property
     def part_bytes(self) -> dict[str, int]:
         """Bytes of each part over all segments."""
-        totals: dict[str, int] = defaultdict(int)
-        for segment in self.segments:
-            for part, size in segment.part_bytes.items():
-                totals[part] += size
-        return dict(totals)
+        return added(segment.part_bytes for segment in self.segments)
 
     @property
     def total_bytes(self) -> int:
@@ -112,6 +109,14 @@ def inspect_collection(root: Path, name: str) -> Inspection:
     defaults, effort = collection.defaults(), collection.effort()
     found = collection.of_current(lambda current: (current, _inspect_segments(collection, current)))
     return Inspection(collection.settings, defaults, effort, *(found or (None, [])))
+
+
+def added(sizes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The bytes of each part over several segments."""
+    totals: Counter[str] = Counter()
+    for each in sizes:
+        totals.update(each)
+    return dict(totals)
 
 
 def part_bytes(entry: SegmentEntry, arrays: ArraySource) -> dict[str, int]:

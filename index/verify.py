@@ -49,8 +49,7 @@ def file_problems(
 
     checked: told of the bytes of each file of a segment that was read.
     """
-    if sha256_of(layout.settings) != manifest.settings_sha256:
-        yield f"{layout.settings} was altered since {layout.manifest(manifest.name)} was written; restore it"
+    yield from settings_problems(layout, manifest)
     for entry in manifest.segments:
         for name in sorted(entry.files):
             problem = _verify_file(layout.segment(entry.id), entry, name)
@@ -61,6 +60,13 @@ def file_problems(
             read_deletes(layout, entry)
         except DamagedIndexError as error:
             yield str(error)
+
+
+def settings_problems(layout: CollectionLayout, manifest: Manifest) -> list[str]:
+    """What is wrong with the settings that a manifest was written for: they were altered, or nothing."""
+    if sha256_of(layout.settings) == manifest.settings_sha256:
+        return []
+    return [f"{layout.settings} was altered since {layout.manifest(manifest.name)} was written; restore it"]
 
 
 def _verify_defaults(collection: Collection) -> list[str]:
@@ -119,11 +125,7 @@ def _verify_snapshot(collection: Collection, current: str) -> list[str]:
     layout, settings = collection.layout, collection.settings
     try:
         manifest = Manifest.read(layout.manifest(current))
-        problems = []
-        if sha256_of(layout.settings) != manifest.settings_sha256:
-            problems.append(
-                f"{layout.settings} was altered since {layout.manifest(current)} was written; restore it"
-            )
+        problems = settings_problems(layout, manifest)
         for entry in manifest.segments:
             problems += _verify_segment(layout, entry, settings)
         problems = problems or _repeated_ids(layout, settings, manifest)

@@ -101,6 +101,7 @@ TAGS = [
 def create_app(
     settings: Settings,
     encoder: Encoder | None = None,
+    *,
     served: Served | None = None,
     following: Following | None = None,
     worker_transport: httpx.AsyncBaseTransport | None = None,

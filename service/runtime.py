@@ -335,7 +335,10 @@ class Runtime:
 
     async def _follow_for_ever(self, following: Following) -> None:
         while True:
-            await self.pools.following.run(following.look, self._own)
+            try:
+                await self.pools.following.run(following.look, self._own)
+            except Exception:  # whatever it is: what was followed is served, and the next look may succeed
+                log.exception("a look for newer snapshots failed")
             if following.ready:
                 self._has_followed.set()
             await asyncio.sleep(self.settings.follow_seconds)

@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings, settings_of_record
 from index.errors import DamagedIndexError
 from index.snapshot import Snapshot
@@ -68,7 +69,7 @@ def described_settings(record: object, origin: str) -> tuple[CollectionSettings,
             f"version {FORMAT_VERSION}: export it again"
         )
     try:
-        settings = settings_of_record(record["settings"], Path("its description"))
+        settings = settings_of_record(Record(record["settings"], Path("its description"), "export it again"))
         window = record.get("window")  # of exports before there was this key the settings have it
         return settings, settings.window if window is None else WindowSettings(**window)
     except (DamagedIndexError, ValueError, TypeError) as error:

@@ -20,6 +20,7 @@ from cluster.work.records import agreed, recorded
 from cluster.work.segments import TEMPORARY, send_segment
 from index.candidates import Document
 from index.catalog.manifest import Manifest, SegmentEntry, segment_of_record, segment_record
+from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.writer import SegmentLimits
@@ -51,7 +52,7 @@ class Part:
     def of_content(content: bytes | str) -> Part:
         """Raises DamagedIndexError for another record."""
         record: dict[str, Any] = json.loads(content)
-        segment = segment_of_record(record["segment"], Path(part_path(record["block"])))
+        segment = segment_of_record(Record.of(record["segment"], Path(part_path(record["block"]))))
         return Part(record["block"], segment, record["tokens"], record["truncated"])
 
 

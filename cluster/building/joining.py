@@ -17,6 +17,7 @@ from cluster.work.records import agreed, recorded
 from cluster.work.segments import fetched_segment, write_segment
 from index.catalog.layout import FIRST_MANIFEST
 from index.catalog.manifest import SegmentEntry, segment_id, segment_of_record, segment_record
+from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import DenseKind
 from index.segments.parts import rows_in_parts
@@ -52,7 +53,7 @@ class Group:
     @staticmethod
     def of_content(content: str) -> Group:
         record: dict[str, Any] = json.loads(content)
-        parts = tuple(segment_of_record(part, Path(record["segment"])) for part in record["parts"])
+        parts = tuple(segment_of_record(Record.of(part, Path(record["segment"]))) for part in record["parts"])
         return Group(record["shard"], record["segment"], record["kind"], parts)
 
 
@@ -97,7 +98,7 @@ class Joined:
     def of_content(content: str) -> Joined:
         """Raises DamagedIndexError for another record."""
         record: dict[str, Any] = json.loads(content)
-        return Joined(record["group"], segment_of_record(record["segment"], Path(record["group"])))
+        return Joined(record["group"], segment_of_record(Record.of(record["segment"], Path(record["group"]))))
 
 
 @dataclass(frozen=True, slots=True)

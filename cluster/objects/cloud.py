@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import from_url
 
-from cluster.objects.digests import SentFile, damaged
+from cluster.objects.digests import SentFile, verified
 from cluster.objects.errors import (
     AlreadyThereError,
     DamagedObjectError,
@@ -116,11 +115,8 @@ class CloudStore:
                 f"{self._url}/{path} has {found['size']} bytes after {sent.size_bytes} were sent; push again"
             )
         if (found["e_tag"] or "").strip('"') not in sent.e_tags:
-            digest = hashlib.sha256()
-            for piece in self._pieces(path, nobody):
-                digest.update(piece)
-            if digest.hexdigest() != sha256:
-                raise damaged(f"{self._url}/{path}", digest.hexdigest(), sha256)
+            for _ in verified(self._pieces(path, nobody), sha256, f"{self._url}/{path}"):
+                pass
 
     def get(self, path: str) -> bytes:
         with self._asking(path):
@@ -128,16 +124,7 @@ class CloudStore:
 
     def get_file(self, path: str, target: Path, sha256: str, moved: Moved = nobody) -> None:
         with self._asking(path):
-            write_atomically(target, self._verified(path, sha256, moved))
-
-    def _verified(self, path: str, sha256: str, moved: Moved) -> Iterator[bytes]:
-        """The content. Raises DamagedObjectError at the end where it is another."""
-        digest = hashlib.sha256()
-        for piece in self._pieces(path, moved):
-            digest.update(piece)
-            yield piece
-        if digest.hexdigest() != sha256:
-            raise damaged(f"{self._url}/{path}", digest.hexdigest(), sha256)
+            write_atomically(target, verified(self._pieces(path, moved), sha256, f"{self._url}/{path}"))
 
     def _pieces(self, path: str, moved: Moved) -> Iterator[bytes]:
         size = obstore.head(self._store, path)["size"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cluster.objects.errors import DamagedObjectError
@@ -63,6 +63,16 @@ class SentFile:
         return whole, f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(self._parts)}"
 
 
+def verified(pieces: Iterable[bytes], sha256: str, where: str) -> Iterator[bytes]:
+    """The pieces of an object. Raises DamagedObjectError, which says where it is, at the end of another."""
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
+    if digest.hexdigest() != sha256:
+        raise damaged(where, digest.hexdigest(), sha256)
+
+
 def require_sha256(path: Path, sha256: str, where: str) -> None:
     """Reads a file. Raises DamagedObjectError, which says where it comes from, for another content."""
     with path.open("rb") as file:
@@ -75,5 +85,5 @@ def damaged(where: str, found: str, expected: str) -> DamagedObjectError:
     """The error for an object whose content is another one."""
     return DamagedObjectError(
         f"{where} is damaged: its SHA-256 is {found[:12]}…, and {expected[:12]}… was published; push the "
-        "snapshot again from where it is sound, or take an older one"
+        "collection again from where it is sound (tercet index push --repair), or take an older snapshot"
     )

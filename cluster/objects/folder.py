@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cluster.objects.digests import pieces_of, require_sha256
+from cluster.objects.digests import pieces_of, require_sha256, verified
 from cluster.objects.errors import (
     AlreadyThereError,
     DamagedObjectError,
@@ -76,10 +76,8 @@ class FolderStore:
         source = self._folder / path
         if not source.is_file():
             raise self._missing(path)
-        where = f"{self.url}/{path}"
-        write_atomically(
-            target, pieces_of(source, moved), lambda written: require_sha256(written, sha256, where)
-        )
+        pieces = pieces_of(source, moved)
+        write_atomically(target, verified(pieces, sha256, f"{self.url}/{path}"))
 
     def find(self, path: str) -> StoredObject | None:
         return self._described(self._folder / path)

@@ -23,6 +23,7 @@ from cluster.work.records import agreed, recorded
 from cluster.work.segments import TEMPORARY, fetched_segment, send_file, write_segment
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import FileEntry, SegmentEntry, segment_of_record, segment_record
+from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import DenseKind
 from index.segments.deletes import read_deletes, write_deletes
@@ -60,7 +61,7 @@ class Source:
     @staticmethod
     def of_content(content: str) -> Source:
         record: dict[str, Any] = json.loads(content)
-        return Source(record["shard"], segment_of_record(record["segment"], Path(record["shard"])))
+        return Source(record["shard"], segment_of_record(Record.of(record["segment"], Path(record["shard"]))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,9 @@ class Split:
         """Raises DamagedIndexError for another record."""
         record: dict[str, Any] = json.loads(content)
         path = Path(split_path(record["source"]))
-        segments = (None if each is None else segment_of_record(each, path) for each in record["segments"])
+        segments = (
+            None if each is None else segment_of_record(Record.of(each, path)) for each in record["segments"]
+        )
         return Split(record["source"], tuple(segments))
 
 

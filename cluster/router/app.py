@@ -44,4 +44,4 @@ def create_router_app(
         transports = [HttpTransport(url, session) for url in settings.shards]
     fleet = Fleet([ShardClient(transport) for transport in transports], Loop())
     served = ShardedCollections(fleet, session).served
-    return create_app(settings, encoder, served, worker_transport=worker_transport)
+    return create_app(settings, encoder, served=served, worker_transport=worker_transport)

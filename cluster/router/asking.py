@@ -35,6 +35,7 @@ class Asking:
         self._path = f"/shard/collections/{quote(collection)}"
         self._how = how
         self._lost: dict[int, str] = {}
+        self._last_failure: Exception | None = None
 
     def __len__(self) -> int:
         return len(self._fleet)
@@ -82,7 +83,6 @@ class Asking:
                 for shard in asked
             }
         )
-        failures: list[Exception] = []
         for shard, answer in found.items():
             try:
                 if isinstance(answer, Exception):
@@ -94,9 +94,9 @@ class Asking:
                 if not (self._how.allow_partial and _is_of_shard(error)):
                     raise
                 self._lost[shard] = self._fleet.clients[shard].name
-                failures.append(error)
-        if len(self._lost) == len(self._fleet):
-            raise failures[0]
+                self._last_failure = error
+        if self._last_failure is not None and len(self._lost) == len(self._fleet):
+            raise self._last_failure
         return answers
 
     async def _sent(

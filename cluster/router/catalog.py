@@ -20,7 +20,13 @@ from cluster.shards.refusals import reading
 from index.catalog.alike import united_settings
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.errors import CollectionExistsError, CollectionNotFoundError, SearchIndexError
-from service.answers.collection_settings import defaults_from, settings_from, settings_record
+from service.answers.collection_settings import (
+    codebook_from,
+    codebook_text,
+    defaults_from,
+    settings_from,
+    settings_record,
+)
 from service.collections import CollectionDescription
 
 COLLECTIONS = "/shard/collections"
@@ -93,7 +99,13 @@ class ShardedCatalog:
         """An empty collection in every shard. Raises InvalidNameError or CollectionExistsError; what this
         call made of it is removed then.
         """
-        path, body = f"{COLLECTIONS}/{check_collection_name(name)}", settings_record(settings)
+        path, body = (
+            f"{COLLECTIONS}/{check_collection_name(name)}",
+            {
+                **settings_record(settings),
+                "codebook": codebook_text(settings),
+            },
+        )
 
         async def created(shard: ShardClient) -> bool:
             answer = await shard.json("PUT", path, body)
@@ -158,7 +170,7 @@ class ShardedCatalog:
         """What the records of all shards say, of which the first has settings and defaults."""
         with reading(self._fleet.clients[0].name):
             try:
-                settings = settings_from(records[0])
+                settings = settings_from(records[0], codebook_from(records[0]["codebook"]), "settings")
             except SearchIndexError as error:
                 raise ValueError(error) from error
             snapshots = [record["snapshot"] for record in records]

@@ -12,6 +12,7 @@ from cluster.router.asking import Asking, given
 from cluster.router.terms import KnownTerms, Told
 from index.bm25.query import WordCounts
 from index.sparse.term_totals import TermTotals
+from service.exceptions import ShardFailedError
 from service.shard.description import ShardDescription
 from service.shard.messages import Message, message
 
@@ -67,12 +68,14 @@ class View:
         """What is known at the states, or where they are not fixed yet, what was told last."""
         return self._fixed or self.known.terms
 
-    @property
-    def is_heard(self) -> bool:
-        """Whether something is known of every shard that is not lost."""
-        states = self.terms.states
+    def is_pinned(self, terms: KnownTerms) -> bool:
+        """Whether the states of these are the fixed ones."""
+        return terms is self._fixed
+
+    def has_heard(self, terms: KnownTerms) -> bool:
+        """Whether these tell of every shard that is not lost."""
         return all(
-            states[shard] is not None for shard in range(len(states)) if not self.asking.is_lost(shard)
+            state is not None or self.asking.is_lost(shard) for shard, state in enumerate(terms.states)
         )
 
     def fix(self, told: Sequence[Told | None], began: KnownTerms) -> KnownTerms:
@@ -93,7 +96,7 @@ class View:
         the states.
         """
         began = self.terms
-        told = self._told(began.states if self.is_fixed else None, began.states, words)
+        told = self._told(began.states if self.is_pinned(began) else None, began.states, words)
         terms = self.fix(told, began)
         heard = [each for each in told if each is not None]
         if any(terms.states[shard] != each.state for shard, each in enumerate(told) if each is not None):
@@ -122,7 +125,11 @@ class View:
         """What is known once all shards have told everything, those that have a state here at that."""
         nothing = self.known.nothing()
         later = nothing.after(self._told(states, nothing.states, None))
-        assert later is not None  # noqa: S101 - since nothing
+        if later is None:
+            raise ShardFailedError(
+                f"a shard of {self.known.name!r} tells what changed, and was asked for everything",
+                self.known.name,
+            )
         return later
 
     def _told(

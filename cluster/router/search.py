@@ -137,10 +137,10 @@ def _proposals(
         )
         values, arrays = query_values(query)
         body = message(values, arrays)
-        states = terms.states if by_states or view.is_fixed else [None] * len(terms.states)
-        pinned = "true" if view.is_fixed else "false"
+        pinned = view.is_pinned(terms)
+        states = terms.states if by_states or pinned else [None] * len(terms.states)
         queries = [
-            {"pinned": pinned, **given({"tag": tag, "state": state})}
+            {"pinned": str(pinned), **given({"tag": tag, "state": state})}
             for tag, state in zip(known.tags, states, strict=True)
         ]
         answers = view.asking.ask("candidates", [body] * len(states), read, queries)
@@ -165,8 +165,8 @@ def weighed_by(view: View, words: QueryWords | None) -> tuple[KnownTerms, Weighe
     """What is known of terms, and words weighed by what all shards know of them."""
     terms = view.terms
     if words is None:
-        return (terms if view.is_heard else view.tell()[0]), None
-    counts = terms.words.of(words.terms) if view.is_heard else None
+        return (terms if view.has_heard(terms) else view.tell()[0]), None
+    counts = terms.words.of(words.terms) if view.has_heard(terms) else None
     if counts is None:
         terms, counts = view.tell(words.terms)
     return terms, None if counts is None else words.weighed(counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -25,13 +26,15 @@ class Loop:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
 
     def take(self) -> None:
         """From now on it is the running one."""
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """What the work gives or raises. For threads other than that of the loop."""
-        if self._loop is None:
-            raise RuntimeError("the event loop is not known yet; take it first")
+        if self._loop is None or self._thread == threading.get_ident():  # which would wait for itself
+            work.close()
+            raise RuntimeError("shards are asked by threads, once the event loop is known")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -21,6 +21,11 @@ MAPS = "map"
 SHARDS = "shards"
 WORKS = "builds"
 _MAP = re.compile(rf"{MAPS}/([0-9]{{6,12}})\.json")
+# Beside manifests: contents, probes, and what a killed process was writing in a folder.
+_OURS = re.compile(
+    rf"{FILES}/[0-9a-f]{{64}}|{PROBES}/[0-9a-f]{{16}}"
+    rf"|{FILES}/\.[0-9a-f]{{64}}\.[0-9a-f]{{8}}\.new|{MANIFESTS}/\.[0-9]{{6,12}}\.json\.[0-9a-f]{{8}}\.new"
+)
 _SHARD = re.compile(rf"{SHARDS}/[^/]+")
 
 
@@ -45,7 +50,6 @@ def collect(store: ObjectStore, *, keep: int, grace: timedelta, dry_run: bool = 
     for shard in shards:
         found += _of_collection(store.below(shard), shard, keep, since)
     found += _of_collection(store, "", keep, since)
-    found += [each for each in store.list(PROBES) if each.modified <= since]
     found += _of_works(store, since)
     manifests = [each for each in found if not _is_file(each)]
     files = [each for each in found if _is_file(each)]
@@ -58,7 +62,10 @@ def collect(store: ObjectStore, *, keep: int, grace: timedelta, dry_run: bool = 
 def _of_collection(store: ObjectStore, folder: str, keep: int, since: datetime) -> list[StoredObject]:
     """What may go of one collection's manifests and files; paths are of the store above its folder."""
     listed = list(store.list(FILES))  # before the manifests: what is published since then is younger
-    manifests = [each for each in store.list(MANIFESTS) if number_of(each.path) is not None]
+    manifests: list[StoredObject] = []
+    left = list(store.list(PROBES))
+    for each in store.list(MANIFESTS):
+        (left if number_of(each.path) is None else manifests).append(each)
     kept, gone = _divided(manifests, keep, since)
     numbers = [number for number in map(number_of, (each.path for each in kept)) if number is not None]
     named = {
@@ -66,7 +73,11 @@ def _of_collection(store: ObjectStore, folder: str, keep: int, since: datetime) 
         for number in numbers
         for entry in read_published(store, number).files.values()
     }
-    gone += [each for each in listed if each.path not in named and each.modified <= since]
+    gone += [
+        each
+        for each in (*listed, *left)
+        if each.path not in named and each.modified <= since and _OURS.fullmatch(each.path)
+    ]
     above = f"{folder}/" if folder else ""
     return [StoredObject(f"{above}{each.path}", each.size_bytes, each.modified) for each in gone]
 

@@ -28,6 +28,7 @@ from index.catalog.remains import remove_all_but, remove_unfinished
 from index.catalog.settings import CODEBOOK_FILE, CollectionSettings
 from index.collection import Collection
 from index.dense.kinds import Device
+from index.errors import DamagedIndexError
 from index.files.content import read_json_object
 from index.files.directory import (
     force,
@@ -44,6 +45,7 @@ from service.collections import CollectionRegistry
 
 PURPOSE = "follow"
 FILE = "followed.json"
+REMEDY = "remove the collection's folder, which is then fetched again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,12 @@ class Followed:
     def of(folder: Path) -> Followed | None:
         """What a collection's folder says, None where it is followed by nobody. Raises DamagedIndexError."""
         with suppress(FileNotFoundError, NotADirectoryError):
-            record = read_json_object(folder / FILE, "remove the collection, which is then fetched again")
-            return Followed(str(record["url"]), int(record["number"]), str(record["pushed"]))
+            record = read_json_object(folder / FILE, REMEDY)
+            try:
+                datetime.fromisoformat(record["pushed"]).astimezone(UTC)
+                return Followed(str(record["url"]), int(record["number"]), record["pushed"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise DamagedIndexError(f"{folder / FILE}: {error!r}; {REMEDY}") from error
         return None
 
     def write(self, folder: Path) -> None:
@@ -92,7 +98,8 @@ def take_up(
         existing = Collection.open(collections.root, name) if here.settings.exists() else None
         if existing is not None:
             _remove_left(existing)
-        fetch(store, published, layout, {} if existing is None else files_here(existing), progress)
+        here_already = {} if existing is None else files_here(existing)
+        fetch(store, published, layout, here_already, progress, trusted=True)
         if existing is None:
             _begin(layout, here, published, followed)
             warm(collections.snapshot(name))

@@ -39,11 +39,18 @@ class Pushed:
     sent_bytes: int
 
 
-def push(collection: Collection, store: ObjectStore, stages: Path, progress: BytesDone = nobody) -> Pushed:
+def push(
+    collection: Collection,
+    store: ObjectStore,
+    stages: Path,
+    progress: BytesDone = nobody,
+    *,
+    repair: bool = False,
+) -> Pushed:
     """Publishes the current snapshot of a collection; who writes the collection flushes it before.
 
     stages: a folder on the collections' file system. progress: told of bytes sent and their total. Where the
-    newest snapshot is the same, nothing is published.
+    newest snapshot is the same, nothing is published. repair: every file is sent, whatever the store has.
 
     Raises OverwritingStoreError, OtherCollectionError where the URL has snapshots of a collection of another
     name, PublishedMeanwhileError, CollectionBusyError where the collection is being pushed from here already,
@@ -63,10 +70,12 @@ def push(collection: Collection, store: ObjectStore, stages: Path, progress: Byt
                     f"{store.url} has snapshots of collection {newest.collection!r}, not {name!r}; push to a "
                     "URL of its own"
                 )
+            wanted = {entry.sha256: layout.folder / path for path, entry in mine.files.items()}
+            if repair and not sent:
+                sent = _send_all(store, wanted, progress)
             if newest is not None and mine.holds(newest):
                 return _pushed(newest, sent, new=False)
             mine = mine.numbered(1 if newest is None else newest.number + 1)
-            wanted = {entry.sha256: layout.folder / path for path, entry in mine.files.items()}
             sent |= _send(store, wanted, newest, sent, now, progress)
             try:
                 store.create(manifest_path(mine.number), mine.content)
@@ -113,6 +122,16 @@ def _send(
 
     move_all(sorted(missing, key=sizes.__getitem__, reverse=True), move, sum(sizes.values()), progress)
     return set(uploaded)
+
+
+def _send_all(store: ObjectStore, wanted: Mapping[str, Path], progress: BytesDone) -> set[str]:
+    """Uploads every file, in the place of what the store has; returns their checksums."""
+
+    def move(sha256: str, moved: Moved) -> None:
+        store.put_file(file_path(sha256), wanted[sha256], sha256, moved)
+
+    move_all(wanted, move, sum(path.stat().st_size for path in wanted.values()), progress)
+    return set(wanted)
 
 
 def _is_left(there: StoredObject | None, now: datetime) -> bool:

@@ -18,6 +18,7 @@ from cluster.snapshots.errors import DamagedSnapshotError
 from index.backups.records import time_now
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import FileEntry, Manifest
+from index.catalog.records import Record
 from index.catalog.settings import CODEBOOK_FILE, check_collection_name
 from index.errors import SearchIndexError
 from index.files.content import json_bytes, sha256_of
@@ -123,7 +124,7 @@ def read_snapshot(content: bytes, number: int, where: str) -> PublishedSnapshot:
             )
         if record.keys() != _KEYS:
             raise ValueError(f"keys {sorted(record.keys() ^ _KEYS)} are missing or unknown")
-        manifest = Manifest.of_record(record["manifest"], Path(f"{name_of(number)}.json"))
+        manifest = Manifest.of_record(Record.of(record["manifest"], Path(f"{name_of(number)}.json")))
         files = {path: FileEntry(**_checked(entry)) for path, entry in record["files"].items()}
         datetime.fromisoformat(record["pushed"]).astimezone(UTC)
         check_collection_name(record["collection"])

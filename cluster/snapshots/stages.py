@@ -6,11 +6,11 @@ They are on the file system of the collections, so that files are linked and not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from index.catalog.layout import CollectionLayout
-from index.files.directory import make_folder, remove_folder
+from index.files.directory import make_folder, remove_folder, rename
 from index.files.lock import ExclusiveLock
 
 
@@ -26,9 +26,18 @@ def stage(stages: Path, purpose: str, name: str) -> Iterator[CollectionLayout]:
     lock.acquire()
     layout = CollectionLayout(folder / "collection")
     try:
-        remove_folder(layout.folder)
+        _remove(layout.folder)
         layout.folder.mkdir()
         yield layout
     finally:
-        remove_folder(layout.folder)
+        _remove(layout.folder)
         lock.release()
+
+
+def _remove(folder: Path) -> None:
+    """Removes a stage, which is gone at once: nobody takes what is left of it, after a kill, for complete."""
+    remains = folder.with_name(f"{folder.name}.removed")
+    remove_folder(remains)
+    with suppress(FileNotFoundError):
+        rename(folder, remains)
+    remove_folder(remains)

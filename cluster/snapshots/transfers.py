@@ -33,7 +33,8 @@ class Transferred:
         """Counts bytes."""
         with self._lock:
             self.done += count
-            self._progress(self.done, self._total)
+            if self._total:
+                self._progress(self.done, self._total)
 
 
 def move_all(

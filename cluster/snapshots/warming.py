@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from index.candidates import Weights
 from index.snapshot import Snapshot
 from models.representations import Float32, Representations, SparseRows, TokenVectors, offsets_of
 
@@ -35,4 +36,5 @@ def warm(snapshot: Snapshot) -> None:
         if "colbert" in sides
         else None,
     )
-    snapshot.search(query, text=TEXT)
+    weights = Weights(bm25=float(settings.bm25)).of(sides)
+    snapshot.search(query, text=TEXT, weights=weights)

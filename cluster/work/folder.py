@@ -10,6 +10,7 @@ from pathlib import Path
 from cluster.objects.store import ObjectStore
 from cluster.snapshots.collecting import WORKS
 from cluster.work.records import agreed, recorded
+from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings, settings_of_record
 from index.codebook import Codebook
 
@@ -64,7 +65,7 @@ def _work_of(store: ObjectStore, content: bytes) -> BegunWork:
     if "codebook" in record:
         path = _codebook_path(record["codebook"])
         codebook = Codebook.of_content(store.get(path), f"{store.url}/{path}")
-    settings = settings_of_record(record, Path(f"{store.url}/{BEGUN}"), codebook)
+    settings = settings_of_record(Record.of(record, Path(f"{store.url}/{BEGUN}")), codebook)
     return BegunWork(begun["generation"], settings)
 
 

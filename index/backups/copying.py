@@ -10,9 +10,9 @@ from index.catalog.remains import remove_all_but
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.errors import DamagedIndexError
-from index.files.content import sha256_of
 from index.files.directory import force, link_folder, link_or_copy, write_atomically
 from index.ledger.ledger import Ledger
+from index.verify import settings_problems
 
 
 def copy_collection(source: Collection, target: CollectionLayout, settings: CollectionSettings) -> Manifest:
@@ -50,10 +50,8 @@ def _link_snapshot(source: CollectionLayout, current: str, target: CollectionLay
     they never change.
     """
     manifest = Manifest.read(source.manifest(current))
-    if sha256_of(source.settings) != manifest.settings_sha256:
-        raise DamagedIndexError(
-            f"{source.settings} was altered since {source.manifest(current)} was written; restore it"
-        )
+    for problem in settings_problems(source, manifest):
+        raise DamagedIndexError(problem)
     for entry in manifest.segments:
         if not target.segment(entry.id).exists():
             link_folder(source.segment(entry.id), target.segment(entry.id), sorted(entry.files))

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from index.catalog.records import check_keys, check_version
+from index.catalog.records import Record
 from index.catalog.settings import check_collection_name
 from index.errors import DamagedIndexError, InvalidNameError
-from index.files.content import missing, read_json_object
+from index.files.content import missing
 from index.files.directory import write_json_atomically
 
 FORMAT_VERSION = 1
@@ -45,23 +45,23 @@ class Backup:
         """Reads the `backup.json` of a backup's folder. Raises DamagedIndexError naming the file."""
         path = folder / FILE
         try:
-            record = read_json_object(path, "delete the backup")
+            record = Record.read(path, "delete the backup")
         except FileNotFoundError as error:
             raise missing(path) from error
-        check_version(record, FORMAT_VERSION, path)
-        check_keys(record, {"format_version", *(field.name for field in fields(Backup))}, path)
-        del record["format_version"]
+        record.version(FORMAT_VERSION)
+        names = [field.name for field in fields(Backup)]
+        record.require_keys(("format_version", *names))
         for name in ("position", "documents", "size_bytes"):
-            if type(record[name]) is not int or record[name] < 0:
-                raise DamagedIndexError(f"{path}: {name} is {record[name]!r}, no count; delete the backup")
+            record.count(name)
+        backup = Backup(**{name: record.values[name] for name in names})
         try:
-            check_collection_name(record["collection"])
-            datetime.fromisoformat(record["created"])
+            check_collection_name(backup.collection)
+            datetime.fromisoformat(backup.created)
         except (InvalidNameError, TypeError, ValueError) as error:
-            raise DamagedIndexError(f"{path}: {error}; delete the backup") from error
-        if record["id"] != folder.name:
-            raise DamagedIndexError(f"{path} is of backup {record['id']!r:.80}; rename the folder back")
-        return Backup(**record)
+            raise record.damaged(str(error)) from error
+        if backup.id != folder.name:
+            raise DamagedIndexError(f"{path} is of backup {backup.id!r:.80}; rename the folder back")
+        return backup
 
 
 def new_id() -> str:

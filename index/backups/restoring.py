@@ -61,14 +61,8 @@ def take_over(
         defaults, effort = source.defaults(), source.effort()
         check()
         snapshot = live.adopt(build, source.layout, "replace")
-        if defaults is None:
-            collection.remove_defaults()
-        else:
-            collection.store_defaults(defaults)
-        if effort is None:
-            collection.remove_effort()
-        else:
-            collection.store_effort(effort)
+        collection.store_defaults(defaults)
+        collection.store_effort(effort)
         return snapshot
 
 

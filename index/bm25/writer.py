@@ -11,6 +11,7 @@ from index.bm25.formula import BASE, mean_length, slope
 from index.bm25.words import WordRows
 from index.files.arrays import ArrayTarget
 from index.files.packed_bytes import open_offsets
+from index.files.streams import Streams
 from index.files.string_numbers import StringNumbers
 from index.sparse.document_frequencies import document_frequencies
 from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
@@ -28,7 +29,7 @@ NUMBER_BITS = 32
 NUMBERS = (1 << NUMBER_BITS) - 1
 
 
-class Bm25Writer:
+class Bm25Writer(Streams):
     """Streams the words of one segment's documents."""
 
     def __init__(self, arrays: ArrayTarget) -> None:
@@ -36,11 +37,7 @@ class Bm25Writer:
         self._numbers = StringNumbers()
         self._forward = ForwardRowsWriter(arrays, FORWARD)
         self._lengths = arrays.stream(LENGTHS, np.int32)
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes of the streamed files so far."""
-        return self._forward.total_bytes + self._lengths.total_bytes
+        super().__init__(self._forward, self._lengths)
 
     @property
     def held_bytes(self) -> int:
@@ -57,18 +54,12 @@ class Bm25Writer:
 
     def finish(self) -> None:
         """Completes the streamed files, and builds the rest from them."""
-        self._forward.finish()
-        self._lengths.finish()
+        super().finish()
         lengths = self._arrays.open(LENGTHS, np.int32)
         places = self._numbers.write(self._arrays, TERMS)
         _number_anew(self._arrays, len(lengths), places)
         forward = open_forward_rows(self._arrays, len(lengths), FORWARD)
         build_indexes(forward, lengths, len(places), self._arrays)
-
-    def close(self) -> None:
-        """Abandons the arrays."""
-        self._forward.close()
-        self._lengths.close()
 
 
 def build_indexes(forward: SparseRows, lengths: Int32, terms: int, arrays: ArrayTarget) -> None:

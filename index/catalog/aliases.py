@@ -15,18 +15,16 @@ from typing import Any
 
 from index.catalog.alike import names_of, united_settings
 from index.catalog.layout import CollectionLayout
-from index.catalog.records import check_keys, check_version
+from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.errors import (
     AliasNotFoundError,
     CollectionAliasedError,
     CollectionExistsError,
     CollectionNotFoundError,
-    DamagedIndexError,
     InvalidNameError,
     SeveralCollectionsError,
 )
-from index.files.content import read_json_object
 from index.files.directory import make_folder, write_json_atomically
 from index.files.lock import waiting_lock
 
@@ -184,22 +182,21 @@ _SETTINGS = CollectionLayout(Path()).settings.name
 
 def _aliases(path: Path) -> Mapping[str, Meant]:
     try:
-        record = read_json_object(path, _REMEDY)
+        record = Record.read(path, _REMEDY)
     except FileNotFoundError:  # removed just now
         return NONE
-    version = check_version(record, FORMAT_VERSION, path)
-    check_keys(record, {"format_version", "aliases"}, path)
-    if not isinstance(record["aliases"], dict):
-        raise DamagedIndexError(f"{path}: aliases is no object; {_REMEDY}")
-    aliases = {alias: _meant(given, version) for alias, given in sorted(record["aliases"].items())}
+    version = record.version(FORMAT_VERSION)
+    record.require_keys(("format_version", "aliases"))
+    stored = record.part("aliases").values
+    aliases = {alias: _meant(given, version) for alias, given in sorted(stored.items())}
     try:
         for alias, meant in aliases.items():
             for name in (alias, *meant):
                 check_collection_name(name)
             if len(set(meant)) < len(meant):
-                raise DamagedIndexError(f"{path}: {alias!r} means a collection twice; {_REMEDY}")
+                raise record.damaged(f"{alias!r} means a collection twice")
     except InvalidNameError as error:
-        raise DamagedIndexError(f"{path}: {error}; {_REMEDY}") from error
+        raise record.damaged(str(error)) from error
     return MappingProxyType(aliases)
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
-from index.catalog.manifest import is_manifest_name
+from index.catalog.manifest import MANIFEST_NAME
+from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings
-from index.errors import DamagedIndexError
-from index.files.content import read_json_object
 from index.files.directory import write_json_atomically
 
 FORMAT_VERSION = 1
@@ -61,91 +57,35 @@ class SearchDefaults:
 
         Raises FileNotFoundError, or DamagedIndexError naming file and remedy.
         """
-        record = read_json_object(path, REMEDY)
-        version = record.get("format_version")
-        if version != FORMAT_VERSION or isinstance(version, bool):
-            raise _damaged(
-                path, f"format version {version!r} is not {FORMAT_VERSION}, which this release reads"
-            )
-        _check_keys(record, ("format_version", *SearchDefaults.__slots__), path)
-        weights = _weights(_part(record, "weights", tuple(Weights.__slots__), path, NO_WEIGHT), path)
+        record = Record.read(path, REMEDY)
+        record.version(FORMAT_VERSION)
+        record.require_keys(("format_version", *SearchDefaults.__slots__))
+        weights = _weights(record.part("weights").with_usual(NO_WEIGHT))
         if weights.bm25 and not settings.bm25:
-            raise _damaged(
-                path, f"weights.bm25 is {weights.bm25:g}, but collection {settings.name!r} has no BM25"
+            raise record.damaged(
+                f"weights.bm25 is {weights.bm25:g}, but collection {settings.name!r} has no BM25"
             )
-        return SearchDefaults(
-            weights,
-            _candidates(
-                _part(record, "candidates", tuple(CandidateLimits.__slots__), path, USUAL_LIMIT), path
-            ),
-            _tuning(_part(record, "tuning", tuple(Tuning.__slots__), path), path),
-        )
+        candidates = record.part("candidates").with_usual(USUAL_LIMIT)
+        candidates.require_keys(CandidateLimits.__slots__)
+        limits = CandidateLimits(*(candidates.count(side, 1) for side in CandidateLimits.__slots__))
+        return SearchDefaults(weights, limits, _tuning(record.part("tuning")))
 
 
-def _damaged(path: Path, what: str) -> DamagedIndexError:
-    return DamagedIndexError(f"{path}: {what}; {REMEDY}")
-
-
-def _check_keys(record: Mapping[str, Any], expected: tuple[str, ...], path: Path) -> None:
-    missing, unknown = sorted(set(expected) - record.keys()), sorted(record.keys() - set(expected))
-    if missing or unknown:
-        raise _damaged(path, f"keys missing: {missing}, unknown: {unknown}")
-
-
-def _part(
-    record: Mapping[str, Any],
-    key: str,
-    expected: tuple[str, ...],
-    path: Path,
-    usual: Mapping[str, Any] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """An object with these keys; `usual` has the values of those that may be missing."""
-    part = record[key]
-    if not isinstance(part, dict):
-        raise _damaged(path, f"{key} is no object")
-    whole = {**usual, **part}
-    _check_keys(whole, expected, path)
-    return whole
-
-
-def _weights(part: Mapping[str, Any], path: Path) -> Weights:
-    weights = Weights(**{side: _number(part[side], LARGEST_WEIGHT, path) for side in Weights.__slots__})
+def _weights(record: Record) -> Weights:
+    record.require_keys(Weights.__slots__)
+    weights = Weights(*(record.number(side, LARGEST_WEIGHT) for side in Weights.__slots__))
     if not any(asdict(weights).values()):
-        raise _damaged(path, "all weights are 0")
+        raise record.damaged("all weights are 0")
     return weights
 
 
-def _candidates(part: Mapping[str, Any], path: Path) -> CandidateLimits:
-    return CandidateLimits(
-        dense=_count(part["dense"], 1, path),
-        sparse=_count(part["sparse"], 1, path),
-        bm25=_count(part["bm25"], 1, path),
-    )
-
-
-def _tuning(part: Mapping[str, Any], path: Path) -> Tuning:
-    snapshot = part["snapshot"]
-    if not isinstance(snapshot, str) or not is_manifest_name(snapshot):
-        raise _damaged(path, f"{snapshot!r} is no snapshot's name")
+def _tuning(record: Record) -> Tuning:
+    record.require_keys(Tuning.__slots__)
     return Tuning(
-        snapshot,
-        _count(part["queries"], 1, path),
-        _count(part["folds"], 2, path),
-        _count(part["seed"], 0, path),
-        _number(part["plain"], 1, path),
-        _number(part["tuned"], 1, path),
+        record.text("snapshot", MANIFEST_NAME),
+        record.count("queries", 1),
+        record.count("folds", 2),
+        record.count("seed"),
+        record.number("plain", 1),
+        record.number("tuned", 1),
     )
-
-
-def _number(value: object, largest: float, path: Path) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise _damaged(path, f"{value!r} is no finite number")
-    if not 0 <= value <= largest:
-        raise _damaged(path, f"{value!r} is not from 0 to {largest:g}")
-    return float(value)
-
-
-def _count(value: object, least: int, path: Path) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise _damaged(path, f"{value!r} is no whole number of at least {least}")
-    return value

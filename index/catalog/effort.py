@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from index.candidates import DenseOptions
-from index.catalog.manifest import is_manifest_name
+from index.catalog.manifest import MANIFEST_NAME
+from index.catalog.records import Record
 from index.dense.kinds import DenseKind
-from index.errors import DamagedIndexError
-from index.files.content import read_json_object
 from index.files.directory import write_json_atomically
 
 FORMAT_VERSION = 1
@@ -51,31 +49,17 @@ class DenseEffort:
     @staticmethod
     def read(path: Path) -> DenseEffort:
         """Reads `effort.json`. Raises FileNotFoundError, or DamagedIndexError naming file and remedy."""
-        record = read_json_object(path, REMEDY)
-        if record.pop("format_version", None) != FORMAT_VERSION:
-            raise _damaged(path, f"its format version is not {FORMAT_VERSION}, which this release reads")
-        if record.keys() != set(DenseEffort.__slots__):
-            wrong = sorted(record.keys() ^ set(DenseEffort.__slots__))
-            raise _damaged(path, f"these keys are missing or unknown: {wrong}")
-        for name in ("ef_search", "nprobe", "k", "queries"):
-            value, limit = record[name], LARGEST_EFFORT if name in DenseOptions.__slots__ else math.inf
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= limit:
-                raise _damaged(path, f"{name} is {value!r}; it is a whole number from 1 to {limit}")
-        for name in ("wanted", "recall"):
-            value = record[name]
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise _damaged(path, f"{name} is {value!r}; it is a number from 0 to 1")
-        _one_of(path, record, "kind", [kind for kind in get_args(DenseKind) if kind != "auto"])
-        _one_of(path, record, "source", get_args(QuerySource))
-        if not isinstance(record["snapshot"], str) or not is_manifest_name(record["snapshot"]):
-            raise _damaged(path, f"{record['snapshot']!r} is no snapshot's name")
-        return DenseEffort(**record)
-
-
-def _one_of(path: Path, record: dict[str, Any], name: str, values: Any) -> None:
-    if record[name] not in values:
-        raise _damaged(path, f"{name} is {record[name]!r}; it is one of {', '.join(values)}")
-
-
-def _damaged(path: Path, what: str) -> DamagedIndexError:
-    return DamagedIndexError(f"{path}: {what}; {REMEDY}")
+        record = Record.read(path, REMEDY)
+        record.version(FORMAT_VERSION)
+        record.require_keys(("format_version", *DenseEffort.__slots__))
+        return DenseEffort(
+            record.count("ef_search", 1, LARGEST_EFFORT),
+            record.count("nprobe", 1, LARGEST_EFFORT),
+            record.one_of("kind", [kind for kind in get_args(DenseKind) if kind != "auto"]),
+            record.text("snapshot", MANIFEST_NAME),
+            record.number("wanted", 1),
+            record.number("recall", 1),
+            record.count("k", 1),
+            record.count("queries", 1),
+            record.one_of("source", get_args(QuerySource)),
+        )

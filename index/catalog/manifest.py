@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from index.catalog.records import check_keys, check_version
+from index.catalog.records import Record
 from index.dense.kinds import DenseKind, Vectors
-from index.errors import DamagedIndexError
-from index.files.content import missing, read_json_object
+from index.files.content import missing
 from index.files.directory import write_json_atomically
 
-_MANIFEST_NAME = re.compile(r"[0-9]{6,12}")
+MANIFEST_NAME = re.compile(r"[0-9]{6,12}")
 _SEGMENT_ID = re.compile(r"[a-z0-9-]{1,64}")
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9_.]{0,63}")
 _DELETES_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,100}\.npy")
@@ -23,6 +22,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 FORMAT_VERSION = 2
 _KEYS = {"format_version", "settings_sha256", "documents", "segments", "ledger_position"}
 _KEYS_OF_VERSION_1 = {*_KEYS, "deletes"}
+_OPTIONAL = {"windows", "deletes", "written_at", "fields"}  # of a segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,43 +122,41 @@ class Manifest:
     def read(path: Path) -> Manifest:
         """Reads a manifest. Raises DamagedIndexError, naming the file, where anything is unexpected."""
         try:
-            record = read_json_object(path)
+            record = Record.read(path)
         except FileNotFoundError as error:
             raise missing(path) from error
-        return Manifest.of_record(record, path)
+        return Manifest.of_record(record)
 
     @staticmethod
-    def of_record(record: dict[str, Any], path: Path) -> Manifest:
-        """The manifest of `record`, which has the path's stem as its name. Raises DamagedIndexError, naming
-        the path, where anything is unexpected.
+    def of_record(record: Record) -> Manifest:
+        """The manifest of a record, which has the stem of its path as its name. Raises DamagedIndexError,
+        naming the path, where anything is unexpected.
         """
-        if check_version(record, FORMAT_VERSION, path) == 1:
-            record = _as_version_2(record, path)
-        check_keys(record, _KEYS, path)
-        if not isinstance(record["segments"], list):
-            raise DamagedIndexError(f"{path}: segments is no list; restore it or rebuild")
+        if record.version(FORMAT_VERSION) == 1:
+            record = _as_version_2(record)
+        record.require_keys(_KEYS)
         manifest = Manifest(
-            path.stem,
-            _sha256(record["settings_sha256"], path),
-            tuple(segment_of_record(segment, path) for segment in record["segments"]),
-            _count(record["ledger_position"], path),
+            record.path.stem,
+            record.text("settings_sha256", _SHA256),
+            tuple(map(segment_of_record, record.parts("segments"))),
+            record.count("ledger_position"),
         )
-        if record["documents"] != manifest.documents:
-            raise DamagedIndexError(
-                f"{path} counts {record['documents']!r} documents, but its segments have {manifest.documents}"
+        if record.values["documents"] != manifest.documents:
+            raise record.damaged(
+                f"documents is {record.values['documents']!r}, but its segments have {manifest.documents}"
             )
         if len({segment.id for segment in manifest.segments}) != len(manifest.segments):
-            raise DamagedIndexError(f"{path} names a segment twice; restore it or rebuild")
+            raise record.damaged("it names a segment twice")
         return manifest
 
 
-def _as_version_2(record: dict[str, Any], path: Path) -> dict[str, Any]:
+def _as_version_2(record: Record) -> Record:
     """A manifest of format version 1, with nothing deleted and nothing in a ledger."""
-    check_keys(record, _KEYS_OF_VERSION_1, path)
-    if record["deletes"] is not None or record["ledger_position"] is not None:
-        raise DamagedIndexError(f"{path}: deletes and ledger_position must be null in version 1")
-    found = {name: value for name, value in record.items() if name != "deletes"}
-    return {**found, "ledger_position": 0}
+    record.require_keys(_KEYS_OF_VERSION_1)
+    values = dict(record.values)
+    if values.pop("deletes") is not None or values["ledger_position"] is not None:
+        raise record.damaged("deletes and ledger_position must be null in version 1")
+    return replace(record, values={**values, "ledger_position": 0})
 
 
 def dense_vectors(segments: Iterable[SegmentEntry]) -> Vectors:
@@ -176,7 +174,7 @@ def segment_id(manifest: str, number: int, mark: str) -> str:
 
 def is_manifest_name(name: str) -> bool:
     """Whether this is the name of a manifest: 6 to 12 digits."""
-    return _MANIFEST_NAME.fullmatch(name) is not None
+    return MANIFEST_NAME.fullmatch(name) is not None
 
 
 def segment_record(segment: SegmentEntry) -> dict[str, Any]:
@@ -197,71 +195,50 @@ def segment_record(segment: SegmentEntry) -> dict[str, Any]:
     }
 
 
-def segment_of_record(record: object, path: Path) -> SegmentEntry:
+def segment_of_record(record: Record) -> SegmentEntry:
     """The segment of such a record. Raises DamagedIndexError, naming the file that it comes from."""
-    if not isinstance(record, dict):
-        raise DamagedIndexError(f"{path}: a segment is no object; restore it or rebuild")
-    optional = {name for name in ("windows", "deletes", "written_at", "fields") if record.get(name) is None}
-    check_keys(record, set(SegmentEntry.__slots__) - optional, path)
-    identifier, kind, files = record["id"], record["dense_kind"], record["files"]
-    if not isinstance(identifier, str) or not _SEGMENT_ID.fullmatch(identifier):
-        raise DamagedIndexError(f"{path}: segment id {identifier!r} is not understood; restore it or rebuild")
-    if kind not in get_args(DenseKind) or kind == "auto":
-        raise DamagedIndexError(f"{path}: dense kind {kind!r} is unknown; restore it or rebuild")
-    if not isinstance(files, dict) or not files:
-        raise DamagedIndexError(f"{path}: segment {identifier} lists no files; restore it or rebuild")
+    given = {name for name in _OPTIONAL if record.values.get(name) is not None}
+    record.require_keys({*SegmentEntry.__slots__} - (_OPTIONAL - given))
+    files = record.part("files")
+    if not files.values:
+        raise record.damaged("a segment lists no files")
+    documents = record.count("documents")
     return SegmentEntry(
-        identifier,
-        _count(record["documents"], path),
-        _count(record["tokens"], path),
-        kind,
-        {name: _parse_file(name, entry, path) for name, entry in files.items()},
-        _count(record["windows"], path) if "windows" in record else None,
-        _parse_deletes(record, path) if "deletes" in record else None,
-        _count(record["written_at"], path) if "written_at" in record else 0,
-        _parse_fields(record["fields"], path) if "fields" in record else None,
+        record.text("id", _SEGMENT_ID),
+        documents,
+        record.count("tokens"),
+        record.one_of("dense_kind", [kind for kind in get_args(DenseKind) if kind != "auto"]),
+        {name: _parse_file(name, files) for name in files.values},
+        record.count("windows") if "windows" in given else None,
+        _parse_deletes(record.part("deletes"), documents) if "deletes" in given else None,
+        record.count("written_at") if "written_at" in given else 0,
+        _parse_fields(record) if "fields" in given else None,
     )
 
 
-def _parse_deletes(segment: Mapping[str, Any], path: Path) -> DeletesEntry:
-    record = segment["deletes"]
-    if not isinstance(record, dict):
-        raise DamagedIndexError(f"{path}: the deletes of a segment are no object; restore it or rebuild")
-    check_keys(record, set(DeletesEntry.__slots__), path)
-    file, documents = record["file"], _count(record["documents"], path)
-    if not isinstance(file, str) or not _DELETES_NAME.fullmatch(file):
-        raise DamagedIndexError(f"{path}: file name {file!r} is not understood; restore it or rebuild")
-    if not 1 <= documents <= segment["documents"]:
-        raise DamagedIndexError(
-            f"{path}: {documents} of {segment['documents']!r} documents of a segment are deleted; restore it "
-            "or rebuild"
-        )
-    return DeletesEntry(file, documents, _count(record["size_bytes"], path), _sha256(record["sha256"], path))
+def _parse_deletes(record: Record, documents: int) -> DeletesEntry:
+    record.require_keys(DeletesEntry.__slots__)
+    return DeletesEntry(
+        record.text("file", _DELETES_NAME),
+        record.count("documents", 1, documents),
+        record.count("size_bytes"),
+        record.text("sha256", _SHA256),
+    )
 
 
-def _parse_fields(record: object, path: Path) -> tuple[str | None, ...]:
-    if not isinstance(record, list) or not all(name is None or isinstance(name, str) for name in record):
-        raise DamagedIndexError(f"{path}: the fields of a segment are no names; restore it or rebuild")
-    names = [name for name in record if name is not None]
+def _parse_fields(segment: Record) -> tuple[str | None, ...]:
+    fields = segment.values["fields"]
+    if not isinstance(fields, list) or not all(name is None or isinstance(name, str) for name in fields):
+        raise segment.damaged("the fields of a segment are no names")
+    names = [name for name in fields if name is not None]
     if len(set(names)) != len(names):
-        raise DamagedIndexError(f"{path}: a segment names a field twice; restore it or rebuild")
-    return tuple(record)
+        raise segment.damaged("a segment names a field twice")
+    return tuple(fields)
 
 
-def _parse_file(name: str, record: object, path: Path) -> FileEntry:
-    if not _FILE_NAME.fullmatch(name) or not isinstance(record, dict):
-        raise DamagedIndexError(f"{path}: file entry {name!r} is not understood; restore it or rebuild")
-    check_keys(record, set(FileEntry.__slots__), path)
-    return FileEntry(_count(record["size_bytes"], path), _sha256(record["sha256"], path))
-
-
-def _sha256(value: object, path: Path) -> str:
-    if not isinstance(value, str) or not _SHA256.fullmatch(value):
-        raise DamagedIndexError(f"{path}: {value!r} is no SHA-256; restore it or rebuild")
-    return value
-
-
-def _count(value: object, path: Path) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise DamagedIndexError(f"{path}: {value!r} is no count; restore it or rebuild")
-    return value
+def _parse_file(name: str, files: Record) -> FileEntry:
+    if not _FILE_NAME.fullmatch(name):
+        raise files.damaged(f"file name {name!r} is not understood")
+    record = files.part(name)
+    record.require_keys(FileEntry.__slots__)
+    return FileEntry(record.count("size_bytes"), record.text("sha256", _SHA256))

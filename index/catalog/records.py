@@ -1,27 +1,107 @@
-"""What the JSON files of a collection share: checks of format version and keys."""
+"""The JSON objects in the files of a collection, read key by key."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from index.errors import DamagedIndexError
+from index.files.content import read_json_object
+
+RESTORE = "restore it or rebuild"
 
 
-def check_version(record: Mapping[str, Any], newest: int, path: Path) -> int:
-    """The format version of a file, from 1 to `newest`. Raises DamagedIndexError, naming it, for another."""
-    version = record.get("format_version")
-    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
-        raise DamagedIndexError(
-            f"{path} has format version {version!r}; this release reads versions up to {newest}: "
-            "rebuild the collection, or use the release that wrote it"
-        )
-    return version
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An object, and the file that it is from. What is not as this package writes it raises
+    DamagedIndexError, which names the file, the value, and what to do.
+    """
 
+    values: Mapping[str, Any]
+    path: Path
+    remedy: str = RESTORE
 
-def check_keys(record: Mapping[str, Any], expected: set[str], path: Path) -> None:
-    """Raises DamagedIndexError, naming the file, for a missing or an unknown key."""
-    if record.keys() != expected:
-        missing, unknown = sorted(expected - record.keys()), sorted(record.keys() - expected)
-        raise DamagedIndexError(f"{path}: keys missing: {missing}, unknown: {unknown}; restore it or rebuild")
+    @staticmethod
+    def read(path: Path, remedy: str = RESTORE) -> Record:
+        """The object that a file holds. Raises FileNotFoundError, too."""
+        return Record(read_json_object(path, remedy), path, remedy)
+
+    @staticmethod
+    def of(value: object, path: Path) -> Record:
+        """A value that came from a file and must be an object."""
+        if not isinstance(value, dict):
+            raise DamagedIndexError(f"{path}: a record is no object; {RESTORE}")
+        return Record(value, path)
+
+    def damaged(self, what: str) -> DamagedIndexError:
+        """That the file is damaged, and how."""
+        return DamagedIndexError(f"{self.path}: {what}; {self.remedy}")
+
+    def version(self, newest: int) -> int:
+        """The format version, from 1 to `newest`."""
+        version = self.values.get("format_version")
+        if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
+            raise DamagedIndexError(
+                f"{self.path} has format version {version!r:.80}; this release reads versions up to "
+                f"{newest}: use the release that wrote it, else {self.remedy}"
+            )
+        return version
+
+    def require_keys(self, expected: Collection[str]) -> None:
+        """Checks that these are there, and no others."""
+        missing, unknown = sorted({*expected} - self.values.keys()), sorted(self.values.keys() - {*expected})
+        if missing or unknown:
+            raise self.damaged(f"keys missing: {missing}, unknown: {unknown}")
+
+    def with_usual(self, values: Mapping[str, Any]) -> Record:
+        """With these for keys that are not there."""
+        return replace(self, values={**values, **self.values})
+
+    def count(self, key: str, least: int = 0, most: float = math.inf) -> int:
+        """A whole number within limits."""
+        value = self.values[key]
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+            raise self.damaged(f"{key} is {value!r:.80}, no whole number {limits}")
+        return value
+
+    def number(self, key: str, most: float) -> float:
+        """A number from 0 on."""
+        value = self.values[key]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+            raise self.damaged(f"{key} is {value!r:.80}, no number from 0 to {most:g}")
+        return float(value)
+
+    def text(self, key: str, pattern: re.Pattern[str]) -> str:
+        """A string of this form."""
+        value = self.values[key]
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise self.damaged(f"{key} {value!r:.80} is not of the form {pattern.pattern}")
+        return value
+
+    def one_of(self, key: str, values: Collection[Any]) -> Any:
+        """One of some strings."""
+        value = self.values[key]
+        if value not in values:
+            raise self.damaged(f"{key} is {value!r:.80}; it is one of {', '.join(values)}")
+        return value
+
+    def part(self, key: str) -> Record:
+        """An object within this one."""
+        return self._part(key, self.values[key])
+
+    def parts(self, key: str) -> list[Record]:
+        """A list of objects."""
+        values = self.values[key]
+        if not isinstance(values, list):
+            raise self.damaged(f"{key} is no list")
+        return [self._part(key, value) for value in values]
+
+    def _part(self, key: str, value: Any) -> Record:
+        if not isinstance(value, dict):
+            raise self.damaged(f"{key} is no object")
+        return replace(self, values=value)

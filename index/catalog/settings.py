@@ -13,12 +13,12 @@ from typing import Any, get_args
 
 from index.bm25.analysis import NEWEST_READING, READINGS
 from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
-from index.catalog.records import check_keys, check_version
+from index.catalog.records import Record
 from index.codebook import Codebook, sign_codebook
 from index.dense.kinds import DenseKind, Vectors, collection_kind
 from index.documents.metadata import FieldType
 from index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError
-from index.files.content import json_bytes, missing, read_json_object
+from index.files.content import json_bytes, missing
 from index.files.directory import write_atomically, write_json_atomically
 from index.token_codecs import CODED, LARGEST_POOLING, TokenCodec
 from index.windows.settings import WindowSettings
@@ -273,16 +273,16 @@ class CollectionSettings:
         Raises FileNotFoundError where there is no `collection.json`, DamagedIndexError naming the file at
         fault.
         """
-        record = read_json_object(path)
+        record = Record.read(path)
         codebook = None
-        if "codebook" in record:
-            codebook = _read_codebook(path.with_name(CODEBOOK_FILE), record["codebook"])
-        settings = settings_of_record(record, path, codebook)
+        if "codebook" in record.values:
+            codebook = _read_codebook(path.with_name(CODEBOOK_FILE), record.values["codebook"])
+        settings = settings_of_record(record, codebook)
         try:
-            later = read_json_object(path.with_name(FIELDS_FILE))
+            later = Record.read(path.with_name(FIELDS_FILE))
         except FileNotFoundError:
             return settings
-        return _with_later_fields(settings, later, path.with_name(FIELDS_FILE))
+        return _with_later_fields(settings, later)
 
 
 def is_field_name(name: object) -> bool:
@@ -312,43 +312,37 @@ def check_title(title: str) -> str:
     return title
 
 
-def _with_later_fields(
-    settings: CollectionSettings, record: dict[str, Any], path: Path
-) -> CollectionSettings:
+def _with_later_fields(settings: CollectionSettings, record: Record) -> CollectionSettings:
     """Raises DamagedIndexError naming the file."""
-    check_version(record, 1, path)
-    check_keys(record, {"format_version", "fields"}, path)
-    if not isinstance(record["fields"], dict):
-        raise DamagedIndexError(f"{path}: fields is no object; restore the file")
+    record.version(1)
+    record.require_keys(("format_version", "fields"))
     try:
-        return settings.with_fields(record["fields"])
+        return settings.with_fields(record.part("fields").values)
     except (InvalidFieldError, InvalidNameError) as error:
-        raise DamagedIndexError(f"{path}: {error}") from error
+        raise record.damaged(str(error)) from error
 
 
-def settings_of_record(
-    record: dict[str, Any], path: Path, codebook: Codebook | None = None
-) -> CollectionSettings:
+def settings_of_record(record: Record, codebook: Codebook | None = None) -> CollectionSettings:
     """The settings that `content` holds, with the codebook that it names. Raises DamagedIndexError naming
     the file that they come from.
     """
-    check_version(record, FORMAT_VERSION, path)
-    values = {name: record.get(name, _UNWRITTEN.get(name)) for name in _stored_settings()}
-    expected = {name for name, value in values.items() if _is_written(name, value)}
-    check_keys(record, {"format_version", *expected}, path)
-    record = {name: value for name, value in record.items() if name != "format_version"}
-    record.setdefault("bm25_reading", _UNWRITTEN["bm25_reading"])
-    for name in ("fields", "window"):
-        if name in record and not isinstance(record[name], dict):
-            raise DamagedIndexError(f"{path}: {name} is no object; restore the file")
+    record.version(FORMAT_VERSION)
+    given = record.values
+    expected = [
+        name for name in _stored_settings() if _is_written(name, given.get(name, _UNWRITTEN.get(name)))
+    ]
+    record.require_keys(("format_version", *expected))
+    values: dict[str, Any] = {"bm25_reading": _UNWRITTEN["bm25_reading"], **given}
+    del values["format_version"]
+    values["fields"] = record.part("fields").values
     try:
         if codebook is not None:
-            record["codebook"] = codebook
-        if "window" in record:
-            record["window"] = WindowSettings(**record["window"])
-        return CollectionSettings(**record)
+            values["codebook"] = codebook
+        if "window" in given:
+            values["window"] = WindowSettings(**record.part("window").values)
+        return CollectionSettings(**values)
     except (ValueError, TypeError, InvalidNameError) as error:
-        raise DamagedIndexError(f"{path}: {error}") from error
+        raise record.damaged(str(error)) from error
 
 
 def _stored_settings() -> list[str]:

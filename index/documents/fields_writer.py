@@ -15,12 +15,13 @@ from index.documents.fields import (
 )
 from index.documents.metadata import FieldType
 from index.files.arrays import ArrayStream, ArrayTarget
+from index.files.streams import Streams
 from index.files.string_numbers import StringNumbers
 
 CODES_AT_ONCE = 1 << 20
 
 
-class FieldsWriter:
+class FieldsWriter(Streams):
     """Streams the columns of all fields; only the distinct strings of keyword fields wait in memory."""
 
     def __init__(
@@ -32,11 +33,7 @@ class FieldsWriter:
             self._columns[name] = (
                 _KeywordWriter(arrays, stem) if kind == "keyword" else _ScalarWriter(arrays, stem, kind)
             )
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes of the streamed files so far."""
-        return sum(column.total_bytes for column in self._columns.values())
+        super().__init__(*self._columns.values())
 
     @property
     def held_bytes(self) -> int:
@@ -48,18 +45,8 @@ class FieldsWriter:
         for name, writer in self._columns.items():
             writer.append(columns[name], documents)
 
-    def finish(self) -> None:
-        """Completes every field's arrays."""
-        for column in self._columns.values():
-            column.finish()
 
-    def close(self) -> None:
-        """Abandons the arrays."""
-        for column in self._columns.values():
-            column.close()
-
-
-class _ScalarWriter:
+class _ScalarWriter(Streams):
     held_bytes = 0
 
     def __init__(self, arrays: ArrayTarget, stem: str, kind: ScalarType) -> None:
@@ -70,10 +57,7 @@ class _ScalarWriter:
         self._present = arrays.stream(f"{stem}_present", np.bool_)
         self._further: tuple[ArrayStream, ...] = ()  # only where documents have several values
         self._documents = 0
-
-    @property
-    def total_bytes(self) -> int:
-        return sum(stream.total_bytes for stream in self._streams)
+        super().__init__(self._values, self._present)
 
     def append(self, column: Column, documents: int) -> None:
         assert isinstance(column, ScalarColumn)  # noqa: S101 - of a field of this type
@@ -85,25 +69,14 @@ class _ScalarWriter:
                     self._arrays.stream(f"{self._stem}_further", self._dtype),
                     self._arrays.stream(f"{self._stem}_further_rows", np.int64),
                 )
+                self._streams += self._further
             values, rows = self._further
             values.append(column.further.values)
             rows.append(column.further.rows + self._documents)
         self._documents += documents
 
-    def finish(self) -> None:
-        for stream in self._streams:
-            stream.finish()
 
-    def close(self) -> None:
-        for stream in self._streams:
-            stream.close()
-
-    @property
-    def _streams(self) -> tuple[ArrayStream, ...]:
-        return (self._values, self._present, *self._further)
-
-
-class _KeywordWriter:
+class _KeywordWriter(Streams):
     """Strings are numbered as they come; once all are known, the numbers give way to places in order."""
 
     def __init__(self, arrays: ArrayTarget, stem: str) -> None:
@@ -113,14 +86,11 @@ class _KeywordWriter:
         self._rows = arrays.stream(f"{stem}_rows", np.int64)
         self._numbers = StringNumbers()
         self._documents = 0
+        super().__init__(self._codes, self._rows)
 
     @property
     def held_bytes(self) -> int:
         return self._numbers.held_bytes
-
-    @property
-    def total_bytes(self) -> int:
-        return self._codes.total_bytes + self._rows.total_bytes
 
     def append(self, column: Column, documents: int) -> None:
         assert isinstance(column, KeywordColumn)  # noqa: S101 - of a field of this type
@@ -130,14 +100,9 @@ class _KeywordWriter:
 
     def finish(self) -> None:
         places = self._numbers.write(self._arrays, f"{self._stem}_strings")
-        self._codes.finish()
-        self._rows.finish()
+        super().finish()
         if self._codes.rows:
             codes = self._arrays.change(f"{self._stem}_codes")
             for start in range(0, len(codes), CODES_AT_ONCE):
                 some = slice(start, start + CODES_AT_ONCE)
                 codes[some] = places[codes[some]]
-
-    def close(self) -> None:
-        self._codes.close()
-        self._rows.close()

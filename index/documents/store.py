@@ -19,6 +19,7 @@ from index.documents.metadata import require_metadata
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import ArraySource, ArrayTarget, open_rows
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter, find_strings, order_of
+from index.files.streams import Streams
 from models.representations import Int64
 
 MAX_ID_BYTES = 512
@@ -92,18 +93,14 @@ def encode_id(identifier: str) -> bytes:
     return encoded
 
 
-class DocumentWriter:
+class DocumentWriter(Streams):
     """Streams the documents of one segment."""
 
     def __init__(self, arrays: ArrayTarget) -> None:
         self._arrays = arrays
         self._ids = PackedBytesWriter(arrays, "ids")
         self._contents = PackedBytesWriter(arrays, "documents")
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes of ids and contents so far."""
-        return self._ids.total_bytes + self._contents.total_bytes
+        super().__init__(self._ids, self._contents)
 
     def append(self, ids: PackedBytes, contents: PackedBytes) -> None:
         """Adds documents, one row each."""
@@ -112,14 +109,8 @@ class DocumentWriter:
 
     def finish(self) -> None:
         """Completes the arrays and writes the order of ids."""
-        self._ids.finish()
-        self._contents.finish()
+        super().finish()
         self._arrays.write("id_order", order_of(PackedBytes.open(self._arrays, "ids")))
-
-    def close(self) -> None:
-        """Abandons the arrays."""
-        self._ids.close()
-        self._contents.close()
 
 
 @dataclass(frozen=True, slots=True)

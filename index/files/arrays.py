@@ -13,29 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError
+from index.files.streams import Stream
 
 Array = npt.NDArray[Any]
 
 
-class ArrayStream(Protocol):
+class ArrayStream(Stream, Protocol):
     """An array that grows row by row; the number of rows is known only at the end."""
 
     @property
     def rows(self) -> int:
         """Rows so far."""
 
-    @property
-    def total_bytes(self) -> int:
-        """Bytes of the rows so far."""
-
     def append(self, rows: Array) -> None:
         """Adds rows [n, *row_shape]; values are cast to the array's dtype."""
-
-    def finish(self) -> None:
-        """Completes the array: it can be opened."""
-
-    def close(self) -> None:
-        """Abandons the array: it cannot be opened."""
 
 
 class ArraySource(Protocol):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget
+from index.files.streams import Streams
 from index.native.kernels import (
     common_packed,
     find_packed,
@@ -24,18 +25,14 @@ from models.representations import Int32, Int64, offsets_of
 UInt64 = npt.NDArray[np.uint64]
 
 
-class PackedBytesWriter:
+class PackedBytesWriter(Streams):
     """Streams byte strings into their two arrays."""
 
     def __init__(self, arrays: ArrayTarget, stem: str) -> None:
         self._data = arrays.stream(stem, np.uint8)
         self._offsets = arrays.stream(f"{stem}_offsets", np.int64)
         self._offsets.append(np.zeros(1, np.int64))
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes so far."""
-        return self._data.total_bytes + self._offsets.total_bytes
+        super().__init__(self._data, self._offsets)
 
     def append(self, strings: PackedBytes) -> None:
         """Adds strings."""
@@ -43,16 +40,6 @@ class PackedBytesWriter:
         ends = self._data.rows + strings.offsets[1:] - first
         self._data.append(strings.data[first:last])
         self._offsets.append(ends)
-
-    def finish(self) -> None:
-        """Completes both arrays."""
-        self._data.finish()
-        self._offsets.finish()
-
-    def close(self) -> None:
-        """Abandons both arrays."""
-        self._data.close()
-        self._offsets.close()
 
 
 class PackedBytes:

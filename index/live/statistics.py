@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from index.catalog.manifest import Manifest, SegmentEntry
+from index.catalog.manifest import Manifest
 from index.collection import Collection
-from index.files.arrays import ArraySource
-from index.inspection import part_bytes
+from index.inspection import added, part_bytes
 from index.ledger.reader import LedgerReader
 from index.live.state import LiveState
 from index.segments.files import open_arrays
@@ -55,10 +53,8 @@ def published_statistics(collection: Collection) -> CollectionStatistics:
 
     def of_manifest(name: str) -> tuple[Manifest, dict[str, int]]:
         manifest = Manifest.read(collection.layout.manifest(name))
-        opened = (
-            (entry, open_arrays(collection.layout.segment(entry.id), entry)) for entry in manifest.segments
-        )
-        return manifest, all_part_bytes(opened)
+        arrays = (open_arrays(collection.layout.segment(entry.id), entry) for entry in manifest.segments)
+        return manifest, added(map(part_bytes, manifest.segments, arrays))
 
     manifest, sizes = collection.of_current(of_manifest) or (NO_MANIFEST, {})
     position, ledger_bytes = _ledger(collection, manifest)
@@ -80,7 +76,7 @@ def live_statistics(
     """Of one moment of a collection that this process writes: asks neither the disk nor for a lock."""
     return CollectionStatistics(
         **asdict(live_counts(state)),
-        part_bytes=all_part_bytes(map(_on_disk, state.published)),
+        part_bytes=added(map(_part_bytes, state.published)),
         memory_bytes=state.memory_bytes,
         ledger_bytes=ledger_bytes,
         position=state.position,
@@ -125,15 +121,6 @@ def _ledger(collection: Collection, manifest: Manifest) -> tuple[int, int]:
         return ledger.last_position, ledger.total_bytes
 
 
-def all_part_bytes(segments: Iterable[tuple[SegmentEntry, ArraySource]]) -> dict[str, int]:
-    """Bytes of each part of the index over published segments and their arrays."""
-    totals: dict[str, int] = defaultdict(int)
-    for entry, arrays in segments:
-        for part, size in part_bytes(entry, arrays).items():
-            totals[part] += size
-    return dict(totals)
-
-
-def _on_disk(segment: Segment) -> tuple[SegmentEntry, ArraySource]:
+def _part_bytes(segment: Segment) -> dict[str, int]:
     assert segment.entry is not None  # noqa: S101 - as of every published one
-    return segment.entry, segment.arrays
+    return part_bytes(segment.entry, segment.arrays)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from index.bm25.writer import Bm25Writer
@@ -13,6 +11,7 @@ from index.documents.fields import field_stems, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.documents.store import DocumentWriter
 from index.files.arrays import ArrayTarget
+from index.files.streams import Streams
 from index.segments.rows import DocumentRows
 from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
 from index.sparse.inverted_index import build_inverted
@@ -24,16 +23,7 @@ DENSE = "dense"
 POSITIONS = "positions"
 
 
-class _Stream(Protocol):
-    @property
-    def total_bytes(self) -> int: ...
-
-    def finish(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class SegmentBuilder:
+class SegmentBuilder(Streams):
     """Streams documents into arrays, all but those of FAISS."""
 
     def __init__(self, arrays: ArrayTarget, settings: CollectionSettings) -> None:
@@ -52,6 +42,17 @@ class SegmentBuilder:
                 arrays, settings.token_codec, settings.colbert_dimension, settings.codebook
             )
         self._bm25 = Bm25Writer(arrays) if settings.bm25 else None
+        streams = (
+            self._dense,
+            self._positions,
+            self._forward,
+            self._documents,
+            self._fields,
+            self._tokens,
+            self._bm25,
+            self._windows,
+        )
+        super().__init__(*(stream for stream in streams if stream is not None))
 
     @property
     def documents(self) -> int:
@@ -76,7 +77,7 @@ class SegmentBuilder:
     @property
     def total_bytes(self) -> int:
         """Bytes of the streamed arrays so far, without token vectors and the indexes built at the end."""
-        return sum(stream.total_bytes for stream in self._streams() if stream is not self._tokens)
+        return super().total_bytes - (0 if self._tokens is None else self._tokens.total_bytes)
 
     @property
     def held_bytes(self) -> int:
@@ -108,8 +109,7 @@ class SegmentBuilder:
 
         Works from what was written, so memory stays far below its size where that is on disk.
         """
-        for stream in self._streams():
-            stream.finish()
+        super().finish()
         forward = open_forward_rows(self._arrays, self.documents)
         build_inverted(forward, self._settings.vocabulary_size, self._arrays)
         if self.documents >= STORED_DOCUMENTS:
@@ -117,21 +117,3 @@ class SegmentBuilder:
             write_indexes(self._arrays, columns, self._stems, self.documents)
         if self._settings.lexical == "idf":
             TermStatistics.of(forward, self._settings.vocabulary_size).write(self._arrays)
-
-    def close(self) -> None:
-        """Abandons the arrays."""
-        for stream in self._streams():
-            stream.close()
-
-    def _streams(self) -> list[_Stream]:
-        streams: list[_Stream | None] = [
-            self._dense,
-            self._positions,
-            self._forward,
-            self._documents,
-            self._fields,
-            self._tokens,
-            self._bm25,
-            self._windows,
-        ]
-        return [stream for stream in streams if stream is not None]

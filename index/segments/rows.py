@@ -98,7 +98,7 @@ class DocumentRows:
         )
 
     def take(self, documents: Int64) -> DocumentRows:
-        """Some of the documents, all of which are complete."""
+        """Some of the documents, ascending where one of them is not complete."""
         encodings = ragged_positions(self.offsets, documents)
         return DocumentRows(
             self.ids.gather(documents),
@@ -109,7 +109,7 @@ class DocumentRows:
             self.dense[encodings],
             self.sparse.take(encodings),
             None if self.tokens is None else self.tokens.take(encodings),
-            None if self.words is None else self.words.take(documents),
+            None if self.words is None else self.words.take(documents[documents < self.complete]),
             None if self.windows is None else self.windows.take(documents),
         )
 
@@ -117,17 +117,4 @@ class DocumentRows:
         """The documents from `start` up to `stop`."""
         if start == 0 and stop == len(self):
             return self
-        documents = np.arange(start, stop)
-        encodings = np.arange(self.offsets[start], self.offsets[stop])
-        return DocumentRows(
-            self.ids.span(start, stop),
-            self.contents.span(start, stop),
-            self.positions[start:stop],
-            {name: column.take(documents) for name, column in self.columns.items()},
-            self.offsets[start : stop + 1] - self.offsets[start],
-            self.dense[encodings[0] : encodings[-1] + 1],
-            self.sparse.take(encodings),
-            None if self.tokens is None else self.tokens.take(encodings),
-            None if self.words is None else self.words.take(documents[documents < self.complete]),
-            None if self.windows is None else self.windows.span(start, stop),
-        )
+        return self.take(np.arange(start, stop))

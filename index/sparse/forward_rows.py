@@ -8,6 +8,7 @@ import numpy as np
 
 from index.files.arrays import ArraySource, ArrayTarget
 from index.files.packed_bytes import open_offsets
+from index.files.streams import Streams
 from models.representations import Int32, SparseRows
 
 STEM = "forward"
@@ -16,7 +17,7 @@ FEW_WEIGHTS = (
 )
 
 
-class ForwardRowsWriter:
+class ForwardRowsWriter(Streams):
     """Streams the rows of one segment."""
 
     def __init__(self, arrays: ArrayTarget, stem: str = STEM) -> None:
@@ -24,32 +25,18 @@ class ForwardRowsWriter:
         self._token_ids = arrays.stream(f"{stem}_token_ids", np.int32)
         self._weights = arrays.stream(f"{stem}_weights", np.float32)
         self._indptr.append(np.zeros(1, np.int64))
+        super().__init__(self._indptr, self._token_ids, self._weights)
 
     @property
     def rows(self) -> int:
         """Rows so far."""
         return self._indptr.rows - 1
 
-    @property
-    def total_bytes(self) -> int:
-        """Bytes so far."""
-        return self._indptr.total_bytes + self._token_ids.total_bytes + self._weights.total_bytes
-
     def append(self, rows: SparseRows) -> None:
         """Adds the rows of some documents."""
         self._indptr.append(self._token_ids.rows + rows.indptr[1:])
         self._token_ids.append(rows.token_ids)
         self._weights.append(rows.weights)
-
-    def finish(self) -> None:
-        """Completes the arrays."""
-        for writer in (self._indptr, self._token_ids, self._weights):
-            writer.finish()
-
-    def close(self) -> None:
-        """Abandons the arrays."""
-        for writer in (self._indptr, self._token_ids, self._weights):
-            writer.close()
 
 
 def open_forward_rows(arrays: ArraySource, documents: int, stem: str = STEM) -> SparseRows:

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from index.codebook import Codebook
 from index.errors import DamagedIndexError
-from index.files.arrays import ArraySource, ArrayStream, ArrayTarget
+from index.files.arrays import ArraySource, ArrayTarget
 from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
 from index.files.pieces import Pieces
+from index.files.streams import Streams
 from index.native.kernels import Record, token_store, unpack_int8
 from index.token_codecs import CODED, TokenCodec
 from index.token_vectors.coding import UInt16, decode, encode
@@ -150,7 +151,7 @@ def code_dtype(codec: TokenCodec) -> np.dtype[Any]:
     return np.dtype(np.int8 if codec == "int8" else np.float16)
 
 
-class TokenVectorWriter:
+class TokenVectorWriter(Streams):
     """Streams the token vectors of one segment; the codec is not none."""
 
     def __init__(
@@ -163,16 +164,13 @@ class TokenVectorWriter:
         self._centroids = arrays.stream("token_centroids", np.uint16) if several else None
         self._offsets = arrays.stream("token_offsets", np.int64)
         self._offsets.append(np.zeros(1, np.int64))
+        streams = (self._codes, self._scales, self._centroids, self._offsets)
+        super().__init__(*(stream for stream in streams if stream is not None))
 
     @property
     def tokens(self) -> int:
         """Token vectors so far."""
         return self._codes.rows
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes so far."""
-        return sum(stream.total_bytes for stream in self._streams())
 
     def append(self, batch: TokenVectorStore) -> None:
         """Adds the token vectors of some texts, stored by the same codec."""
@@ -184,17 +182,3 @@ class TokenVectorWriter:
         if self._centroids is not None and batch.centroids is not None:
             self._centroids.append(batch.centroids[stored])
         self._offsets.append(ends)
-
-    def finish(self) -> None:
-        """Completes the arrays."""
-        for stream in self._streams():
-            stream.finish()
-
-    def close(self) -> None:
-        """Abandons the arrays."""
-        for stream in self._streams():
-            stream.close()
-
-    def _streams(self) -> list[ArrayStream]:
-        streams = (self._codes, self._scales, self._centroids, self._offsets)
-        return [stream for stream in streams if stream is not None]

@@ -23,6 +23,7 @@ from index.documents.row_set import RowSet
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget
 from index.files.packed_bytes import open_offsets
+from index.files.streams import Streams
 from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
 from models.representations import Int32, Int64, SparseRows, offsets_of, ragged_positions
 
@@ -57,19 +58,11 @@ class DocumentWindows:
         )
 
     def take(self, documents: Int64) -> DocumentWindows:
-        """The windows of some complete documents."""
+        """The windows of some documents, ascending where the last one continues."""
         return DocumentWindows(
             offsets_of(self.offsets[documents + 1] - self.offsets[documents]),
             self.spans[ragged_positions(self.offsets, documents)],
-        )
-
-    def span(self, start: int, stop: int) -> DocumentWindows:
-        """The windows of the documents from `start` up to `stop`."""
-        first, last = int(self.offsets[start]), int(self.offsets[stop])
-        return DocumentWindows(
-            self.offsets[start : stop + 1] - first,
-            self.spans[first:last],
-            self.continues and stop == len(self.offsets) - 1,
+            self.continues and bool((documents[-1:] == len(self.offsets) - 2).any()),
         )
 
 
@@ -90,7 +83,7 @@ def largest_weights(rows: SparseRows, offsets: Int64) -> SparseRows:
     return SparseRows(offsets_of(counts), (keys[starts] & 0xFFFFFFFF).astype(np.int32), weights)
 
 
-class WindowWriter:
+class WindowWriter(Streams):
     """Streams the windows of one segment, also of a document that comes in several batches."""
 
     def __init__(self, arrays: ArrayTarget) -> None:
@@ -99,16 +92,12 @@ class WindowWriter:
         self._lexical = ForwardRowsWriter(arrays, LEXICAL_STEM)
         self._offsets.append(np.zeros(1, np.int64))
         self._begun: SparseRows | None = None
+        super().__init__(self._offsets, self._spans, self._lexical)
 
     @property
     def within_document(self) -> bool:
         """Whether further windows of the last document are to come."""
         return self._begun is not None
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes so far."""
-        return self._offsets.total_bytes + self._spans.total_bytes + self._lexical.total_bytes
 
     def append(self, windows: DocumentWindows, lexical: SparseRows) -> SparseRows:
         """Adds windows with their lexical rows. Returns the rows of the documents that are complete now."""
@@ -120,16 +109,6 @@ class WindowWriter:
         self._offsets.append(ends[:complete])
         self._begun = rows.take(np.array([complete], np.int64)) if windows.continues else None
         return rows.take(np.arange(complete, dtype=np.int64))
-
-    def finish(self) -> None:
-        """Completes the arrays."""
-        for writer in (self._offsets, self._spans, self._lexical):
-            writer.finish()
-
-    def close(self) -> None:
-        """Abandons the arrays."""
-        for writer in (self._offsets, self._spans, self._lexical):
-            writer.close()
 
     def _with_begun(self, lexical: SparseRows, offsets: Int64) -> tuple[SparseRows, Int64]:
         """The rows with what the first document has so far as one more of its windows."""

@@ -1,4 +1,4 @@
-"""A collection's settings as routers and shards tell each other: all that its folder has of them."""
+"""A collection's settings and defaults as routers and shards tell each other, which is all of them."""
 
 from __future__ import annotations
 
@@ -12,29 +12,38 @@ import orjson
 
 from index.candidates import CandidateLimits, Weights
 from index.catalog.defaults import SearchDefaults, Tuning
+from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings, settings_of_record
 from index.codebook import Codebook
 
-GIVEN = Path("settings")  # by which messages name where they come from
-
 
 def settings_record(settings: CollectionSettings) -> dict[str, Any]:
-    """The settings as JSON, to be read by `settings_from`."""
-    codebook = settings.codebook
+    """The settings as JSON, but for the codebook, to be read by `settings_from`."""
     return {
         "settings": orjson.loads(settings.content),
         "later_fields": {name: settings.fields[name] for name in settings.later_fields},
-        "codebook": None if codebook is None else base64.b64encode(codebook.content).decode(),
     }
 
 
-def settings_from(record: Mapping[str, Any]) -> CollectionSettings:
-    """Raises DamagedIndexError, InvalidFieldError, InvalidNameError or ValueError for another record."""
-    codebook = None
-    if record["codebook"] is not None:
-        codebook = Codebook.of_content(base64.b64decode(record["codebook"], validate=True), "codebook")
-    settings = settings_of_record(record["settings"], GIVEN, codebook)
-    return settings.with_fields(record["later_fields"])
+def settings_from(record: Mapping[str, Any], codebook: bytes | None, source: str) -> CollectionSettings:
+    """The settings of a record. codebook: its content; source: by which messages name where it comes from.
+
+    Raises SearchIndexError, or ValueError, KeyError or TypeError for what is none.
+    """
+    opened = None if codebook is None else Codebook.of_content(codebook, source)
+    return settings_of_record(Record.of(record["settings"], Path(source)), opened).with_fields(
+        record["later_fields"]
+    )
+
+
+def codebook_text(settings: CollectionSettings) -> str | None:
+    """The codebook of the settings as base64; None where they have none."""
+    return None if settings.codebook is None else base64.b64encode(settings.codebook.content).decode()
+
+
+def codebook_from(text: str | None) -> bytes | None:
+    """The content of `codebook_text`. Raises ValueError or TypeError for another text."""
+    return None if text is None else base64.b64decode(text, validate=True)
 
 
 def defaults_record(defaults: SearchDefaults | None) -> dict[str, Any] | None:

@@ -71,8 +71,13 @@ async def get_collection(name: Name, services: Services) -> Response:
 @routes.get("/collections/{name}/stats", response_model=StatisticsResponse, responses=errors(404, 409, 422))
 async def get_statistics(name: Name, services: Services) -> Response:
     """What a collection holds: documents, segments, bytes, and writes that are not published yet."""
-    found = await services.pools.operations.run(services.readable.statistics, name)
-    return json_response(statistics_record(services.collections.aliases.collection_of(name), found))
+
+    return json_response(await services.pools.operations.run(_statistics, services.readable, name))
+
+
+def _statistics(collections: ServedCollections, name: str) -> dict[str, Any]:
+    own = collections.aliases.collection_of(name)
+    return statistics_record(own, collections.statistics(own))
 
 
 @routes.put(

@@ -6,8 +6,14 @@ from typing import Annotated, Any
 
 from fastapi import Path, Response
 
-from index.errors import CollectionExistsError, DamagedIndexError, InvalidFieldError
-from service.answers.collection_settings import defaults_record, settings_from, settings_record
+from index.errors import CollectionExistsError, SearchIndexError
+from service.answers.collection_settings import (
+    codebook_from,
+    codebook_text,
+    defaults_record,
+    settings_from,
+    settings_record,
+)
 from service.backups import CollectionBackups
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError
@@ -62,9 +68,10 @@ async def make_shard_backup(
 def _create(services: Runtime, name: str, body: ShardCollectionRequest) -> bool:
     """Whether it was made, and not there already."""
     try:
-        settings = settings_from(body.model_dump())
-    except (DamagedIndexError, InvalidFieldError, ValueError, TypeError) as error:
+        given = settings_from(body.model_dump(), codebook_from(body.codebook), "settings")
+    except (SearchIndexError, ValueError, TypeError, KeyError) as error:
         raise InvalidRequestError(str(error), "settings") from error
+    settings = given.of_new_collection(given.name)
     try:
         services.collections.create(name, settings)
     except CollectionExistsError:
@@ -79,6 +86,7 @@ def _create(services: Runtime, name: str, body: ShardCollectionRequest) -> bool:
 def _record(found: CollectionDescription) -> dict[str, Any]:
     return {
         **settings_record(found.settings),
+        "codebook": codebook_text(found.settings),
         "snapshot": found.snapshot,
         "documents": found.documents,
         "defaults": defaults_record(found.defaults),

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 
-from index.candidates import CandidateLimits, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
+from index.catalog.defaults import SearchDefaults
 from index.catalog.effort import DenseEffort
-from index.catalog.settings import CollectionSettings, settings_of_record
-from index.codebook import Codebook
+from index.catalog.settings import CollectionSettings
+from service.answers.collection_settings import (
+    defaults_from,
+    defaults_record,
+    settings_from,
+    settings_record,
+)
 from service.shard.messages import Message, message
 
 TAG_DIGITS = 16
@@ -50,12 +53,10 @@ def description_of(found: Message, shard: str) -> ShardDescription:
     """The description of a message from a shard. Raises ValueError and its like, or SearchIndexError."""
     values, codebook = found.values, None
     if "codebook" in found.arrays:
-        codebook = Codebook.of_content(found.array("codebook", np.uint8, None).tobytes(), shard)
-    settings = settings_of_record(orjson.loads(values["settings"]), Path(shard), codebook)
-    settings = settings.with_fields(values["later_fields"])
+        codebook = found.array("codebook", np.uint8, None).tobytes()
     return ShardDescription(
-        settings,
-        None if values["defaults"] is None else _defaults(values["defaults"]),
+        settings_from(values, codebook, shard),
+        defaults_from(values["defaults"]),
         None if values["effort"] is None else DenseEffort(**values["effort"]),
         str(values["tag"]),
     )
@@ -65,14 +66,7 @@ def _values(
     settings: CollectionSettings, defaults: SearchDefaults | None, effort: DenseEffort | None
 ) -> dict[str, Any]:
     return {
-        "settings": settings.content.decode(),
-        "later_fields": {name: settings.fields[name] for name in settings.later_fields},
-        "defaults": None if defaults is None else asdict(defaults),
+        **settings_record(settings),
+        "defaults": defaults_record(defaults),
         "effort": None if effort is None else asdict(effort),
     }
-
-
-def _defaults(values: dict[str, Any]) -> SearchDefaults:
-    return SearchDefaults(
-        Weights(**values["weights"]), CandidateLimits(**values["candidates"]), Tuning(**values["tuning"])
-    )

@@ -87,6 +87,11 @@ def gpu() -> Dockerfile:
     return parse(ROOT / "docker" / "Dockerfile.gpu")
 
 
+@pytest.fixture(scope="session")
+def ray() -> Dockerfile:
+    return parse(ROOT / "docker" / "Dockerfile.ray")
+
+
 @pytest.fixture(params=["Dockerfile", "Dockerfile.gpu"], scope="session")
 def dockerfile(request: pytest.FixtureRequest) -> Dockerfile:
     return parse(ROOT / "docker" / request.param)

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import httpx
 import jsonschema
 import pytest
 import yaml
@@ -23,6 +24,7 @@ SCHEMA_PACKAGE = "docker-compose==1.29.2"
 SCHEMA_FILE = "compose/config/compose_spec.json"
 
 TEMPORARY = "/tmp"  # noqa: S108 - inside a container
+OF_OBSTORE = {"AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP", "AWS_SKIP_SIGNATURE", "AWS_REGION"}
 
 
 def interpolate(value: Any, host: Mapping[str, str] = MappingProxyType({})) -> Any:
@@ -50,7 +52,13 @@ def services(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return dict(interpolate(raw)["services"])
 
 
-@pytest.mark.parametrize("profile", [[], ["--profile", "gpu"]])
+@pytest.fixture(scope="module")
+def ours(services: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Those of our images."""
+    return {name: service for name, service in services.items() if service["image"].startswith("tercet:")}
+
+
+@pytest.mark.parametrize("profile", [[], ["--profile", "gpu"], ["--profile", "cluster"]])
 def test_docker_accepts_it(root: Path, profile: list[str]) -> None:
     command = ["docker", "compose", "--file", str(root / "docker-compose.yml"), *profile, "config", "--quiet"]
     try:
@@ -119,6 +127,57 @@ def test_the_gpu_profile_has_workers_with_a_gpu_each_and_a_search_node(
     assert search["depends_on"] == {name: {"condition": "service_healthy"} for name in workers}
 
 
+def test_the_cluster_profile_has_a_router_before_shards_of_their_own(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    cluster = {name: service for name, service in services.items() if service.get("profiles") == ["cluster"]}
+    shards = {name: service for name, service in cluster.items() if name.startswith("shard-")}
+    assert set(cluster) == {*shards, "router", "objects"}
+    assert len(shards) == 2
+    router = cluster["router"]
+    assert router["environment"]["TERCET_SHARDS"] == ",".join(f"http://{name}:8080" for name in shards)
+    assert router["depends_on"] == {name: {"condition": "service_healthy"} for name in shards}
+    assert router["ports"] == ["127.0.0.1:8082:8080"]
+    for name, shard in shards.items():
+        assert "ports" not in shard, "only the router is reached from outside"
+        assert shard["healthcheck"]["test"][-1] == "/ready", "alive is not enough to depend on"
+        assert f"{name}-data:/data" in shard["volumes"]
+        assert shard["environment"]["TERCET_CHECKPOINT"] == router["environment"]["TERCET_CHECKPOINT"]
+        assert shard["environment"]["AWS_ENDPOINT_URL"] == "http://objects:5000"
+    assert "ports" not in cluster["objects"]
+
+
+def test_one_key_is_between_router_and_shards(raw: dict[str, Any]) -> None:
+    given = interpolate(raw, {"TERCET_SHARDS_KEY": "inside"})["services"]
+    assert given["router"]["environment"]["TERCET_SHARDS_KEY"] == "inside"
+    assert given["shard-0"]["environment"]["TERCET_API_KEYS"] == "inside"
+    given = interpolate(raw, {"TERCET_SHARDS_KEY_FILE": "./shards"})["services"]
+    inside = "/run/secrets/shards_key"
+    assert given["router"]["environment"]["TERCET_SHARDS_KEY_FILE"] == inside
+    assert given["shard-0"]["environment"]["TERCET_API_KEYS_FILE"] == inside
+
+
+def test_the_store_of_snapshots_makes_its_bucket(services: dict[str, dict[str, Any]], root: Path) -> None:
+    """By its health check; moto of the tests is what its image holds."""
+    server = pytest.importorskip("moto.server", reason="needs moto[server], an S3 server")
+    image, _, version = services["objects"]["image"].rpartition(":")
+    assert image == "docker.io/motoserver/moto"
+    lock = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert f"moto=={version}" in lock
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    try:
+        _, *check = services["objects"]["healthcheck"]["test"]
+        check = [word.replace("127.0.0.1:5000", f"{host}:{port}") for word in check]
+        for _ in range(2):  # again and again
+            subprocess.run([sys.executable, *check[1:]], check=True)
+        found = httpx.get(f"http://{host}:{port}/tercet")
+        assert found.status_code == httpx.codes.OK
+    finally:
+        running.stop()
+
+
 def test_no_two_services_publish_the_same_port_or_share_collections(
     services: dict[str, dict[str, Any]],
 ) -> None:
@@ -139,9 +198,9 @@ def test_services_are_hardened(services: dict[str, dict[str, Any]]) -> None:
 
 
 def test_a_read_only_root_still_has_room_where_the_image_writes(
-    services: dict[str, dict[str, Any]], cpu: Any, gpu: Any
+    ours: dict[str, dict[str, Any]], cpu: Any, gpu: Any
 ) -> None:
-    for name, service in services.items():
+    for name, service in ours.items():
         image = gpu if service["image"] == "tercet:gpu" else cpu
         environment = image.environment()
         writable = [volume.split(":")[1] for volume in service["volumes"]] + service["tmpfs"]
@@ -156,18 +215,18 @@ def test_a_page_elsewhere_cannot_reach_what_is_published(services: dict[str, dic
     published = {name: service for name, service in services.items() if "ports" in service}
     for name, service in published.items():
         assert service["environment"]["TERCET_ALLOWED_HOSTS"] == f"localhost,{name}"
-    assert set(published) == {"tercet", "search"}
+    assert set(published) == {"tercet", "search", "router"}
 
 
 def test_volumes_are_declared_and_used(raw: dict[str, Any], services: dict[str, dict[str, Any]]) -> None:
-    used = {volume.split(":")[0] for service in services.values() for volume in service["volumes"]}
+    used = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", ())}
     assert used == set(raw["volumes"])
 
 
 def test_environment_names_settings_and_holds_no_secret(raw: dict[str, Any]) -> None:
-    known = {f"TERCET_{name.upper()}" for name in Settings.model_fields}
+    known = {f"TERCET_{name.upper()}" for name in Settings.model_fields} | OF_OBSTORE
     for name, service in raw["services"].items():
-        for variable, value in service["environment"].items():
+        for variable, value in service.get("environment", {}).items():
             assert variable in known, (name, variable)
             if "KEY" in variable:
                 assert VARIABLE.fullmatch(value), (name, variable)
@@ -180,6 +239,7 @@ def test_keys_from_files_of_the_host_are_secrets_inside(raw: dict[str, Any]) -> 
         "TERCET_READ_KEYS_FILE": "./read",
         "TERCET_KEYS_FILE": "./keys.jsonl",
         "TERCET_ENCODER_KEY_FILE": "./encoder",
+        "TERCET_SHARDS_KEY_FILE": "./shards",
     }
     given = interpolate(raw, host)
     assert {name: secret["file"] for name, secret in given["secrets"].items()} == {
@@ -187,8 +247,11 @@ def test_keys_from_files_of_the_host_are_secrets_inside(raw: dict[str, Any]) -> 
         "read_keys": "./read",
         "keys": "./keys.jsonl",
         "encoder_key": "./encoder",
+        "shards_key": "./shards",
     }
     for name, service in given["services"].items():
+        if "secrets" not in service:
+            continue
         named = {value for variable, value in service["environment"].items() if variable.endswith("_FILE")}
         assert named == {f"/run/secrets/{secret}" for secret in service["secrets"]}, name
         assert (service["environment"].get("TERCET_API_KEYS_FILE") or "").startswith("/run/secrets/"), name
@@ -197,10 +260,10 @@ def test_keys_from_files_of_the_host_are_secrets_inside(raw: dict[str, Any]) -> 
 
 
 def test_a_container_has_time_to_drain_and_to_finish(
-    services: dict[str, dict[str, Any]], cpu: Any, gpu: Any
+    ours: dict[str, dict[str, Any]], cpu: Any, gpu: Any
 ) -> None:
     shutdown = Settings.model_fields["shutdown_seconds"].default
-    for name, service in services.items():
+    for name, service in ours.items():
         image = gpu if service["image"] == "tercet:gpu" else cpu
         drain = float(image.environment()["TERCET_DRAIN_SECONDS"])
         assert drain > 0
@@ -208,9 +271,9 @@ def test_a_container_has_time_to_drain_and_to_finish(
 
 
 def test_settings_hold_for_every_service(
-    services: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ours: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for service in services.values():
+    for service in ours.values():
         with monkeypatch.context() as patch:
             patch.chdir(tmp_path)
             for variable, value in service["environment"].items():

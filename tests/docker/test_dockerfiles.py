@@ -143,3 +143,23 @@ def test_it_installs_serving_traces_and_sources_from_the_lock(
     assert f"'.[{name},otel,parquet,files]'" in install
     assert "--constraint constraints.txt" in install
     assert "--editable" not in install
+
+
+def test_ray_comes_on_top_of_our_image_from_the_lock(ray: Any, cpu: Any, root: Path) -> None:
+    """Its other settings, its user and its packages are those of the image below, with the same wheel."""
+    assert ray.last("ARG").value == "BASE=tercet:cpu"
+    assert [entry.value for entry in ray.all("FROM")] == ["${BASE}"]
+    (install,) = (entry.value for entry in ray.all("RUN"))
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    (wanted,) = project["project"]["optional-dependencies"]["ray"]
+    assert f"'{wanted}'" in install
+    assert "--constraint /tmp/constraints.txt" in install
+    assert "--only-binary :all:" in install
+    assert "--python /opt/tercet/venv/bin/python" in install
+    assert ray.context_sources() == ["constraints.txt"]
+    assert [entry.value for entry in ray.all("USER")] == ["root", cpu.last("USER").value]
+    assert ray.environment() == {"RAY_USAGE_STATS_ENABLED": "0"}
+    assert ray.last("ENTRYPOINT").words == []
+    program, *words = ray.last("CMD").words
+    assert [program] == cpu.last("ENTRYPOINT").words
+    parse_command(words)

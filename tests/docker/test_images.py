@@ -261,6 +261,18 @@ def test_keys_come_from_a_file_and_parquet_can_be_read(
     assert built_collection(server, tmp_path / "x.parquet")["state"] == "succeeded"
 
 
+def test_ray_starts_in_its_image_without_root(
+    cpu_image: str, buildah: Buildah, build: Callable[[str, str], str]
+) -> None:
+    """A head as KubeRay starts it: by a shell, as the image's user."""
+    assert cpu_image == "tercet:cpu"
+    container = buildah("from", "--pull-never", build("Dockerfile.ray", "tercet:ray")).strip()
+    line = "ray --version && tercet --version && python -c 'import ray.serve, ray.data'"
+    done = buildah("run", "--isolation", "chroot", container, "--", "/bin/bash", "-c", line)
+    assert "ray, version" in done
+    assert "tercet" in done
+
+
 def test_the_gpu_image_installs_and_warms_up_without_a_gpu(
     buildah: Buildah, build: Callable[[str, str], str]
 ) -> None:

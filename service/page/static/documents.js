@@ -143,7 +143,7 @@ class DocumentsView {
     const controls = [field(t("documents.id"), id), field(t("documents.documentTitle"), heading), field(t("documents.text"), text), field(t("documents.metadata"), metadata)];
     const written = await ask({ title, controls, action: t("save"), submit });
     if (written === null) return;
-    remark(t(written.truncated ? "documents.cut" : "documents.saved", { position: number(written.position) }));
+    remark(t(written.truncated ? "documents.cut" : "documents.saved", { position: positionText(written.position) }));
     await this.load();
   }
 
@@ -153,6 +153,11 @@ class DocumentsView {
     remark(t("documents.deleted", { id: found.id }));
     await this.load();
   }
+}
+
+/** A position: a number, or behind a router a text of one for each shard. */
+function positionText(position) {
+  return typeof position === "number" ? number(position) : position;
 }
 
 function metadataOf(text) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -104,3 +105,24 @@ def test_pages_behind_a_cursor_are_those_of_one_machine(
     last = whole[min(place, len(whole) - 1)]
     expected, found = found_by(divided, wanted, Page(after=Cursor(last.score, last.document.id + moved)))
     assert found == expected
+
+
+def test_sixteen_shards_answer_as_one(divide: Any) -> None:
+    documents, encoded = uneven_corpus(120, 4, 16)
+    wanted = settings_for(encoded, "demo", fields=FIELDS, dense_kind="flat", lexical="idf", bm25=True)
+    divided = divide(documents, encoded, wanted, 16)
+    random = np.random.default_rng(3)
+    for seed in range(25):
+        asked_for = {
+            "seed": seed,
+            "text": "green tea and water",
+            "weights": (WEIGHTS + WITH_BM25)[random.integers(len(WEIGHTS) + len(WITH_BM25))],
+            "candidates": LIMITS[random.integers(len(LIMITS))],
+            "filter": FILTERS[random.integers(len(FILTERS))],
+            "boosts": BOOSTS[random.integers(len(BOOSTS))],
+            "group_by": [None, "tags"][random.integers(2)],
+            "fusion": ["sum", "rrf"][random.integers(2)],
+            "top_k": [3, 30][random.integers(2)],
+        }
+        expected, found = found_by(divided, asked_for, Page(offset=int(random.integers(3))))
+        assert found == expected

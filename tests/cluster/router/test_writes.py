@@ -59,7 +59,7 @@ class Servers:
         session = HttpSession(ShardAccess())
         clients = [ShardClient(wrap(HttpTransport(url, session))) for url in urls]
         served = ShardedCollections(Fleet(clients, Loop()), session).served
-        app = create_app(Settings(data=self._root / name, port=0), self._encoder, served)
+        app = create_app(Settings(data=self._root / name, port=0), self._encoder, served=served)
         return self._enter(name, real_server(app))
 
     def stop(self, name: str) -> None:
@@ -82,6 +82,13 @@ class Servers:
         url = server.__enter__()
         self._running[name] = server
         return url
+
+
+@pytest.fixture(scope="module", autouse=True)
+def connections() -> Iterator[None]:
+    """Those of the tests, which end with them."""
+    yield
+    CLIENT.close()
 
 
 @pytest.fixture

@@ -13,7 +13,14 @@ from cluster.objects.opening import PROBES
 from cluster.objects.store import ObjectStore
 from cluster.snapshots.collecting import Collected, collect
 from cluster.snapshots.errors import DamagedSnapshotError
-from cluster.snapshots.published import FILES, file_path, manifest_path, newest_number, read_published
+from cluster.snapshots.published import (
+    FILES,
+    MANIFESTS,
+    file_path,
+    manifest_path,
+    newest_number,
+    read_published,
+)
 from cluster.snapshots.pulling import pull
 from cluster.snapshots.pushing import push
 from index.collection import Collection
@@ -31,7 +38,9 @@ def three(demo: Collection, store: ObjectStore, stages: Path, write: Any) -> Obj
         write(demo, f"new {number}")
         push(demo, store, stages)
     store.create(f"{FILES}/{'0' * 64}", b"of nobody")
-    store.create(f"{PROBES}/left", b"by a killed probe")
+    store.create(f"{PROBES}/{'0' * 16}", b"by a killed probe")
+    store.create(f"{MANIFESTS}/.000004.json.01234567.new", b"of a killed push")
+    store.create(f"{FILES}/report.pdf", b"of somebody else")
     return store
 
 
@@ -41,14 +50,17 @@ def paths(store: ObjectStore) -> set[str]:
 
 def needed(store: ObjectStore, *numbers: int) -> set[str]:
     files = {entry.sha256 for number in numbers for entry in read_published(store, number).files.values()}
-    return {manifest_path(number) for number in numbers} | {file_path(sha256) for sha256 in files}
+    ours = {manifest_path(number) for number in numbers} | {file_path(sha256) for sha256 in files}
+    return ours | {f"{FILES}/report.pdf"}
 
 
 def test_what_nobody_names_goes_and_the_newest_stay(three: ObjectStore, other: Path) -> None:
     kept = needed(three, 2, 3)
     before = paths(three)
     expected = Collected(
-        1, len(before - kept) - 1, sum(each.size_bytes for each in three.list() if each.path not in kept)
+        2,  # a manifest, and one that was being written
+        len(before - kept) - 2,
+        sum(each.size_bytes for each in three.list() if each.path not in kept),
     )
     assert collect(three, keep=2, grace=NONE, dry_run=True) == expected
     assert paths(three) == before
@@ -90,7 +102,7 @@ def put_map(store: ObjectStore, number: int, *shards: str) -> None:
 def test_shards_that_no_kept_map_names_go(demo: Collection, folder: ObjectStore, stages: Path) -> None:
     for shard in ("shards/1-0", "shards/1-1", "shards/2-0"):
         push(demo, folder.below(shard), stages)
-    folder.create("shards/2-0/files/left", b"of an actor that was killed")
+    folder.create(f"shards/2-0/files/{'0' * 64}", b"of an actor that was killed")
     put_map(folder, 1, "shards/1-0", "shards/1-1")
     put_map(folder, 2, "shards/2-0")
     assert collect(folder, keep=2, grace=NONE).files == 1

@@ -17,10 +17,12 @@ import pytest
 from cluster.objects.folder import FolderStore
 from cluster.objects.store import ObjectStore
 from cluster.snapshots import followed as followed_module
+from cluster.snapshots import stages as stages_module
 from cluster.snapshots.followed import FILE
 from cluster.snapshots.following import Follower
 from cluster.snapshots.published import file_path
 from cluster.snapshots.pushing import push
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.errors import CollectionBusyError
 from index.live.collection import LiveCollection
@@ -73,7 +75,7 @@ def follows(url: str, data: Path, encoder: Any) -> Iterator[str]:
     settings = Settings(
         data=data, follow=url, follow_seconds=0.02, batch_tokens=64, queue_tokens=4096, max_wait_seconds=60
     )
-    with real_server(create_app(settings, encoder, Follower(url, data))) as address:
+    with real_server(create_app(settings, encoder, following=Follower(url, data))) as address:
         yield address
 
 
@@ -274,6 +276,30 @@ def test_a_crash_while_it_switches_is_finished_without_the_store(
     registry.close()
 
 
+def test_a_kill_while_it_tidies_up_leaves_nothing_that_counts(
+    published: FolderStore, publish: Publish, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(folder: Path) -> None:
+        (folder / "CURRENT").unlink(missing_ok=True)
+
+    registry = CollectionRegistry(other / "collections")
+    with following(published.url, other) as follower:
+        follower.look(registry)
+        publish("new")
+        monkeypatch.setattr(stages_module, "remove_folder", killed)
+        follower.look(registry)
+        monkeypatch.undo()
+    assert list((other / "snapshots").glob(f"follow-demo/*/{FILE}"))
+    with following(published.url, other) as follower:
+        follower.look(registry)
+        assert follower.silence_seconds < 60
+        assert registry.snapshot("demo").documents == 6
+        publish("newer")
+        follower.look(registry)
+        assert registry.snapshot("demo").documents == 7
+    registry.close()
+
+
 def test_a_collection_of_its_own_is_left_alone(
     published: FolderStore, data: Path, demo: Collection, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -296,6 +322,46 @@ def test_nobody_writes_what_is_followed(
             pass
     with LiveCollection(Collection.open(registry.root, "demo")):
         pass
+
+
+@pytest.mark.parametrize("sides", [("dense",), ("sparse", "colbert"), ("colbert",)])
+def test_encoders_that_lack_sides_are_followed(
+    root: Path,
+    folder: ObjectStore,
+    stages: Path,
+    other: Path,
+    registry: CollectionRegistry,
+    tiny: Any,
+    sides: Any,
+) -> None:
+    info = type(tiny)(sides=sides).info
+    settings = CollectionSettings(
+        "few",
+        "tiny",
+        info.fingerprint,
+        info.dense_dimension,
+        info.colbert_dimension,
+        info.vocabulary_size,
+        token_codec="int8" if "colbert" in sides else "none",
+        bm25=True,
+    )
+    push(Collection.create(root, "few", settings), folder, stages)
+    with following(folder.url, other) as follower:
+        follower.look(registry)
+        assert (follower.ready, registry.snapshot("few").documents) == (True, 0)
+
+
+def test_what_says_nothing_of_its_snapshot_is_told(
+    published: FolderStore, other: Path, registry: CollectionRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    with following(published.url, other) as follower:
+        follower.look(registry)
+    for content in ("{}", "[]", '{"url": 1, "number": "x", "pushed": 3}'):
+        (registry.root / "demo" / FILE).write_text(content)
+        with following(published.url, other) as follower, caplog.at_level(logging.ERROR, logger="tercet"):
+            follower.look(registry)
+            assert not follower.ready
+            assert "is then fetched again" in caplog.messages[-1]
 
 
 def test_several_collections_below_one_url(

@@ -122,8 +122,9 @@ def test_a_flipped_byte_is_refused_and_changes_nothing(
     assert pulled(other, folder).published.number == 2
 
 
+@pytest.mark.parametrize("damaged", [False, True])
 def test_what_an_interrupted_pull_fetched_is_not_fetched_again(
-    demo: Collection, folder: FolderStore, stages: Path, other: Path
+    demo: Collection, folder: FolderStore, stages: Path, other: Path, damaged: bool
 ) -> None:
     class Breaking(FolderStore):
         """Fails at the second file."""
@@ -140,7 +141,10 @@ def test_what_an_interrupted_pull_fetched_is_not_fetched_again(
     with pytest.raises(UnreachableStoreError, match="no network"):
         pulled(other, Breaking(Path(folder.url.removeprefix("file://"))))
     assert list_collections(other / "collections") == []
-    assert pulled(other, folder).fetched.files == sent.sent_files - 1
+    (left,) = (other / "snapshots" / "pull-demo" / "files").iterdir()
+    if damaged:
+        left.write_bytes(bytes(left.stat().st_size))
+    assert pulled(other, folder).fetched.files == sent.sent_files - (not damaged)
     assert not list((other / "snapshots").glob("*/files/*"))
 
 

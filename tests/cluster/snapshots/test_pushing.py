@@ -96,6 +96,17 @@ def test_what_was_left_damaged_is_sent_again(demo: Collection, store: ObjectStor
     assert store.get(file_path(entry.sha256)) != bytes(entry.size_bytes)
 
 
+def test_what_the_store_lost_since_is_repaired(demo: Collection, store: ObjectStore, stages: Path) -> None:
+    pushed = push(demo, store, stages).published
+    entry = max(pushed.files.values(), key=lambda entry: entry.size_bytes)
+    store.delete([file_path(entry.sha256)])
+    store.create(file_path(entry.sha256), bytes(entry.size_bytes))
+    assert push(demo, store, stages).sent_files == 0
+    repaired = push(demo, store, stages, repair=True)
+    assert (repaired.new, repaired.sent_files) == (False, len({e.sha256 for e in pushed.files.values()}))
+    assert store.get(file_path(entry.sha256)) != bytes(entry.size_bytes)
+
+
 def test_of_several_who_publish_each_gets_a_number_of_its_own(
     root: Path, demo: Collection, folder: ObjectStore, tmp_path: Path, write: Any
 ) -> None:

@@ -57,7 +57,7 @@ def test_bm25_is_written_where_it_has_a_weight(build: Any, three: Any) -> None:
     assert collection.defaults() is not None
     record["candidates"]["bm25"] = 0
     collection.layout.defaults.write_text(json.dumps(record))
-    with pytest.raises(DamagedIndexError, match="0 is no whole number of at least 1"):
+    with pytest.raises(DamagedIndexError, match="bm25 is 0, no whole number of at least 1"):
         collection.defaults()
 
 
@@ -104,16 +104,16 @@ def test_a_folder_that_lost_its_settings_gives_no_defaults_to_a_new_collection(
         (("weight",), 1, "unknown: ['weight']"),
         (("weights",), [1, 1, 1], "weights is no object"),
         (("weights", "lexical"), 1, "unknown: ['lexical']"),
-        (("weights", "dense"), "1", "'1' is no finite number"),
-        (("weights", "dense"), True, "True is no finite number"),
-        (("weights", "dense"), -1, "-1 is not from 0 to"),
-        (("weights", "dense"), float("nan"), "nan is no finite number"),
+        (("weights", "dense"), "1", "dense is '1', no number from 0 to"),
+        (("weights", "dense"), True, "dense is True, no number from 0 to"),
+        (("weights", "dense"), -1, "dense is -1, no number from 0 to"),
+        (("weights", "dense"), float("nan"), "dense is nan, no number from 0 to"),
         (("weights",), {"dense": 0, "sparse": 0, "colbert": 0}, "all weights are 0"),
-        (("candidates", "dense"), 0, "0 is no whole number of at least 1"),
-        (("candidates", "dense"), 2.5, "2.5 is no whole number"),
-        (("tuning", "snapshot"), "../1", "'../1' is no snapshot's name"),
-        (("tuning", "folds"), 1, "1 is no whole number of at least 2"),
-        (("tuning", "tuned"), 1.2, "1.2 is not from 0 to 1"),
+        (("candidates", "dense"), 0, "dense is 0, no whole number of at least 1"),
+        (("candidates", "dense"), 2.5, "dense is 2.5, no whole number"),
+        (("tuning", "snapshot"), "../1", "snapshot '../1' is not of the form"),
+        (("tuning", "folds"), 1, "folds is 1, no whole number of at least 2"),
+        (("tuning", "tuned"), 1.2, "tuned is 1.2, no number from 0 to 1"),
         (("tuning",), None, "tuning is no object"),
     ],
 )

@@ -1,0 +1,66 @@
+"""What processor time does a server take until it is ready, and what do imports take of it?
+
+A start before the others leaves their bytecode, as an installation does. The least of several is told, as
+other processes can only add to it.
+
+Run: python benchmarks/start.py [--starts 5] [--no-record]
+"""
+
+import argparse
+import datetime
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from serving.server import environment, machine, serving
+
+RESULT = Path(__file__).resolve().parent / "results" / "start.json"
+IMPORTS = ("index.collection", "service.app")
+
+
+def until_ready(data: Path) -> float:
+    """Seconds of processor time until `/ready` answers 200, with nothing in the data root."""
+    with serving(data) as server:
+        return server.cpu_seconds
+
+
+def importing(module: str) -> float:
+    """Seconds of processor time of a process that imports a module, and does nothing more."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", f"import {module}"], env=environment({}), check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    """Measures, prints and records."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--no-record", action="store_true")
+    given = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    with tempfile.TemporaryDirectory() as folder:
+        until_ready(Path(folder))
+        ready = min(until_ready(Path(folder)) for _ in range(given.starts))
+    imports = {module: min(importing(module) for _ in range(given.starts)) for module in IMPORTS}
+    result = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine(),
+        "starts": given.starts,
+        "processor_seconds": {
+            "until_ready": round(ready, 2),
+            **{f"import {module}": round(seconds, 2) for module, seconds in imports.items()},
+        },
+    }
+    text = json.dumps(result, indent=2) + "\n"
+    sys.stdout.write(text)
+    if not given.no_record:
+        RESULT.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

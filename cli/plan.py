@@ -1,0 +1,212 @@
+"""`tercet plan`: what a collection of some size takes, on paper."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from cli.flag_groups import with_flag_groups
+from cli.output import console, print_json, print_pairs
+from cluster.capacity.workload import EncoderName
+from index.token_codecs import TokenCodec
+
+if TYPE_CHECKING:
+    from cluster.capacity.plan import Plan
+    from cluster.capacity.scenarios import Latency
+
+GIB = 2**30
+
+
+def _finite(value: float) -> float:
+    """A number that is one: `nan` and `inf` pass every limit but are none."""
+    if not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no number to plan with")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineFlags:
+    """The machines of a plan."""
+
+    cores: Annotated[int, typer.Option(min=1, help="Cores of a shard's machine.")] = 16
+    memory_gib: Annotated[float, typer.Option(min=0.5, max=100_000, callback=_finite, help="Its memory.")] = (
+        128
+    )
+    shards: Annotated[
+        int | None,
+        typer.Option(min=1, help="Shards; by default as few as memory allows.", show_default=False),
+    ] = None
+    replicas: Annotated[int, typer.Option(min=1, help="Of each shard, at least.")] = 2
+    busy: Annotated[
+        float,
+        typer.Option(min=0.05, max=0.95, callback=_finite, help="Share of cores that the load may take."),
+    ] = 0.5
+    gpu: Annotated[bool, typer.Option("--gpu/--no-gpu", help="Whether encoders have GPUs.")] = True
+    build_gpus: Annotated[int, typer.Option(min=1, help="GPUs of a build.")] = 8
+    round_trip_ms: Annotated[
+        float, typer.Option(min=0, max=1000, callback=_finite, help="Of the network, between two machines.")
+    ] = 0.5
+
+
+@with_flag_groups
+def plan(
+    documents: Annotated[
+        float, typer.Option(min=1, max=1e12, callback=_finite, help="How many, such as 1e9.")
+    ],
+    tokens: Annotated[int, typer.Option(min=1, max=8192, help="Of a document.")],
+    qps: Annotated[float, typer.Option(min=0.001, max=1e6, callback=_finite, help="Searches a second.")],
+    codec: Annotated[TokenCodec, typer.Option(help="How token vectors are stored.")] = "residual1",
+    recall: Annotated[
+        float,
+        typer.Option(
+            min=0.01,
+            max=1.0,
+            callback=_finite,
+            help="Of dense search: share of the 200 nearest that is found.",
+        ),
+    ] = 0.99,
+    encoder: Annotated[EncoderName, typer.Option(help="Its sizes and its speed.")] = "bge-m3",
+    bm25: Annotated[bool, typer.Option("--bm25", help="With BM25 as a fourth side.")] = False,
+    text_bytes: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Of a document's text, as stored. [default: 2.7 a token]", show_default=False
+        ),
+    ] = None,
+    query_tokens: Annotated[int, typer.Option(min=1, max=8192, help="Of a query.")] = 15,
+    *,
+    machines: MachineFlags,
+    searches: Annotated[
+        int | None,
+        typer.Option(
+            min=100,
+            max=1_000_000,
+            help="Simulated in each case. [default: 4000, fewer with more than 25 shards]",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a collection of some size takes: bytes, machines, GPUs, hours of building, and latency with
+    its tails.
+
+    All of it is calculated from figures measured on small machines; docs/capacity.md says which, and what is
+    left out.
+    """
+    from cli.progress import count_progress
+    from cluster.capacity.measured import TEXT_BYTES
+    from cluster.capacity.plan import plan_for
+    from cluster.capacity.scenarios import latencies
+    from cluster.capacity.workload import Machines, Workload
+
+    workload = Workload(
+        round(documents),
+        tokens,
+        qps,
+        encoder,
+        codec,
+        recall,
+        query_tokens,
+        round(TEXT_BYTES.value * tokens) if text_bytes is None else text_bytes,
+        bm25,
+    )
+    found = plan_for(
+        workload,
+        Machines(
+            machines.cores,
+            round(machines.memory_gib * GIB),
+            machines.busy,
+            replicas=machines.replicas,
+            shards=machines.shards,
+            gpu=machines.gpu,
+            build_gpus=machines.build_gpus,
+            round_trip_ms=machines.round_trip_ms,
+        ),
+    )
+    with count_progress("Simulating", "searches") as told:
+        times = latencies(found, searches or _usual_searches(found.shards), seed, told)
+    if as_json:
+        print_json(_report(found, times))
+    else:
+        _print_plan(found, times)
+
+
+def _usual_searches(shards: int) -> int:
+    """So many that a plan takes some seconds."""
+    return max(500, min(4000, 100_000 // shards))
+
+
+def _report(plan: Plan, times: list[Latency]) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "bytes_per_document": {name: round(size, 1) for name, size in plan.parts.items()},
+        "stored_bytes": round(plan.stored_bytes),
+        "memory_bytes": round(plan.memory_bytes),
+        "dense": {"kind": plan.dense.kind, "recall": plan.dense.recall},
+        "shards": plan.shards,
+        "replicas": plan.replicas,
+        "nodes": plan.nodes,
+        "node_disk_bytes": round(plan.disk_bytes),
+        "documents_per_shard": plan.shard_documents,
+        "search_core_ms": {
+            "candidates": round(plan.cost.candidates_ms, 2),
+            "scores": round(plan.cost.scores_ms, 2),
+            "router": round(plan.router_ms, 2),
+        },
+        "busy": round(plan.busy, 3),
+        "routers": plan.routers,
+        "encoders": {
+            "gpu": plan.machines.gpu,
+            "servers": plan.encoders.servers,
+            "query_ms": round(plan.encoders.query_ms, 2),
+            "busy": round(plan.encoders.busy, 3),
+        },
+        "build_hours": {"encoding": round(plan.encode_hours, 2), "index": round(plan.index_hours, 2)},
+        "latency": [asdict(each) for each in times],
+    }
+
+
+def _print_plan(plan: Plan, times: list[Latency]) -> None:
+    machines = plan.machines
+    parts = ", ".join(f"{name} {size:,.0f}" for name, size in plan.parts.items())
+    encoders = "GPUs" if machines.gpu else "cores"
+    who = f"{machines.build_gpus} GPUs" if machines.gpu else "all cores of one replica of each shard"
+    print_pairs(
+        {
+            "a document": f"{sum(plan.parts.values()):,.0f} bytes: {parts}",
+            "stored": f"{_large(plan.stored_bytes)}, once",
+            "in memory": f"{_large(plan.memory_bytes)}, once: dense, search and postings",
+            "dense search": f"{plan.dense.kind}, recall {plan.dense.recall} as measured",
+            "shards": f"{plan.shards} of {plan.shard_documents:,} documents",
+            "machines": f"{plan.nodes}: {plan.replicas} replicas of each, {machines.cores} cores, "
+            f"{machines.memory_bytes / GIB:,.0f} GiB, {_large(plan.disk_bytes)} of disk; "
+            f"{plan.busy:.0%} busy",
+            "a search": f"{plan.cost.candidates_ms:,.1f} + {plan.cost.scores_ms:,.1f} ms of a core in each "
+            f"shard, {plan.router_ms:,.1f} in the router",
+            "routers": f"{plan.routers} of 4 cores",
+            "encoders": f"{plan.encoders.servers} {encoders}, {plan.encoders.query_ms:,.1f} ms a query, "
+            f"{plan.encoders.busy:.0%} busy",
+            "building": f"{plan.encode_hours:,.1f} h of encoding by {who}, {plan.index_hours:,.1f} h of "
+            "indexing beside",
+        },
+        console(),
+    )
+    table = Table(box=None, padding=(0, 1))
+    table.add_column("latency, ms", no_wrap=True)
+    for column in ("median", "95%", "99%", "99.9%", "twice", "none"):
+        table.add_column(column, justify="right")
+    for each in times:
+        values = (each.p50_ms, each.p95_ms, each.p99_ms, each.p999_ms)
+        shown = ("–" if value is None else f"{value:,.1f}" for value in values)
+        table.add_row(each.case, *shown, f"{each.hedged:.1%}", f"{each.failed:.1%}")
+    console().print(table)
+
+
+def _large(size: float) -> str:
+    return f"{size / 1e12:,.2f} TB" if size >= 1e12 else f"{size / 1e9:,.2f} GB"

@@ -1,0 +1,7 @@
+"""Why a plan cannot be made."""
+
+from cluster.errors import ClusterError
+
+
+class CapacityError(ClusterError):
+    """What was asked for is beyond what was measured; the message says how far that goes."""

@@ -1,0 +1,107 @@
+"""A request sees each shard as it was when it first asked, whatever is written meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster.router.collection import View
+from cluster.router.terms import KnownTerms, Told
+from index.sparse.term_totals import TermTotals
+from models.representations import Representations
+from service.exceptions import ShardStateGoneError
+from tests.cluster.router.conftest import Divided
+from tests.cluster.router.corpora import uneven_corpus
+from tests.index.conftest import random_representations, settings_for
+
+FIELDS = {"year": "integer", "tags": "keyword", "kind": "keyword", "new": "boolean"}
+
+
+@pytest.fixture
+def divided(divide: Any) -> Divided:
+    """Of fifty documents over two shards."""
+    documents, encoded = uneven_corpus(50, 6, 2)
+    wanted = settings_for(encoded, "demo", fields=FIELDS, dense_kind="flat", lexical="idf", bm25=True)
+    made: Divided = divide(documents, encoded, wanted, 2)
+    return made
+
+
+def ids(snapshot: Any, query: Representations) -> list[str]:
+    found = snapshot.search(query, text="green tea", top_k=50).hits
+    return [hit.document.id for hit in found]
+
+
+def test_a_request_keeps_to_its_versions(divided: Divided) -> None:
+    query = random_representations(1, 7)
+    before = divided.sharded()
+    first, scores = ids(before, query), before.search(query, text="green tea").hits
+    facets = before.facets({"tags": 3})
+    with divided.collections.writing("demo") as written:
+        written.delete(first[:3])
+    later = divided.sharded()
+    assert set(ids(later, query)) == set(first[3:])
+    assert later.version != before.version
+    # As if nothing had been deleted: statistics, candidates, contents and counts.
+    assert before.search(query, text="green tea").hits == scores
+    assert before.facets({"tags": 3}) == facets
+    assert len(before.explanations(query, first[:3], "green tea")) == 3
+    assert before.documents == later.documents + 3
+
+
+def test_counts_follow_from_change_to_change(divided: Divided) -> None:
+    query = random_representations(1, 7)
+    known: list[KnownTerms] = []
+    for _ in range(4):
+        snapshot = divided.sharded()
+        found = ids(snapshot, query)
+        view: View = snapshot._view
+        known.append(view.terms)
+        with divided.collections.writing("demo") as written:
+            written.delete(found[:1])
+    snapshot = divided.sharded()
+    ids(snapshot, query)
+    followed = snapshot._view.terms
+    view.known.terms = view.known.nothing()
+    anew, _ = View(view.known, view.asking).tell()
+    assert (anew.states, anew.documents) == (followed.states, followed.documents)
+    assert anew.totals is not None
+    assert followed.totals is not None
+    assert anew.totals.sums == followed.totals.sums
+    assert len({each.states for each in known}) == 4
+
+
+def test_what_is_told_leads_from_what_is_known() -> None:
+    def told(state: str, since: str | None, count: int) -> Told:
+        terms = np.array([2], np.int32)
+        numbers = np.array([count], np.int64)
+        return Told(state, state.upper(), count, since, terms, numbers, 10 * numbers, None)
+
+    nothing = KnownTerms.nothing(2, TermTotals([], 4))
+    one = nothing.after([told("a", None, 3), None])
+    assert one is not None
+    both = one.after([told("a", None, 3), told("b", None, 2)])
+    assert both is not None
+    assert (both.states, both.version, both.documents) == (("a", "b"), "A,B", (3, 2))
+    assert both.totals is not None
+    assert both.totals.frequencies(np.array([2], np.int32)).tolist() == [5]
+    later = both.after([told("c", "a", 4), None])
+    assert later is not None
+    assert later.totals is not None
+    assert later.totals.frequencies(np.array([2], np.int32)).tolist() == [9]
+    assert both.totals.frequencies(np.array([2], np.int32)).tolist() == [5]  # it stays as it was
+    assert both.after([None, told("d", "x", 1)]) is None  # of a state that is not known here
+    assert both.after([None, told("d", None, 1)]) is None  # a shard that begins anew
+
+
+def test_a_snapshot_that_is_not_kept_is_told(divided: Divided) -> None:
+    snapshot = divided.sharded()
+    query = random_representations(1, 7)
+    ids(snapshot, query)
+    terms = snapshot._view.terms
+    snapshot._view._fixed = KnownTerms(
+        ("gone", "gone"), terms.versions, terms.documents, terms.totals, terms.words
+    )
+    with pytest.raises(ShardStateGoneError):
+        ids(snapshot, query)
