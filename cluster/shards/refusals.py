@@ -37,6 +37,7 @@ from service.exceptions import (
 )
 
 LONGEST_RETRY_SECONDS = 3600.0
+READ_ONLY = "read_only_server"  # of one that follows snapshots: nothing is wrong with the key
 
 # Code → what it is here, of errors that the service itself looks for. None of them has a field.
 KINDS: Mapping[str, Callable[[str], Exception]] = {
@@ -75,7 +76,7 @@ def refusal_of(name: str, answer: ShardAnswer) -> Exception:
         return DeadlineExceededError(message, _retry_after_seconds(answer))
     if status == 429:
         return OverloadedError(f"shard {name}: {message}", _retry_after_seconds(answer), "shard")
-    if status in (401, 403):
+    if status in (401, 403) and code != READ_ONLY:
         return ShardUnavailableError(
             f"shard {name} refuses the key of this server (setting shards_key): {message}", name, sent=False
         )

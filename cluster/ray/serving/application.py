@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cluster.objects.opening import open_store
@@ -64,7 +62,7 @@ def pieces_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> list[
             f"checkpoint {deployment.all_settings.get('checkpoint', 'of each node')}",
         ),
         *[
-            Piece(shard_name(number), "1", shard.num_cpus, 0, str(shard.data or shard.snapshots))
+            Piece(shard_name(number), "1", shard.num_cpus, 0, str(shard.snapshots or shard.data))
             for number, shard in enumerate(shards)
         ],
         Piece(ROUTER, str(deployment.routers), deployment.router_cpus, 0, f"before {asked}"),
@@ -90,7 +88,6 @@ def application_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> 
         autoscaling_config=_autoscaling(part.min_replicas, part.max_replicas, part.replica_tokens),
         **common,
     )(Encoders).bind(encoder_settings(deployment))
-    scratch = Path(tempfile.gettempdir()) / f"tercet-{deployment.name}"
     found = [
         serve.deployment(
             name=shard_name(number),
@@ -98,7 +95,7 @@ def application_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> 
             max_surge_percent=0,  # its data root belongs to one at a time
             ray_actor_options={"num_cpus": shard.num_cpus, **_place(shard)},
             **common,
-        )(Shard).bind(shard_settings(deployment, shard, scratch), encoders)
+        )(Shard).bind(shard_settings(deployment, shard), encoders)
         for number, shard in enumerate(shards)
     ]
     named = [(shard_name(number), bound) for number, bound in enumerate(found)]

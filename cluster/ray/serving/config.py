@@ -48,9 +48,10 @@ class EncoderPart(_Part):
 
 
 class ShardPart(_Part):
-    """One shard: a data root of its own, or published snapshots that it follows.
+    """One shard: a data root, or published snapshots that it follows, which then lie in the data root.
 
-    node: the address of the Ray node that has the data root, where there are several.
+    data: by default of what is followed, a new folder for each replica; node: the address of the Ray node that
+    has the data root, where there are several.
     """
 
     data: Path | None = None
@@ -59,9 +60,9 @@ class ShardPart(_Part):
     num_cpus: Cpus = 1
 
     @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if (self.data is None) == (self.snapshots is None):
-            raise ValueError("give data, a folder, or snapshots, a URL: one of the two")
+    def _some_source(self) -> Self:
+        if self.data is None and self.snapshots is None:
+            raise ValueError("give data, a folder, or snapshots, a URL, or both")
         return self
 
 

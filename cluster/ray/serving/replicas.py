@@ -51,7 +51,9 @@ class Shard:
 
     def __init__(self, settings: Mapping[str, Any], encoders: Any) -> None:
         """encoders: their handle."""
-        found = _prepared(settings)
+        self._folder = None if "data" in settings else tempfile.TemporaryDirectory(prefix="tercet-shard-")
+        data = {} if self._folder is None else {"data": self._folder.name}
+        found = _prepared({**settings, **data})
         following = None if found.follow is None else Follower(found.follow, found.data)
         self._app = InProcess(
             create_app(found, following=following, worker_transport=HandleWorkers(encoders))

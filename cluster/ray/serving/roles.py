@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Any
 
 from cluster.ray.serving.config import ServeDeployment, ShardPart
@@ -28,12 +26,14 @@ def encoder_settings(deployment: ServeDeployment) -> dict[str, Any]:
     return deployment.all_settings | OF_ROUTERS
 
 
-def shard_settings(deployment: ServeDeployment, shard: ShardPart, scratch: Path) -> dict[str, Any]:
-    """Of a shard. scratch: a folder, where one that follows snapshots has them."""
-    followed = {} if shard.snapshots is None else {"follow": shard.snapshots}
-    data = shard.data or scratch / hashlib.blake2b(str(shard.snapshots).encode(), digest_size=8).hexdigest()
-    own = {"data": str(data), "encoder_urls": ENCODERS_URL}
-    return BODIES | deployment.all_settings | OF_ROUTERS | followed | own
+def shard_settings(deployment: ServeDeployment, shard: ShardPart) -> dict[str, Any]:
+    """Of a shard; without `data` each replica makes a folder for itself."""
+    own: dict[str, Any] = {"encoder_urls": ENCODERS_URL}
+    if shard.snapshots is not None:
+        own["follow"] = shard.snapshots
+    if shard.data is not None:
+        own["data"] = str(shard.data)
+    return BODIES | deployment.all_settings | OF_ROUTERS | own
 
 
 def router_settings(deployment: ServeDeployment) -> dict[str, Any]:
