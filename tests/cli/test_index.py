@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -234,17 +235,21 @@ def test_a_killed_build_leaves_the_former_snapshot_or_none(
     long = long_source(tmp_path)
     segments = data / "collections" / "x" / "segments"
 
-    def kill_a_build() -> None:
+    def kill_a_build(left: int) -> None:
+        """Once a segment is begun, so that it is left beside what was there."""
         with start("index", "build", str(long), "--collection", "x", *PLAIN, "--progress", "json") as process:
             started_writing(process)
+            while not segments.exists() or len(list(segments.iterdir())) < left:
+                time.sleep(0.01)
+                assert process.poll() is None
             process.kill()
             process.communicate(timeout=60)
 
-    kill_a_build()
+    kill_a_build(left=1)
     assert json.loads(tercet("index", "inspect", "x", "--json").stdout)["snapshot"] is None
     assert tercet("index", "build", str(source), "--collection", "x").returncode == 0
     assert len(list(segments.iterdir())) == 1
-    kill_a_build()
+    kill_a_build(left=2)
     assert len(list(segments.iterdir())) == 2
     assert json.loads(tercet("index", "inspect", "x", "--json").stdout)["documents"] == 4
     assert tercet("index", "build", str(source), "--collection", "x").returncode == 0
