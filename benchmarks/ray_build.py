@@ -2,9 +2,9 @@
 
 Builds passages of ../shared/data/scale-mix twice: by `tercet index build`, and in two shards on a Ray session
 of this machine whose workers are killed: KILLS times before a segment is written, as often once it lies on
-the store, and before its record is returned. Every document's stored bytes are compared, and the exact scores
-of some queries. Then the shards are divided into three, and these into two, which are compared again; and a
-build is killed twice, and its remains are collected.
+the store, and before its record is returned. Every document's stored bytes are compared, and the exact dense
+scores of some queries. Then the shards are divided into three, and these into two, which are compared again;
+and a build is killed, and its remains are collected.
 
 Memory is anonymous memory, at its highest: of the child that builds, and of a worker.
 
@@ -244,7 +244,7 @@ def watched() -> Iterator[Seen]:
 def compared(url: str, folder: Path, expected: Any, settings: Any) -> dict[str, Any]:
     """How many documents of the shards are other than in the local build, have other codes of token vectors
     (these are products of BLAS, which sums in another order in another batch), are there twice, or have other
-    exact scores.
+    exact dense scores.
     """
     store, opened = open_store(url), []
     shards = newest_map(store)
@@ -263,18 +263,24 @@ def compared(url: str, folder: Path, expected: Any, settings: Any) -> dict[str, 
         snapshot.close()
     for pulled in folder.glob("pulled-*"):
         shutil.rmtree(pulled)
-    ids, none = expected[0].keys() | found.keys(), (None, None)
+    ids, none = expected[0].keys() | found.keys(), (0, b"")
     pairs = [(expected[0].get(id, none), found.get(id, none)) for id in ids]
+    others = [(one[1], other[1]) for one, other in pairs if one[1] != other[1]]
+    bits = [
+        np.unpackbits(np.bitwise_xor(*(np.frombuffer(each, np.uint8) for each in pair))) for pair in others
+    ]
     return {
         "different_documents": sum(one[0] != other[0] for one, other in pairs),
-        "with_other_codes": sum(one[1] != other[1] for one, other in pairs),
+        "documents_with_other_codes": len(others),
+        "code_bits_that_differ": int(sum(each.sum() for each in bits)),
+        "code_bits": 8 * sum(len(one[1]) for one, _ in pairs),
         "twice": documents - len(found),
-        "scores_that_differ": scores_that_differ,
+        "dense_scores_that_differ": scores_that_differ,
     }
 
 
-def stored(snapshots: list[Snapshot]) -> dict[bytes, tuple[int, int]]:
-    """Of each document hashes of what is stored of it: all but the codes of token vectors, and these."""
+def stored(snapshots: list[Snapshot]) -> dict[bytes, tuple[int, bytes]]:
+    """Of each document a hash of what is stored of it but for the codes of token vectors, and these."""
     found = {}
     for snapshot in snapshots:
         for rows in snapshot.rows(512, 2**18):
@@ -287,27 +293,25 @@ def stored(snapshots: list[Snapshot]) -> dict[bytes, tuple[int, int]]:
                     one.sparse.token_ids.tobytes(),
                     one.sparse.weights.tobytes(),
                 )
-                codes = (
-                    b"" if tokens is None else tokens.codes.tobytes(),
-                    b"" if tokens is None or tokens.centroids is None else tokens.centroids.tobytes(),
-                )
-                found[one.ids.take(np.array([0]))[0]] = hash(whole), hash(codes)
+                centroids = b"" if tokens is None or tokens.centroids is None else tokens.centroids.tobytes()
+                codes = (b"" if tokens is None else tokens.codes.tobytes()) + centroids
+                found[one.ids.take(np.array([0]))[0]] = hash(whole), codes
     return found
 
 
-def scores(snapshots: list[Snapshot], settings: Any) -> dict[str, list[list[float]]]:
-    """The exact scores of every document for each query."""
+def scores(snapshots: list[Snapshot], settings: Any) -> dict[str, list[float]]:
+    """The exact dense scores of every document for each query; others depend on idf, or on codes."""
     from models.encoder import encode
     from service.encoding.service import local_encoder
 
     encoder = local_encoder(settings)
-    found: dict[str, list[list[float]]] = {}
+    found: dict[str, list[float]] = {}
     for query in QUERIES:
         encoded = encode(encoder, [query], "query")
         for snapshot in snapshots:
             ids, components = snapshot.score_all(encoded)
-            for id, values in zip(ids, components.tolist(), strict=True):
-                found.setdefault(id, []).append(values)
+            for id, score in zip(ids, components[:, 0].tolist(), strict=True):
+                found.setdefault(id, []).append(score)
     return found
 
 
