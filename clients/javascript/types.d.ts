@@ -411,6 +411,7 @@ export interface JobRequest {
   encoder?: string | null;
   adapter?: string | null;
   reading?: ReadingRequest | null;
+  engine?: "local" | "ray" | null;
   on_error?: "stop" | "skip" | null;
 }
 
@@ -421,6 +422,7 @@ export interface JobResponse {
   source: string | Array<string>;
   adapter: string | null;
   mode: "replace" | "upsert";
+  engine: "local" | "ray";
   state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
   documents_done: number;
   documents_total: number | null;

@@ -169,7 +169,8 @@ def test_declarations_are_those_of_a_model(
     live.__exit__(None, None, None)
     copy = CollectionLayout(root / "copy")
     copy.folder.mkdir()
-    copy_collection(Collection.open(root, "demo"), copy, "copy")
+    source = Collection.open(root, "demo")
+    copy_collection(source, copy, source.settings.of_new_collection("copy"))
     assert verify(root, "copy") == []
     assert not copy.fields.exists()
     with LiveCollection(Collection.open(root, "copy"), LIMITS) as again:
@@ -189,7 +190,8 @@ def test_a_build_and_a_backup_of_before_get_the_columns(
         live.flush()
         before = CollectionLayout(root / "before")
         before.folder.mkdir()
-        copy_collection(Collection.open(root, "demo"), before, "before")
+        source = Collection.open(root, "demo")
+        copy_collection(source, before, source.settings.of_new_collection("before"))
         live.declare({"n": "integer"})
         put(live, {"a": {"n": 7}, "c": {"n": 8}}, random_texts)
         with live.begin_build() as build:

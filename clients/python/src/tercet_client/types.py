@@ -550,6 +550,7 @@ JobRequest = TypedDict(
         "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "reading": "NotRequired[ReadingRequest | None]",
+        "engine": "NotRequired[Literal['local', 'ray'] | None]",
         "on_error": "NotRequired[Literal['stop', 'skip'] | None]",
     },
 )
@@ -563,6 +564,7 @@ JobResponse = TypedDict(
         "source": "str | list[str]",
         "adapter": "str | None",
         "mode": "Literal['replace', 'upsert']",
+        "engine": "Literal['local', 'ray']",
         "state": "Literal['queued', 'running', 'succeeded', 'failed', 'cancelled']",
         "documents_done": "int",
         "documents_total": "int | None",
