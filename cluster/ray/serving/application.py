@@ -15,9 +15,7 @@ from cluster.shards.map import newest_map
 from service.settings import Settings
 
 ENCODERS, ROUTER = "encoders", "router"
-SPARE_REQUESTS = (
-    64  # beside those that our own admission lets in: it is to refuse first, and probes come through
-)
+SPARE_REQUESTS = 64  # beside those that our own admission lets in, so that it refuses first
 SOON_SECONDS = 1.0
 NODE_SHARE = 0.001  # of the resource that each Ray node has by its address
 STOP_SECONDS = 35.0  # as the setting shutdown_seconds, and a little

@@ -50,8 +50,8 @@ class EncoderPart(_Part):
 class ShardPart(_Part):
     """One shard: a data root, or published snapshots that it follows, which then lie in the data root.
 
-    data: by default of what is followed, a new folder for each replica; node: the address of the Ray node that
-    has the data root, where there are several.
+    data: by default of what is followed, a new folder for each replica; node: the address of the Ray node
+    that has the data root, where there are several.
     """
 
     data: Path | None = None

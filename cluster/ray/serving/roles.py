@@ -22,8 +22,9 @@ BODIES = {"max_body_bytes": 256 << 20, "max_bodies_bytes": 1 << 30}
 
 
 def encoder_settings(deployment: ServeDeployment) -> dict[str, Any]:
-    """Of an encoder."""
-    return deployment.all_settings | OF_ROUTERS
+    """Of an encoder, which computes on the CPUs that it has of Ray, unless the settings say on how many."""
+    own = {"threads": max(1, round(deployment.encoders.num_cpus))}
+    return own | deployment.all_settings | OF_ROUTERS
 
 
 def shard_settings(deployment: ServeDeployment, shard: ShardPart) -> dict[str, Any]:

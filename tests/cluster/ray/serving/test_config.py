@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cluster.ray.application import build
 from cluster.ray.errors import DeploymentFileError
 from cluster.ray.serving.application import pieces_of, shards_of
-from cluster.ray.serving.config import read_deployment
+from cluster.ray.serving.config import deployment_of, read_deployment
 from cluster.ray.serving.roles import encoder_settings, router_settings, shard_settings
 
 WHOLE = """
@@ -54,6 +55,13 @@ def test_keys_are_for_routers_alone(whole: Path) -> None:
     follows = shard_settings(deployment, followed)
     assert follows["follow"] == "s3://bucket/articles/shards/a-1"
     assert "data" not in follows
+
+
+def test_an_encoder_computes_on_the_cpus_that_it_has_of_ray() -> None:
+    values: dict[str, Any] = {"shards": [{"data": "/a"}], "encoders": {"num_cpus": 3}}
+    assert encoder_settings(deployment_of(values, "a test"))["threads"] == 3
+    values["settings"] = {"threads": 2}
+    assert encoder_settings(deployment_of(values, "a test"))["threads"] == 2
 
 
 def test_a_toml_file_says_the_same(tmp_path: Path) -> None:
