@@ -2,8 +2,8 @@
 
 import json
 import signal
-import time
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
