@@ -366,8 +366,9 @@ class Settings(BaseSettings):
     def _one_place_of_collections(self) -> Settings:
         if (self.backend is None) != (self.backend_url is None):
             raise SettingsError("backend and backend_url go together: give both, or none")
-        if self.backend is not None and self.shards:
-            raise SettingsError("collections are in shards or in a backend: give one of them")
+        given = [name for name in ("shards", "follow", "backend") if getattr(self, name)]
+        if len(given) > 1:
+            raise SettingsError(f"collections have one place: give {' or '.join(given)}, not both")
         return self
 
     @field_validator("backend_url")

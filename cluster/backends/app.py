@@ -19,7 +19,7 @@ def create_backend_app(settings: Settings, encoder: Encoder | None = None) -> Fa
 
     Raises SettingsError where the engine's client is not installed, or BackendError where it does not open.
     """
-    return create_app(settings, encoder, EngineCollections(engine_of(settings)).served)
+    return create_app(settings, encoder, served=EngineCollections(engine_of(settings)).served)
 
 
 def engine_of(settings: Settings) -> Engine:

@@ -113,7 +113,7 @@ def test_a_filter_that_cannot_be_said_is_refused_where_it_leaves_too_few(
         ({"backend": "milvus", "backend_url": "ftp://127.0.0.1"}, "is not a URL"),
         (
             {"backend": "milvus", "backend_url": "http://x", "shards": "http://y"},
-            "collections are in shards or in a backend",
+            "collections have one place: give shards or backend",
         ),
     ],
 )
