@@ -36,7 +36,8 @@ from ingest.target import settings_for
 from models.encoder import Encoder, encode
 from models.loader import load_encoder
 from models.representations import LexicalKind, Representations
-from transfer.milvus import MilvusPlace, MilvusTarget
+from transfer.milvus.connection import MilvusPlace
+from transfer.milvus.target import MilvusTarget
 from transfer.parquet.source import ParquetSource
 from transfer.parquet.target import ParquetTarget
 from transfer.push import Target, export

@@ -291,7 +291,8 @@ def _milvus(
     if path is not None and path.suffix != ".db":
         raise typer.BadParameter("the file of Milvus Lite ends in .db", param_hint="--path")
     try:
-        from transfer.milvus import MilvusPlace, MilvusTarget
+        from transfer.milvus.connection import MilvusPlace
+        from transfer.milvus.target import MilvusTarget
     except ImportError as error:
         raise missing("pymilvus", "milvus", error) from error
     uri = url if path is None else str(path.resolve())

@@ -146,8 +146,8 @@ HOMES = {
     "matplotlib": {"training/runs/plots.py"},
     "mcp": {"cli/mcp.py"},
     "opentelemetry": {"service/tracing"},
-    "qdrant_client": {"transfer/qdrant"},
-    "pymilvus": {"transfer/milvus.py"},
+    "qdrant_client": {"transfer/qdrant", "cluster/backends/qdrant"},
+    "pymilvus": {"transfer/milvus"},
     "pyarrow": {
         "ingest/sources/arrow_files.py",
         "ingest/sources/arrow_lines.py",

@@ -12,6 +12,7 @@ Qdrant's ids are numbers or UUIDs: a point's is the UUID, version 5, of the docu
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -34,6 +35,13 @@ FIELD_TYPES = {
 def point_id(identifier: str) -> str:
     """The point of a document's id."""
     return str(uuid.uuid5(NAMESPACE, identifier))
+
+
+def field_key(field: str) -> str | None:
+    """The path of a declared field in payloads; None for a name that no path can have."""
+    if '"' in field:
+        return None
+    return f"metadata.{field}" if re.fullmatch(r"[A-Za-z0-9_-]+", field) else f'metadata."{field}"'
 
 
 def vector_parameters(settings: CollectionSettings) -> dict[str, models.VectorParams]:

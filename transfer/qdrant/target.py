@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from qdrant_client import QdrantClient, models
@@ -12,7 +11,7 @@ from transfer.description import KEY
 from transfer.errors import TransferError
 from transfer.push import exists, left_over, require_same
 from transfer.qdrant.connection import QdrantPlace, qdrant_errors
-from transfer.qdrant.points import FIELD_TYPES, points_of, vector_parameters
+from transfer.qdrant.points import FIELD_TYPES, field_key, points_of, vector_parameters
 from transfer.qdrant.query import query_script
 from transfer.queries import CollectionQuery
 from transfer.records import DocumentLimits, StoredDocuments
@@ -89,9 +88,9 @@ class QdrantTarget:
             )
             if self._place.path is None:  # the local mode has no indexes
                 for field, kind in self._settings.fields.items():
-                    if '"' not in field:  # which no path can name
-                        key = field if re.fullmatch(r"[A-Za-z0-9_-]+", field) else f'"{field}"'
-                        client.create_payload_index(self._collection, f"metadata.{key}", FIELD_TYPES[kind])
+                    key = field_key(field)
+                    if key is not None:
+                        client.create_payload_index(self._collection, key, FIELD_TYPES[kind])
 
     def _opened(self) -> QdrantClient:
         if self._client is None:

@@ -1,0 +1,1 @@
+"""Milvus: a row for each document."""

@@ -1,0 +1,76 @@
+"""Points as documents with their representations: the inverse of `points.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from index.candidates import Document
+from index.catalog.settings import CollectionSettings
+from index.errors import InvalidDocumentError
+from ingest.ready import ReadyBatch
+from ingest.sources.columns import STANDARD
+from transfer.stored import StoredEncodings, matrix_of, ready_batch, terms_of
+
+
+def documents_of(records: Sequence[Any], settings: CollectionSettings, name: str) -> ReadyBatch:
+    """The documents of records with payloads and all vectors; those that are none are faults.
+
+    settings: that they were exported with; name: of the collection, for messages.
+    """
+    positions, documents, encoded, faults = [], [], [], []
+    for record in records:
+        position = f"{name} point {record.id}"
+        try:
+            document = document_of(record.payload)
+            encoded.append(_encodings(settings, document, record.vector or {}, record.payload))
+            documents.append(document)
+            positions.append(position)
+        except InvalidDocumentError as error:
+            faults.append((position, error))
+    return ready_batch(settings, positions, documents, encoded, faults)
+
+
+def _encodings(
+    settings: CollectionSettings, document: Document, vector: Mapping[str, Any], payload: Mapping[str, Any]
+) -> StoredEncodings:
+    """Raises InvalidDocumentError where a vector is missing, or another than the description says."""
+    dense = matrix_of(vector.get("dense"), settings.dense_dimension, "dense")
+    tokens, count = None, 0
+    if settings.stores_token_vectors:
+        tokens = matrix_of(vector.get("colbert", []), settings.colbert_dimension, "colbert")
+        count = len(tokens)
+    sparse = vector.get("sparse")
+    if settings.window is None:
+        terms = ([], []) if sparse is None else (sparse.indices, sparse.values)
+        spans, rows, lengths = [(0, len(document.text))], [terms], [count]
+    else:
+        try:
+            windows = [
+                (
+                    int(each["start"]),
+                    int(each["end"]),
+                    int(each["tokens"]),
+                    each["token_ids"],
+                    each["weights"],
+                )
+                for each in payload["windows"]
+            ]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidDocumentError(
+                f"its payload does not say which windows it has ({error!r})"
+            ) from error
+        spans, lengths = [window[:2] for window in windows], [window[2] for window in windows]
+        rows = [window[3:] for window in windows]
+    if len(dense) != len(spans) or sum(lengths) != count or min(lengths, default=0) < 0:
+        raise InvalidDocumentError(
+            f"{len(dense)} dense and {count} token vectors do not go with its windows; export it again"
+        )
+    return StoredEncodings(dense, spans, [terms_of(*row) for row in rows], tokens, lengths)
+
+
+def document_of(payload: Mapping[str, Any] | None) -> Document:
+    """The document of a payload. Raises InvalidDocumentError."""
+    return STANDARD.document(
+        {name: (payload or {}).get(name) for name in ("id", "title", "text", "metadata")}
+    )

@@ -1,0 +1,91 @@
+"""What another system has of documents, put together as ready representations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from index.candidates import Document
+from index.catalog.settings import CollectionSettings
+from index.errors import InvalidDocumentError
+from ingest.ready import ReadyBatch
+from models.representations import Float32, SparseRows, TokenVectors, offsets_of
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEncodings:
+    """Of one document with W encodings. spans: int64[W, 2]; terms: token ids and weights of each; tokens:
+    float32[ΣL, C] with lengths int64[W], None where none are stored.
+    """
+
+    dense: Float32
+    spans: list[tuple[int, int]]
+    terms: list[tuple[Any, Any]]
+    tokens: Float32 | None
+    lengths: list[int]
+
+
+def ready_batch(
+    settings: CollectionSettings,
+    positions: Sequence[str],
+    documents: Sequence[Document],
+    encoded: Sequence[StoredEncodings],
+    faults: Sequence[tuple[str, InvalidDocumentError]] = (),
+) -> ReadyBatch:
+    """The documents with the encodings of each. settings: that they were exported with; others: see
+    `ReadyBatch`.
+    """
+    windows = None
+    if settings.window is not None:
+        spans = [span for each in encoded for span in each.spans]
+        offsets = offsets_of(np.array([len(each.spans) for each in encoded], np.int64))
+        windows = offsets, np.array(spans, np.int64).reshape(-1, 2)
+    terms = [term for each in encoded for term in each.terms]
+    empty = np.empty((0, settings.dense_dimension), np.float32)
+    return ReadyBatch.of(
+        settings,
+        positions,
+        documents,
+        windows,
+        np.concatenate([empty, *(each.dense for each in encoded)]),
+        SparseRows(
+            offsets_of(np.array([len(ids) for ids, _ in terms], np.int64)),
+            np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in terms)]),
+            np.concatenate([np.empty(0, np.float32), *(weights for _, weights in terms)]),
+        ),
+        _tokens(settings, encoded),
+        faults,
+    )
+
+
+def _tokens(settings: CollectionSettings, encoded: Sequence[StoredEncodings]) -> TokenVectors | None:
+    if not settings.stores_token_vectors:
+        return None
+    found = [np.empty((0, settings.colbert_dimension), np.float32)]
+    found += [each.tokens for each in encoded if each.tokens is not None]
+    lengths = [length for each in encoded for length in each.lengths]
+    return TokenVectors(np.concatenate(found), offsets_of(np.array(lengths, np.int64)))
+
+
+def matrix_of(values: Any, columns: int, name: str) -> Float32:
+    """A vector or a list of them as float32[n, columns]. Raises InvalidDocumentError."""
+    if values is None:
+        raise InvalidDocumentError(f"it has no vector {name}")
+    try:
+        found = np.array(values, np.float32)
+        return found.reshape(-1, columns) if found.ndim < 2 else found.reshape(len(found), columns)
+    except (ValueError, TypeError) as error:
+        raise InvalidDocumentError(f"its vector {name} has not {columns} values") from error
+
+
+def terms_of(ids: Any, weights: Any) -> tuple[Any, Any]:
+    """Token ids int32[T], ascending, and weights float32[T]. Raises InvalidDocumentError."""
+    try:
+        found, values = np.array(ids, np.int32).reshape(-1), np.array(weights, np.float32).reshape(-1)
+        order = np.argsort(found, kind="stable")
+        return found[order], values[order]
+    except (ValueError, TypeError, OverflowError, IndexError) as error:
+        raise InvalidDocumentError(f"its lexical weights cannot be read ({error})") from error
