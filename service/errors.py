@@ -63,6 +63,7 @@ from models.errors import (
 from service.compat.error_shapes import shape_of
 from service.exceptions import (
     AuditError,
+    BackendError,
     BegunAgainError,
     BodyEncodingError,
     BodyTimeoutError,
@@ -71,6 +72,7 @@ from service.exceptions import (
     InvalidRequestError,
     MalformedBodyError,
     NotFoundError,
+    NotInBackendError,
     NotReadyError,
     OverloadedError,
     PositionAheadError,
@@ -146,6 +148,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     UnsupportedError: (422, "unsupported"),
     UnsupportedWindowError: (422, "unsupported"),
     SourceError: (422, "bad_source"),
+    NotInBackendError: (422, "not_in_backend"),
     AdapterNotServedError: (422, "adapter_not_served"),
     OverloadedError: (429, "overloaded"),
     DeadlineExceededError: (429, "deadline_exceeded"),
@@ -171,6 +174,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     ShardUnavailableError: (503, "shard_unavailable"),
     ShardTimeoutError: (503, "shard_timeout"),
     ShardFailedError: (503, "shard_failed"),
+    BackendError: (503, "backend_unavailable"),
     OSError: (503, "storage_unavailable"),
 }
 

@@ -24,6 +24,8 @@ ServiceError
 │   └── ShardFailedError      what it answered cannot be used
 ├── BegunAgainError           what a request goes by has changed since it began
 │   └── ShardStateGoneError   a router goes on with what is not kept for it any more
+├── BackendError              the engine that holds the collections gave no answer that can be used
+├── NotInBackendError         asked for what collections in another engine do not offer
 ├── DataRootInUseError        another server uses the data root
 ├── AddressError              the server cannot listen where it should
 └── SettingsError             a setting is unknown or has a wrong value
@@ -227,6 +229,14 @@ class BegunAgainError(ServiceError):
 
 class ShardStateGoneError(BegunAgainError):
     """A router goes on with a snapshot or a search that is not kept for it any more."""
+
+
+class BackendError(ServiceError):
+    """The engine that holds the collections cannot be reached, or what it answered cannot be used."""
+
+
+class NotInBackendError(ServiceError):
+    """A request for what collections in another engine do not offer."""
 
 
 class DataRootInUseError(ServiceError):

@@ -1,0 +1,1 @@
+"""Candidates from engines that hold exported collections; Tercet encodes and re-ranks."""

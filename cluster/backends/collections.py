@@ -1,0 +1,245 @@
+"""The collections that an engine holds, in the place of those that a server has itself."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from cluster.backends.engine import Engine
+from cluster.backends.snapshot import EngineSnapshot
+from cluster.backends.terms import counted_idf
+from index.catalog.aliases import Meant
+from index.catalog.settings import CollectionSettings, check_collection_name
+from index.errors import AliasNotFoundError, CollectionNotFoundError, InvalidNameError
+from index.live.statistics import CollectionCounts, CollectionStatistics
+from service.collections import CollectionDescription, SearchTarget
+from service.documents.positions import Position
+from service.documents.target import WritableCollection
+from service.exceptions import BackendError, NotInBackendError
+from service.load.deadlines import NO_DEADLINE, Deadline
+from service.load.pools import Pool
+from service.load.reading import ANY_TIME, Reading
+
+SEARCH_THREADS = 16  # they wait for the engine more than they compute
+LOOKING_THREADS = 4
+LOOK_SECONDS = 60.0  # between two looks at what a collection is by now
+LOOK_SHARE = 0.05  # of the time, that counting may take
+
+log = logging.getLogger("tercet")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A collection as it was. looked: when that was seen; seconds: that it took."""
+
+    snapshot: EngineSnapshot
+    looked: float
+    seconds: float
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for another look."""
+        return time.monotonic() - self.looked > max(LOOK_SECONDS, self.seconds / LOOK_SHARE)
+
+
+class EngineCollections:
+    """Collections in an engine, by their names there. Safe to use from several threads.
+
+    What is asked of it raises BackendError where the engine does not answer, and NotInBackendError for what
+    its collections do not offer.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known: dict[str, _Known] = {}
+        self._opening: dict[str, threading.Lock] = {}
+        self.aliases = NoAliases(engine.name)
+        self.looking_pool = Pool("looking", LOOKING_THREADS)
+        self.search_threads = SEARCH_THREADS
+
+    async def start(self) -> None:
+        """Needs nothing of the event loop."""
+
+    async def stop(self) -> None:
+        """As `start`; `close` closes it."""
+
+    def snapshot(self, name: str) -> EngineSnapshot:
+        """A collection as it was at the last look. Raises InvalidNameError and CollectionNotFoundError."""
+        check_collection_name(name)
+        with self._opening.setdefault(name, threading.Lock()):
+            known = self._known.get(name) or self._look(name)
+            return known.snapshot
+
+    async def open(self, name: str, how: Reading = ANY_TIME) -> EngineSnapshot:
+        """A collection as it was at the last look. Raises CollectionNotFoundError."""
+        known = self._known.get(name)
+        return known.snapshot if known is not None else await self.looking_pool.run(self.snapshot, name)
+
+    async def open_with_defaults(
+        self, name: str, how: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
+    ) -> SearchTarget[EngineSnapshot]:
+        """The same, without anything stored for searches, which is not exported."""
+        return SearchTarget(await self.open(name, how))
+
+    def position_of(self, given: Position, param: str) -> Position:
+        """Raises NotInBackendError."""
+        raise self._lacks(param)
+
+    async def reach(self, name: str, position: Position, deadline: Deadline) -> None:
+        """Raises NotInBackendError."""
+        raise self._lacks("min_position")
+
+    async def open_to_write(self, name: str) -> CollectionSettings:
+        """Raises NotInBackendError."""
+        raise self._lacks("writing")
+
+    def writing(
+        self, name: str, deadline: Deadline = NO_DEADLINE
+    ) -> AbstractContextManager[WritableCollection]:
+        """Raises NotInBackendError."""
+        raise self._lacks("writing")
+
+    def describe(self, name: str) -> CollectionDescription:
+        """Settings and state as of the last look. Raises CollectionNotFoundError."""
+        found = self.snapshot(name)
+        return CollectionDescription(found.settings, None, found.version, found.documents)
+
+    def names(self) -> list[str]:
+        """Of the collections that an export made, in order; those whose names are none here are left out."""
+        return [name for name in self._engine.names() if _is_name(name)]
+
+    def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
+        """The collections of these names that are there, by default all, in order of name."""
+        found = []
+        for name in self.names() if names is None else names:
+            try:
+                found.append(self.describe(name))
+            except CollectionNotFoundError:
+                continue  # removed since they were listed
+            except BackendError as error:
+                log.error("collection %s is left out of the list: %s", name, error)
+        return found
+
+    def statistics(self, name: str) -> CollectionStatistics:
+        """Raises NotInBackendError."""
+        raise self._lacks("statistics of segments")
+
+    def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]:
+        """The documents of each collection as of the last look."""
+        for name, known in tuple(self._known.items()):
+            yield name, CollectionCounts(known.snapshot.documents, 0, 0, 0, 0)
+
+    def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
+        """Raises NotInBackendError."""
+        raise self._lacks("creating collections")
+
+    def delete(self, name: str) -> None:
+        """Raises NotInBackendError."""
+        raise self._lacks("deleting collections")
+
+    def flush(self, name: str) -> None:
+        """Raises NotInBackendError."""
+        raise self._lacks("writing")
+
+    @property
+    def open_counts(self) -> tuple[tuple[str, int], ...]:
+        """How many collections are known."""
+        return (("read", len(self._known)),)
+
+    def open_written(self) -> None:
+        """Looks at all collections, and counts their terms, so that no search has to."""
+        for description in self.list():
+            log.info("%s documents of collection %s", description.documents, description.settings.name)
+
+    def checkpoints(self) -> dict[str, str]:
+        """None: exports name no place of an encoder."""
+        return {}
+
+    def release_superseded(self) -> None:
+        """Looks at collections again: how many documents they have, and then counts anew what changed."""
+        for name, known in tuple(self._known.items()):
+            if not known.due:
+                continue
+            try:
+                self._look(name, known)
+            except CollectionNotFoundError:
+                self._known.pop(name, None)
+            except BackendError as error:
+                log.warning("collection %s is searched as it was: %s", name, error)
+
+    def close(self) -> None:
+        """Lets go of the engine."""
+        self.looking_pool.close()
+        self._engine.close()
+
+    def _look(self, name: str, former: _Known | None = None) -> _Known:
+        """Opens a collection; the counts of its terms are those of a former look, where it is unchanged."""
+        started = time.monotonic()
+        collection = self._engine.open(name)
+        if collection is None:
+            self._opening.pop(name, None)
+            raise CollectionNotFoundError(
+                f"{self._engine.name} has no collection {name!r} that tercet collection export wrote"
+            )
+        documents = collection.count(None)
+        snapshot = EngineSnapshot(collection, name, documents, None)
+        if former is not None and _same(former.snapshot, snapshot):
+            known = _Known(former.snapshot, time.monotonic(), former.seconds)
+        else:
+            if snapshot.settings.lexical == "idf":
+                snapshot.idf = counted_idf(collection)
+            known = _Known(snapshot, time.monotonic(), time.monotonic() - started)
+        self._known[name] = known
+        return known
+
+    def _lacks(self, what: str) -> NotInBackendError:
+        return NotInBackendError(f"{what} is not there for collections of {self._engine.name}: {REMEDY}")
+
+
+REMEDY = "they are searched and read here, and written by tercet collection export alone"
+
+
+class NoAliases:
+    """Collections of an engine have no other names, in the place of `index.catalog.aliases.Aliases`."""
+
+    def __init__(self, engine: str) -> None:
+        self._engine = engine
+
+    def collection_of(self, name: str) -> str:
+        """The name itself. Raises InvalidNameError."""
+        return check_collection_name(name)
+
+    def collections_of(self, name: str) -> Meant:
+        """The same."""
+        return (check_collection_name(name),)
+
+    def all(self) -> Mapping[str, Meant]:
+        """None."""
+        return {}
+
+    def get(self, alias: str) -> Meant:
+        """Raises AliasNotFoundError."""
+        raise AliasNotFoundError(f"there is no alias {alias!r}: collections of {self._engine} have none")
+
+    def put(self, alias: str, collection: str, *others: str) -> Meant:
+        """Raises NotInBackendError."""
+        raise NotInBackendError(f"aliases are not there for collections of {self._engine}: {REMEDY}")
+
+    def remove(self, alias: str) -> None:
+        """Raises AliasNotFoundError."""
+        self.get(alias)
+
+
+def _same(former: EngineSnapshot, found: EngineSnapshot) -> bool:
+    return former.settings == found.settings and former.version == found.version
+
+
+def _is_name(name: str) -> bool:
+    try:
+        return bool(check_collection_name(name))
+    except InvalidNameError:
+        return False

@@ -1,0 +1,1 @@
+"""Milvus, as an engine that proposes candidates."""

@@ -1,0 +1,182 @@
+"""Milvus as an engine: a server, or a file of Milvus Lite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from cluster.backends.engine import Exported, Proposed, Side
+from cluster.backends.milvus.filters import EVERYTHING, literal, narrowed
+from cluster.backends.records import exported_of, stored
+from index.candidates import Document
+from index.documents.conditions import Condition
+from index.search.query import CheckedQuery
+from ingest.ready import ReadyBatch
+from models.representations import Float32, Int32, SparseRows, offsets_of
+from service.exceptions import BackendError
+from transfer.errors import TransferError
+from transfer.milvus.connection import MilvusPlace, milvus_errors
+from transfer.milvus.rows import CONTENTS, document_of, documents_of
+from transfer.stored import terms_of
+
+ROWS_AT_ONCE = 128  # each of some hundred token vectors
+CONTENTS_AT_ONCE = 1000
+LEXICAL_AT_ONCE = 2000
+
+
+class MilvusEngine:
+    """See `cluster.backends.engine.Engine`."""
+
+    def __init__(self, place: MilvusPlace) -> None:
+        """Raises BackendError."""
+        self.name = f"Milvus at {place.uri}"
+        self._place = place
+        with _answering(self.name):
+            self._client = place.open()
+
+    def names(self) -> list[str]:
+        """See the protocol."""
+        with _answering(self.name):
+            found = self._client.list_collections()
+            return sorted(name for name in found if self._place.described(self._client, name) is not None)
+
+    def open(self, name: str) -> MilvusCollection | None:
+        """See the protocol."""
+        shown = f"collection {name!r} of {self.name}"
+        with _answering(shown):
+            if not self._client.has_collection(name):
+                return None
+            record = self._place.described(self._client, name)
+            if record is None:
+                return None
+            self._client.load_collection(name)
+        return MilvusCollection(self._client, name, shown, record)
+
+    def close(self) -> None:
+        """Lets go of the client."""
+        self._client.close()
+
+
+class MilvusCollection:
+    """See `cluster.backends.engine.EngineCollection`. Keys are the ids of documents."""
+
+    def __init__(self, client: Any, collection: str, name: str, record: object) -> None:
+        """Raises BackendError for a record that cannot be read."""
+        self._client = client
+        self._collection = collection
+        self.name = name
+        self.exported: Exported = exported_of(record, name)
+        self._fields = [*CONTENTS, "dense", "sparse"]
+        if self.exported.settings.stores_token_vectors:
+            self._fields.append("colbert")
+
+    def expresses(self, condition: Condition) -> bool:
+        """See the protocol."""
+        return narrowed(condition).exact
+
+    def propose(
+        self, side: Side, query: CheckedQuery, limit: int, condition: Condition | None, *, metadata: bool
+    ) -> list[Proposed]:
+        """See the protocol."""
+        vector: Any = query.dense
+        if side == "sparse":
+            vector = dict(zip(query.token_ids.tolist(), query.weights.tolist(), strict=True))
+        with _answering(self.name):
+            (found,) = self._client.search(
+                self._collection,
+                [vector],
+                anns_field=side,
+                limit=limit,
+                filter=_expression(condition),
+                output_fields=["metadata"] if metadata else [],
+            )
+        return [Proposed(hit["id"], hit["distance"], hit["entity"].get("metadata")) for hit in found]
+
+    def rows(self, keys: Sequence[str]) -> ReadyBatch:
+        """See the protocol."""
+        found = self._got(keys, self._fields, ROWS_AT_ONCE)
+        return documents_of(found, self.exported.settings, self.name)
+
+    def keys_of(self, ids: Sequence[str]) -> list[str]:
+        """See the protocol."""
+        return [*ids]
+
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """See the protocol."""
+        found = self._got(ids, CONTENTS, CONTENTS_AT_ONCE)
+        with stored(self.name):
+            return [document_of(row) for row in found]
+
+    def page(self, after: str | None, limit: int, condition: Condition | None) -> list[Document]:
+        """See the protocol. The order is that of ids."""
+        expression = _expression(condition)
+        if after is not None:
+            written = literal(after)
+            if written is None:
+                raise BackendError(f"{self.name} cannot be asked for what follows id {after!r:.80}")
+            expression = f"({expression or EVERYTHING}) and id > {written}"
+        with _answering(self.name):
+            found = self._client.query(
+                self._collection, filter=expression, output_fields=CONTENTS, limit=limit
+            )
+        with stored(self.name):
+            return sorted((document_of(row) for row in found), key=lambda document: document.id.encode())
+
+    def count(self, condition: Condition | None) -> int:
+        """See the protocol."""
+        with _answering(self.name):
+            found = self._client.query(
+                self._collection, filter=_expression(condition), output_fields=["count(*)"]
+            )
+        return int(found[0]["count(*)"])
+
+    def lexical(self) -> Iterator[SparseRows]:
+        """See the protocol."""
+        with _answering(self.name):
+            pages = self._client.query_iterator(
+                self._collection, batch_size=LEXICAL_AT_ONCE, output_fields=["sparse"]
+            )
+        try:
+            while True:
+                with _answering(self.name):
+                    found = pages.next()
+                if not found:
+                    return
+                with stored(self.name):
+                    yield _lexical(found)
+        finally:
+            pages.close()
+
+    def _got(self, ids: Sequence[str], fields: Sequence[str], at_once: int) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = []
+        with _answering(self.name):
+            for first in range(0, len(ids), at_once):
+                some = [*ids[first : first + at_once]]
+                found += self._client.get(self._collection, ids=some, output_fields=[*fields])
+        return found
+
+
+def _lexical(found: Sequence[Mapping[str, Any]]) -> SparseRows:
+    rows: list[tuple[Int32, Float32]] = [
+        terms_of([*(row["sparse"] or {})], [*(row["sparse"] or {}).values()]) for row in found
+    ]
+    ids, weights = zip(*rows, strict=True)
+    lengths = np.array([len(some) for some in ids], np.int64)
+    return SparseRows(offsets_of(lengths), np.concatenate(ids), np.concatenate(weights))
+
+
+def _expression(condition: Condition | None) -> str:
+    return "" if condition is None else narrowed(condition).expression
+
+
+@contextmanager
+def _answering(name: str) -> Iterator[None]:
+    """Raises BackendError for what the client raises."""
+    try:
+        with milvus_errors(name):
+            yield
+    except TransferError as error:
+        raise BackendError(str(error)) from error

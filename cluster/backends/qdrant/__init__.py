@@ -1,0 +1,1 @@
+"""Qdrant, as an engine that proposes candidates."""

@@ -1,0 +1,184 @@
+"""Qdrant as an engine: a server, or a folder of the local mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from qdrant_client import QdrantClient, models
+
+from cluster.backends.engine import Exported, Proposed, Side
+from cluster.backends.qdrant.filters import narrowed
+from cluster.backends.records import exported_of, stored
+from index.candidates import Document
+from index.documents.conditions import Condition
+from index.search.query import CheckedQuery
+from ingest.ready import ReadyBatch
+from models.representations import Float32, Int32, SparseRows, offsets_of
+from service.exceptions import BackendError
+from transfer.description import KEY
+from transfer.errors import TransferError
+from transfer.qdrant.connection import QdrantPlace, qdrant_errors
+from transfer.qdrant.points import point_id
+from transfer.qdrant.stored import document_of, documents_of
+from transfer.stored import terms_of
+
+ROWS_AT_ONCE = 128  # each of some hundred token vectors
+CONTENTS_AT_ONCE = 1000
+LEXICAL_AT_ONCE = 2000
+
+
+class QdrantEngine:
+    """See `cluster.backends.engine.Engine`."""
+
+    def __init__(self, place: QdrantPlace) -> None:
+        """Raises BackendError."""
+        self.name = place.shown
+        with _answering(self.name):
+            self._client = place.open()
+
+    def names(self) -> list[str]:
+        """See the protocol."""
+        with _answering(self.name):
+            found = [each.name for each in self._client.get_collections().collections]
+            return sorted(name for name in found if self._record(name) is not None)
+
+    def open(self, name: str) -> QdrantCollection | None:
+        """See the protocol."""
+        shown = f"collection {name!r} of {self.name}"
+        with _answering(shown):
+            if not self._client.collection_exists(name):
+                return None
+            record = self._record(name)
+        return None if record is None else QdrantCollection(self._client, name, shown, record)
+
+    def close(self) -> None:
+        """Lets go of the client."""
+        self._client.close()
+
+    def _record(self, name: str) -> Any:
+        return (self._client.get_collection(name).config.metadata or {}).get(KEY)
+
+
+class QdrantCollection:
+    """See `cluster.backends.engine.EngineCollection`. Keys are those of points."""
+
+    def __init__(self, client: QdrantClient, collection: str, name: str, record: Any) -> None:
+        """Raises BackendError for a record that cannot be read."""
+        self._client = client
+        self._collection = collection
+        self.name = name
+        self.exported: Exported = exported_of(record, name)
+
+    def expresses(self, condition: Condition) -> bool:
+        """See the protocol."""
+        return narrowed(condition).exact
+
+    def propose(
+        self, side: Side, query: CheckedQuery, limit: int, condition: Condition | None, *, metadata: bool
+    ) -> list[Proposed]:
+        """See the protocol."""
+        vector = self._vector(side, query)
+        with _answering(self.name):
+            found = self._client.query_points(
+                self._collection,
+                query=vector,
+                using=side,
+                query_filter=_filter(condition),
+                limit=limit,
+                with_payload=["metadata"] if metadata else False,
+            ).points
+        return [Proposed(str(each.id), each.score, (each.payload or {}).get("metadata")) for each in found]
+
+    def rows(self, keys: Sequence[str]) -> ReadyBatch:
+        """See the protocol."""
+        records: list[Any] = []
+        with _answering(self.name):
+            for first in range(0, len(keys), ROWS_AT_ONCE):
+                some = keys[first : first + ROWS_AT_ONCE]
+                records += self._client.retrieve(self._collection, some, with_vectors=True)
+        return documents_of(records, self.exported.settings, self.name)
+
+    def keys_of(self, ids: Sequence[str]) -> list[str]:
+        """See the protocol."""
+        return [point_id(id) for id in ids]
+
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """See the protocol."""
+        found: list[Any] = []
+        keys = self.keys_of(ids)
+        with _answering(self.name):
+            for first in range(0, len(keys), CONTENTS_AT_ONCE):
+                found += self._client.retrieve(self._collection, keys[first : first + CONTENTS_AT_ONCE])
+        with stored(self.name):
+            return [document_of(each.payload) for each in found]
+
+    def page(self, after: str | None, limit: int, condition: Condition | None) -> list[Document]:
+        """See the protocol. The order is that of points."""
+        behind = None if after is None else point_id(after)
+        with _answering(self.name):
+            found, _ = self._client.scroll(
+                self._collection,
+                scroll_filter=_filter(condition),
+                limit=limit + (behind is not None),
+                offset=behind,
+            )
+        with stored(self.name):
+            return [document_of(each.payload) for each in found if str(each.id) != behind][:limit]
+
+    def count(self, condition: Condition | None) -> int:
+        """See the protocol."""
+        with _answering(self.name):
+            return self._client.count(self._collection, _filter(condition), exact=True).count
+
+    def _vector(
+        self, side: Side, query: CheckedQuery
+    ) -> models.SparseVector | list[float] | list[list[float]]:
+        if side == "sparse" or query.dense is None:
+            return models.SparseVector(indices=query.token_ids.tolist(), values=query.weights.tolist())
+        values: list[float] = query.dense.tolist()
+        return values if self.exported.settings.window is None else [values]
+
+    def lexical(self) -> Iterator[SparseRows]:
+        """See the protocol."""
+        offset: Any = None
+        while True:
+            with _answering(self.name):
+                records, offset = self._client.scroll(
+                    self._collection,
+                    limit=LEXICAL_AT_ONCE,
+                    offset=offset,
+                    with_payload=False,
+                    with_vectors=["sparse"],
+                )
+            with stored(self.name):
+                yield _lexical(records)
+            if offset is None:
+                return
+
+
+def _lexical(records: Sequence[Any]) -> SparseRows:
+    rows: list[tuple[Int32, Float32]] = [(np.empty(0, np.int32), np.empty(0, np.float32))]
+    lengths = []
+    for record in records:
+        sparse = (record.vector or {}).get("sparse")
+        rows.append(terms_of([], []) if sparse is None else terms_of(sparse.indices, sparse.values))
+        lengths.append(len(rows[-1][0]))
+    ids, weights = zip(*rows, strict=True)
+    return SparseRows(offsets_of(np.array(lengths, np.int64)), np.concatenate(ids), np.concatenate(weights))
+
+
+def _filter(condition: Condition | None) -> models.Filter | None:
+    return None if condition is None else narrowed(condition).filter
+
+
+@contextmanager
+def _answering(name: str) -> Iterator[None]:
+    """Raises BackendError for what the client raises."""
+    try:
+        with qdrant_errors(name):
+            yield
+    except TransferError as error:
+        raise BackendError(str(error)) from error

@@ -1,0 +1,74 @@
+"""What an engine holds, read with care: whatever of it cannot be used is its fault, and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from cluster.backends.engine import Exported
+from index.catalog.settings import CollectionSettings
+from index.documents.store import encode_id
+from index.errors import InvalidDocumentError
+from index.segments.checks import check_batch
+from index.segments.segment import Segment
+from index.snapshot import Snapshot
+from index.sparse.idf import CollectionIdf
+from index.windows.store import DocumentWindows
+from ingest.errors import SourceError
+from ingest.ready import ReadyBatch
+from service.exceptions import BackendError
+from transfer.description import described_settings
+
+
+def exported_of(record: object, name: str) -> Exported:
+    """What an export said of a collection. Raises BackendError where that cannot be read."""
+    try:
+        settings, window = described_settings(record, name)
+    except SourceError as error:
+        raise BackendError(str(error)) from error
+    assert isinstance(record, dict)  # noqa: S101 - else it has no settings
+    return Exported(settings, window, str(record.get("snapshot") or "exported"))
+
+
+def served_settings(exported: Exported, name: str) -> CollectionSettings:
+    """The settings by which a collection of this name is searched: without BM25, which is not exported."""
+    return replace(exported.settings, name=name, window=exported.window, bm25=False)
+
+
+def snapshot_of(
+    batch: ReadyBatch, settings: CollectionSettings, name: str, version: str, idf: CollectionIdf | None
+) -> Snapshot:
+    """Some documents of a collection as a snapshot in memory, with the idf of the whole.
+
+    name: of the collection, for messages. Raises BackendError for a document that cannot be scored.
+    """
+    if batch.faults:
+        position, fault = batch.faults[0]
+        raise BackendError(f"{position} is no document that an export wrote: {fault}; export it again")
+    segments = []
+    if batch.documents:
+        windows = None if settings.window is None else DocumentWindows(batch.offsets, batch.spans)
+        with stored(name):
+            rows = check_batch(batch.documents, batch.representations, settings, windows, already_pooled=True)
+        segments = [Segment.in_memory([rows], settings)]
+    found = Snapshot(version, settings, segments)
+    found.idf = idf
+    return found
+
+
+def could_be_an_id(id: str) -> bool:
+    """Whether a document may have it."""
+    try:
+        return bool(encode_id(id))
+    except InvalidDocumentError:
+        return False
+
+
+@contextmanager
+def stored(name: str) -> Iterator[None]:
+    """Within it, what is read of a document that is wrong is the fault of the collection: BackendError."""
+    try:
+        yield
+    except (InvalidDocumentError, SourceError) as error:
+        raise BackendError(f"{name} has what no export wrote: {error}; export it again") from error

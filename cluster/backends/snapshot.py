@@ -1,0 +1,208 @@
+"""A collection in an engine, as the service reads one snapshot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cluster.backends.candidates import count_of, matching_documents, proposed_keys
+from cluster.backends.engine import EngineCollection
+from cluster.backends.records import could_be_an_id, served_settings, snapshot_of, stored
+from index.candidates import CandidateLimits, DenseOptions, Document, Facet, Page, SearchResult, Weights
+from index.catalog.settings import CollectionSettings
+from index.documents.boosts import Boost, check_boosts
+from index.documents.conditions import Condition, condition_of
+from index.documents.filters import Filter, check_filter
+from index.fusion import Fusion
+from index.reading.ordered import Order, Place, PlacedDocument
+from index.search.explanation import Explanation
+from index.search.query import (
+    check_fusion,
+    check_group_by,
+    check_options,
+    check_page,
+    check_query,
+    check_weights,
+)
+from index.search.retrieval import limits_for, nearest_enough
+from index.segments.stored import StoredQuery, StoredRepresentations
+from index.snapshot import DEFAULT_LIMITS, DEFAULT_OPTIONS, DEFAULT_WEIGHTS, FIRST_PAGE, Snapshot
+from index.sparse.idf import CollectionIdf
+from ingest.ready import ReadyBatch
+from models.representations import Float64, Representations
+from service.exceptions import NotInBackendError
+
+
+class EngineSnapshot:
+    """A collection as it is known since the last look at it, in the place of `index.snapshot.Snapshot`.
+
+    The engine proposes documents and gives what it stores of them; these are put into a snapshot in memory,
+    by which they are cut, scored, ordered and explained as those of any collection. Its methods wait for the
+    engine, so they are for threads other than the event loop's; any number of these may use it at once.
+
+    documents: how many there were; idf: of all of them; version: what was exported, and how many there were.
+    """
+
+    def __init__(
+        self, collection: EngineCollection, name: str, documents: int, idf: CollectionIdf | None
+    ) -> None:
+        """name: by which the collection is served."""
+        self.settings: CollectionSettings = served_settings(collection.exported, name)
+        self.documents = documents
+        self.idf = idf
+        self.version = f"{collection.exported.snapshot}.{documents}"
+        self.is_of_several = False
+        self._collection = collection
+
+    def search(
+        self,
+        query: Representations,
+        *,
+        text: str | None = None,
+        top_k: int = 10,
+        weights: Weights = DEFAULT_WEIGHTS,
+        candidates: CandidateLimits = DEFAULT_LIMITS,
+        filter: Filter | None = None,
+        dense_options: DenseOptions = DEFAULT_OPTIONS,
+        page: Page = FIRST_PAGE,
+        group_by: str | None = None,
+        boosts: Sequence[Boost] = (),
+        fusion: Fusion = "sum",
+        without: Sequence[str] = (),
+        contents: bool = True,
+    ) -> SearchResult:
+        """As `Snapshot.search`. dense_options are of no use: how the engine searches is for its settings.
+
+        Raises BackendError and NotInBackendError, too.
+        """
+        candidates = candidates.used(weights)
+        check_options(top_k, candidates, dense_options)
+        check_page(page)
+        check_group_by(group_by, self.settings.fields)
+        check_weights(query, text, weights, self.settings)
+        check_boosts(boosts, self.settings.fields)
+        check_fusion(fusion)
+        condition = self._condition(filter)
+        nearest = nearest_enough(weights, page, top_k + len(without), group_by, boosts)
+        limits, _ = limits_for(candidates.with_more(len(without)), nearest)
+        started = time.perf_counter()
+        checked = check_query(query, self.settings)
+        if self.idf is not None:
+            checked = replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
+        with stored(self._collection.name):
+            keys = proposed_keys(self._collection, checked, limits, condition, self.settings.fields)
+        batch = self._collection.rows(keys)
+        retrieved = time.perf_counter()
+        found = self._snapshot(batch).search(
+            query,
+            text=text,
+            top_k=top_k,
+            weights=weights,
+            candidates=candidates,
+            filter=filter,
+            page=page,
+            group_by=group_by,
+            boosts=boosts,
+            fusion=fusion,
+            without=without,
+            contents=contents,
+        )
+        ended = time.perf_counter()
+        return replace(found, retrieve_seconds=retrieved - started, score_seconds=ended - retrieved)
+
+    def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]:
+        """Raises NotInBackendError."""
+        raise self._lacks("facets")
+
+    def explanations(
+        self,
+        query: Representations,
+        document_ids: Sequence[str],
+        text: str | None = None,
+        collections: Sequence[str | None] | None = None,
+    ) -> list[Explanation]:
+        """As `Snapshot.explanations`."""
+        return self._of(document_ids).explanations(query, document_ids, text)
+
+    def boosts_of(
+        self,
+        document_ids: Sequence[str],
+        boosts: Sequence[Boost],
+        collections: Sequence[str | None] | None = None,
+    ) -> Float64:
+        """As `Snapshot.boosts_of`."""
+        return self._of(document_ids).boosts_of(document_ids, boosts)
+
+    def encodings_of(
+        self, document_ids: Sequence[str], collections: Sequence[str | None] | None = None
+    ) -> int:
+        """As `Snapshot.encodings_of`."""
+        return self._of(document_ids).encodings_of(document_ids)
+
+    def stored_query(self, id: str, window: int = 0, collection: str | None = None) -> StoredQuery:
+        """As `Snapshot.stored_query`."""
+        return self._of([id]).stored_query(id, window)
+
+    def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery:
+        """As `Snapshot.examples_query`."""
+        return self._of([*like, *unlike]).examples_query(like, unlike)
+
+    def get(self, id: str) -> Document | None:
+        """As `Snapshot.get`."""
+        return next(iter(self._documents([id])), None)
+
+    def get_all(self, ids: Sequence[str]) -> list[list[Document]]:
+        """As `Snapshot.get_all`."""
+        found = {document.id: document for document in self._documents(ids)}
+        return [[found[id]] if id in found else [] for id in ids]
+
+    def count(self, filter: Filter | None = None) -> int:
+        """As `Snapshot.count`, of this moment."""
+        condition = self._condition(filter)
+        with stored(self._collection.name):
+            return count_of(self._collection, condition, self.settings.fields)
+
+    def page(
+        self, after: str | None, limit: int, filter: Filter | None = None, after_collection: str | None = None
+    ) -> list[Document]:
+        """As `Snapshot.page`, but in an order of the engine's own."""
+        condition = self._condition(filter)
+        with stored(self._collection.name):
+            return matching_documents(self._collection, after, limit, condition, self.settings.fields)
+
+    def ordered_page(
+        self, order: Order, after: Place | None, limit: int, filter: Filter | None = None
+    ) -> list[PlacedDocument]:
+        """Raises NotInBackendError."""
+        raise self._lacks("order_by")
+
+    def read(self, placed: PlacedDocument) -> Document:
+        """Raises NotInBackendError."""
+        raise self._lacks("order_by")
+
+    def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None:
+        """As `Snapshot.stored`."""
+        return self._of([id]).stored(id)
+
+    def _documents(self, ids: Sequence[str]) -> list[Document]:
+        return self._collection.documents([id for id in dict.fromkeys(ids) if could_be_an_id(id)])
+
+    def _of(self, ids: Sequence[str]) -> Snapshot:
+        """The documents of these ids that are there."""
+        possible = [id for id in dict.fromkeys(ids) if could_be_an_id(id)]
+        return self._snapshot(self._collection.rows(self._collection.keys_of(possible)))
+
+    def _snapshot(self, batch: ReadyBatch) -> Snapshot:
+        return snapshot_of(batch, self.settings, self._collection.name, self.version, self.idf)
+
+    def _condition(self, filter: Filter | None) -> Condition | None:
+        if filter is None:
+            return None
+        check_filter(filter, self.settings.fields)
+        return condition_of(filter, self.settings.fields)
+
+    def _lacks(self, what: str) -> NotInBackendError:
+        return NotInBackendError(
+            f"{what} is not there for {self._collection.name}: see docs/backends.md; an own collection has it"
+        )
