@@ -27,6 +27,10 @@ _NOT_OF_A_WORKER = frozenset(
         "shards",
         "shards_key_file",
         "shards_timeout_seconds",
+        "backend",
+        "backend_url",
+        "backend_key_file",
+        "backend_timeout_seconds",
         "max_top_k",
         "max_candidates",
         "max_documents",
@@ -48,6 +52,10 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
                 from cluster.router.app import create_router_app  # which has an HTTP client of its own
 
                 app = create_router_app(settings)
+            elif settings.backend is not None:
+                from cluster.backends.app import create_backend_app  # which has the engine's client
+
+                app = create_backend_app(settings)
             else:
                 app = create_app(settings)
         run_server(app, settings)

@@ -192,6 +192,20 @@ class Settings(BaseSettings):
         description="Longest wait for a shard's answer, where the request itself allows more.",
     )
 
+    backend: Literal["qdrant", "milvus"] | None = Field(
+        None,
+        description="Engine that holds the collections, as tercet collection export wrote them: it proposes "
+        "candidates, and this server encodes and re-ranks.",
+    )
+    backend_url: str | None = Field(
+        None,
+        description="Where that engine is: a URL, the folder of Qdrant's local mode, or the .db file of "
+        "Milvus Lite.",
+    )
+    backend_key: SecretStr | None = Field(None, description="Key, or token, that is sent to the engine.")
+    backend_key_file: Path | None = Field(None, description="File that holds this key instead.")
+    backend_timeout_seconds: int = Field(30, ge=1, description="Longest wait for an answer of the engine.")
+
     max_body_bytes: int = Field(8 << 20, ge=1, description="Largest request body.")
     max_bodies_bytes: int = Field(
         64 << 20, ge=1, description="Bytes of all bodies that are arriving or in work; more get 429."
@@ -290,12 +304,17 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _keys_of_files(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Keys of files join those given; of that for workers, and of that for shards,
-        there is one. Raises SettingsError."""
+        """Keys of files join those given; of that for workers, for shards and for a backend there is one.
+        Raises SettingsError.
+        """
         for name in ("api_keys", "read_keys"):
             if file := values.get(f"{name}_file"):
                 values[name] = [*_items(values.get(name, ())), *read_keys(Path(file))]
-        for name, others in (("encoder_key", "workers"), ("shards_key", "shards")):
+        for name, others in (
+            ("encoder_key", "workers"),
+            ("shards_key", "shards"),
+            ("backend_key", "backends"),
+        ):
             if file := values.get(f"{name}_file"):
                 if values.get(name):
                     raise SettingsError(f"give {name} or {name}_file, not both: {others} are sent one key")
@@ -325,6 +344,19 @@ class Settings(BaseSettings):
                     f"{origin!r} is no origin; write it as https://app.example.com, or * for any"
                 )
         return tuple(map(str.lower, value))
+
+    @model_validator(mode="after")
+    def _one_place_of_collections(self) -> Settings:
+        if (self.backend is None) != (self.backend_url is None):
+            raise SettingsError("backend and backend_url go together: give both, or none")
+        if self.backend is not None and self.shards:
+            raise SettingsError("collections are in shards or in a backend: give one of them")
+        return self
+
+    @field_validator("backend_url")
+    @classmethod
+    def _engine(cls, value: str | None) -> str | None:
+        return _url(value) if value is not None and "://" in value else value
 
     @field_validator("trace_endpoint")
     @classmethod

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from cluster.backends.engine import Engine
+from cluster.backends.records import lacking
 from cluster.backends.snapshot import EngineSnapshot
 from cluster.backends.terms import counted_idf
 from index.catalog.aliases import Meant
@@ -23,6 +24,7 @@ from service.exceptions import BackendError, NotInBackendError
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
 from service.load.reading import ANY_TIME, Reading
+from service.served_collections import Served, ServedBackup
 
 SEARCH_THREADS = 16  # they wait for the engine more than they compute
 LOOKING_THREADS = 4
@@ -61,6 +63,11 @@ class EngineCollections:
         self.looking_pool = Pool("looking", LOOKING_THREADS)
         self.search_threads = SEARCH_THREADS
 
+    @property
+    def served(self) -> Served:
+        """What a server answers from."""
+        return Served(self, NoBackups(self._engine.name))
+
     async def start(self) -> None:
         """Needs nothing of the event loop."""
 
@@ -87,13 +94,13 @@ class EngineCollections:
 
     def position_of(self, given: Position, param: str) -> Position:
         """Raises NotInBackendError."""
-        raise self._lacks(param)
+        raise self._lacks(f"{param}, a position of writes,")
 
     async def reach(self, name: str, position: Position, deadline: Deadline) -> None:
         """Raises NotInBackendError."""
-        raise self._lacks("min_position")
+        raise self._lacks("min_position, a position of writes,")
 
-    async def open_to_write(self, name: str) -> CollectionSettings:
+    async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
         """Raises NotInBackendError."""
         raise self._lacks("writing")
 
@@ -126,7 +133,7 @@ class EngineCollections:
 
     def statistics(self, name: str) -> CollectionStatistics:
         """Raises NotInBackendError."""
-        raise self._lacks("statistics of segments")
+        raise self._lacks("a count of segments")
 
     def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]:
         """The documents of each collection as of the last look."""
@@ -197,10 +204,34 @@ class EngineCollections:
         return known
 
     def _lacks(self, what: str) -> NotInBackendError:
-        return NotInBackendError(f"{what} is not there for collections of {self._engine.name}: {REMEDY}")
+        return lacking(what, self._engine.name)
 
 
-REMEDY = "they are searched and read here, and written by tercet collection export alone"
+class NoBackups:
+    """Collections of an engine are backed up there, in the place of `service.backups.CollectionBackups`."""
+
+    def __init__(self, engine: str) -> None:
+        self._engine = engine
+
+    def ages(self) -> list[tuple[str, float]]:
+        """None."""
+        return []
+
+    def make(self, name: str) -> ServedBackup:
+        """Raises NotInBackendError."""
+        raise lacking("making backups", self._engine)
+
+    def restore(self, name: str, id: str, new_name: str | None = None) -> CollectionDescription:
+        """Raises NotInBackendError."""
+        raise lacking("restoring backups", self._engine)
+
+    def delete(self, name: str, id: str) -> None:
+        """Raises NotInBackendError."""
+        raise lacking("deleting backups", self._engine)
+
+    def list(self, name: str) -> list[ServedBackup]:
+        """None."""
+        return []
 
 
 class NoAliases:
@@ -227,7 +258,7 @@ class NoAliases:
 
     def put(self, alias: str, collection: str, *others: str) -> Meant:
         """Raises NotInBackendError."""
-        raise NotInBackendError(f"aliases are not there for collections of {self._engine}: {REMEDY}")
+        raise lacking("giving aliases", self._engine)
 
     def remove(self, alias: str) -> None:
         """Raises AliasNotFoundError."""

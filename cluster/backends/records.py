@@ -17,7 +17,7 @@ from index.sparse.idf import CollectionIdf
 from index.windows.store import DocumentWindows
 from ingest.errors import SourceError
 from ingest.ready import ReadyBatch
-from service.exceptions import BackendError
+from service.exceptions import BackendError, NotInBackendError
 from transfer.description import described_settings
 
 
@@ -55,6 +55,14 @@ def snapshot_of(
     found = Snapshot(version, settings, segments)
     found.idf = idf
     return found
+
+
+def lacking(what: str, place: str) -> NotInBackendError:
+    """What to raise where something is asked for that collections of a place do not offer."""
+    return NotInBackendError(
+        f"{what} is not offered for {place}, whose documents are only searched and read here: see "
+        "docs/backends.md"
+    )
 
 
 def could_be_an_id(id: str) -> bool:

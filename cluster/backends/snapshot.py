@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from cluster.backends.candidates import count_of, matching_documents, proposed_keys
 from cluster.backends.engine import EngineCollection
-from cluster.backends.records import could_be_an_id, served_settings, snapshot_of, stored
+from cluster.backends.records import could_be_an_id, lacking, served_settings, snapshot_of, stored
 from index.candidates import CandidateLimits, DenseOptions, Document, Facet, Page, SearchResult, Weights
 from index.catalog.settings import CollectionSettings
 from index.documents.boosts import Boost, check_boosts
@@ -31,7 +31,6 @@ from index.snapshot import DEFAULT_LIMITS, DEFAULT_OPTIONS, DEFAULT_WEIGHTS, FIR
 from index.sparse.idf import CollectionIdf
 from ingest.ready import ReadyBatch
 from models.representations import Float64, Representations
-from service.exceptions import NotInBackendError
 
 
 class EngineSnapshot:
@@ -113,7 +112,7 @@ class EngineSnapshot:
 
     def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]:
         """Raises NotInBackendError."""
-        raise self._lacks("facets")
+        raise lacking("facets", self._collection.name)
 
     def explanations(
         self,
@@ -175,11 +174,11 @@ class EngineSnapshot:
         self, order: Order, after: Place | None, limit: int, filter: Filter | None = None
     ) -> list[PlacedDocument]:
         """Raises NotInBackendError."""
-        raise self._lacks("order_by")
+        raise lacking("order_by", self._collection.name)
 
     def read(self, placed: PlacedDocument) -> Document:
         """Raises NotInBackendError."""
-        raise self._lacks("order_by")
+        raise lacking("order_by", self._collection.name)
 
     def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None:
         """As `Snapshot.stored`."""
@@ -201,8 +200,3 @@ class EngineSnapshot:
             return None
         check_filter(filter, self.settings.fields)
         return condition_of(filter, self.settings.fields)
-
-    def _lacks(self, what: str) -> NotInBackendError:
-        return NotInBackendError(
-            f"{what} is not there for {self._collection.name}: see docs/backends.md; an own collection has it"
-        )

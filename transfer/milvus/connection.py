@@ -18,10 +18,13 @@ from transfer.errors import TransferError
 
 @dataclass(frozen=True, slots=True)
 class MilvusPlace:
-    """uri: of a server, or a file of Milvus Lite, which ends in .db; token: of a server."""
+    """uri: of a server, or a file of Milvus Lite, which ends in .db. token, timeout_seconds: of a server, and
+    of one request there.
+    """
 
     uri: str
     token: str | None = None
+    timeout_seconds: float | None = None
 
     @property
     def code(self) -> str:
@@ -41,6 +44,7 @@ class MilvusPlace:
             return MilvusClient(
                 self.uri,
                 token=self.token or "",
+                timeout=self.timeout_seconds,
                 grpc_options={"grpc.enable_http_proxy": 0},  # it would be sent the token
             )
 

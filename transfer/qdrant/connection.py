@@ -17,11 +17,12 @@ TIMEOUT_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class QdrantPlace:
-    """url, or path of a local folder: one of them. api_key: of a server."""
+    """url, or path of a local folder: one of them. api_key, timeout_seconds: of a server."""
 
     url: str | None = None
     path: str | None = None
     api_key: str | None = None
+    timeout_seconds: int = TIMEOUT_SECONDS
 
     def open(self) -> QdrantClient:
         """Raises TransferError."""
@@ -31,7 +32,7 @@ class QdrantPlace:
             return QdrantClient(
                 url=self.url,
                 api_key=self.api_key,
-                timeout=TIMEOUT_SECONDS,
+                timeout=self.timeout_seconds,
                 check_compatibility=False,
                 trust_env=False,  # its proxy would be sent the key
             )

@@ -53,7 +53,7 @@ class MilvusEngine:
             if record is None:
                 return None
             self._client.load_collection(name)
-        return MilvusCollection(self._client, name, shown, record)
+        return MilvusCollection(self._client, name, shown, record, self._place.timeout_seconds)
 
     def close(self) -> None:
         """Lets go of the client."""
@@ -63,8 +63,11 @@ class MilvusEngine:
 class MilvusCollection:
     """See `cluster.backends.engine.EngineCollection`. Keys are the ids of documents."""
 
-    def __init__(self, client: Any, collection: str, name: str, record: object) -> None:
+    def __init__(
+        self, client: Any, collection: str, name: str, record: object, timeout_seconds: float | None
+    ) -> None:
         """Raises BackendError for a record that cannot be read."""
+        self._timeout_seconds = timeout_seconds
         self._client = client
         self._collection = collection
         self.name = name
@@ -92,6 +95,7 @@ class MilvusCollection:
                 limit=limit,
                 filter=_expression(condition),
                 output_fields=["metadata"] if metadata else [],
+                timeout=self._timeout_seconds,
             )
         return [Proposed(hit["id"], hit["distance"], hit["entity"].get("metadata")) for hit in found]
 
@@ -120,7 +124,11 @@ class MilvusCollection:
             expression = f"({expression or EVERYTHING}) and id > {written}"
         with _answering(self.name):
             found = self._client.query(
-                self._collection, filter=expression, output_fields=CONTENTS, limit=limit
+                self._collection,
+                filter=expression,
+                output_fields=CONTENTS,
+                limit=limit,
+                timeout=self._timeout_seconds,
             )
         with stored(self.name):
             return sorted((document_of(row) for row in found), key=lambda document: document.id.encode())
@@ -129,7 +137,10 @@ class MilvusCollection:
         """See the protocol."""
         with _answering(self.name):
             found = self._client.query(
-                self._collection, filter=_expression(condition), output_fields=["count(*)"]
+                self._collection,
+                filter=_expression(condition),
+                output_fields=["count(*)"],
+                timeout=self._timeout_seconds,
             )
         return int(found[0]["count(*)"])
 
@@ -137,7 +148,10 @@ class MilvusCollection:
         """See the protocol."""
         with _answering(self.name):
             pages = self._client.query_iterator(
-                self._collection, batch_size=LEXICAL_AT_ONCE, output_fields=["sparse"]
+                self._collection,
+                batch_size=LEXICAL_AT_ONCE,
+                output_fields=["sparse"],
+                timeout=self._timeout_seconds,
             )
         try:
             while True:
@@ -155,7 +169,9 @@ class MilvusCollection:
         with _answering(self.name):
             for first in range(0, len(ids), at_once):
                 some = [*ids[first : first + at_once]]
-                found += self._client.get(self._collection, ids=some, output_fields=[*fields])
+                found += self._client.get(
+                    self._collection, ids=some, output_fields=[*fields], timeout=self._timeout_seconds
+                )
         return found
 
 

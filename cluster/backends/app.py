@@ -1,0 +1,43 @@
+"""The application before an engine: that of a server, whose collections are those of the engine."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from cluster.backends.collections import EngineCollections
+from cluster.backends.engine import Engine
+from models.encoder import Encoder
+from service.app import create_app
+from service.exceptions import SettingsError
+from service.settings import Settings
+
+
+def create_backend_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
+    """The server before the backend of the settings. encoder: one that is loaded already.
+
+    Raises SettingsError where the engine's client is not installed, or BackendError where it does not open.
+    """
+    return create_app(settings, encoder, EngineCollections(engine_of(settings)).served)
+
+
+def engine_of(settings: Settings) -> Engine:
+    """The engine of settings that name one. Raises as `create_backend_app`."""
+    url, timeout = settings.backend_url or "", settings.backend_timeout_seconds
+    key = None if settings.backend_key is None else settings.backend_key.get_secret_value()
+    is_path = "://" not in url
+    try:
+        if settings.backend == "qdrant":
+            from cluster.backends.qdrant.engine import QdrantEngine
+            from transfer.qdrant.connection import QdrantPlace
+
+            return QdrantEngine(QdrantPlace(None if is_path else url, url if is_path else None, key, timeout))
+        from cluster.backends.milvus.engine import MilvusEngine
+        from transfer.milvus.connection import MilvusPlace
+    except ImportError as error:
+        raise SettingsError(
+            f"backend {settings.backend} needs its client ({error}): pip install -c constraints.txt "
+            f"-e '.[cpu,{settings.backend}]'"
+        ) from error
+    if is_path and not url.endswith(".db"):
+        raise SettingsError(f"backend_url {url!r} is no URL, and the file of Milvus Lite ends in .db")
+    return MilvusEngine(MilvusPlace(url, key, timeout))
