@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+
+import numpy as np
 
 from cluster.backends.engine import Exported
 from index.catalog.settings import CollectionSettings
+from index.documents.conditions import OneOf
 from index.documents.store import encode_id
 from index.errors import InvalidDocumentError
 from index.segments.checks import check_batch
@@ -63,6 +66,16 @@ def lacking(what: str, place: str) -> NotInBackendError:
         f"{what} is not offered for {place}, whose documents are only searched and read here: see "
         "docs/backends.md"
     )
+
+
+def strings_of(condition: OneOf) -> list[str]:
+    """The strings of a condition that a document may have: a lone surrogate is in none."""
+    encoded = condition.strings.take(np.arange(len(condition.strings)))
+    found = []
+    for string in encoded:
+        with suppress(UnicodeDecodeError):
+            found.append(string.decode())
+    return found
 
 
 def could_be_an_id(id: str) -> bool:

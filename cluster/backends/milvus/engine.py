@@ -25,6 +25,7 @@ from transfer.stored import terms_of
 ROWS_AT_ONCE = 128  # each of some hundred token vectors
 CONTENTS_AT_ONCE = 1000
 LEXICAL_AT_ONCE = 2000
+IN_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}  # as the client's own iterator asks
 
 
 class MilvusEngine:
@@ -116,22 +117,9 @@ class MilvusCollection:
 
     def page(self, after: str | None, limit: int, condition: Condition | None) -> list[Document]:
         """See the protocol. The order is that of ids."""
-        expression = _expression(condition)
-        if after is not None:
-            written = literal(after)
-            if written is None:
-                raise BackendError(f"{self.name} cannot be asked for what follows id {after!r:.80}")
-            expression = f"({expression or EVERYTHING}) and id > {written}"
-        with _answering(self.name):
-            found = self._client.query(
-                self._collection,
-                filter=expression,
-                output_fields=CONTENTS,
-                limit=limit,
-                timeout=self._timeout_seconds,
-            )
+        found = self._behind(after, limit, condition, CONTENTS)
         with stored(self.name):
-            return sorted((document_of(row) for row in found), key=lambda document: document.id.encode())
+            return [document_of(row) for row in found]
 
     def count(self, condition: Condition | None) -> int:
         """See the protocol."""
@@ -146,23 +134,32 @@ class MilvusCollection:
 
     def lexical(self) -> Iterator[SparseRows]:
         """See the protocol."""
+        after: str | None = None
+        while True:
+            found = self._behind(after, LEXICAL_AT_ONCE, None, ["id", "sparse"])
+            if not found:
+                return
+            with stored(self.name):
+                yield _lexical(found)
+            after = found[-1]["id"]
+
+    def _behind(
+        self, after: str | None, limit: int, condition: Condition | None, fields: Sequence[str]
+    ) -> list[Mapping[str, Any]]:
+        """The next rows in order of id."""
+        expression = _expression(condition)
+        if after is not None:
+            expression = f"id > {literal(after)} and ({expression or EVERYTHING})"
         with _answering(self.name):
-            pages = self._client.query_iterator(
+            found = self._client.query(
                 self._collection,
-                batch_size=LEXICAL_AT_ONCE,
-                output_fields=["sparse"],
+                filter=expression,
+                output_fields=[*fields],
+                limit=limit,
                 timeout=self._timeout_seconds,
+                **IN_ORDER,
             )
-        try:
-            while True:
-                with _answering(self.name):
-                    found = pages.next()
-                if not found:
-                    return
-                with stored(self.name):
-                    yield _lexical(found)
-        finally:
-            pages.close()
+        return [*found]
 
     def _got(self, ids: Sequence[str], fields: Sequence[str], at_once: int) -> list[Mapping[str, Any]]:
         found: list[Mapping[str, Any]] = []

@@ -7,12 +7,12 @@ what must not hold nothing is said, and a list passes where its members would ha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from cluster.backends.records import strings_of
 from index.documents.conditions import AllOf, AnyOf, Between, Condition, Except, OneOf, Present, Within
 from index.documents.metadata import FieldType
 
@@ -37,10 +37,7 @@ def narrowed(condition: Condition) -> Narrowed:
         return Narrowed(_all(texts) if isinstance(condition, AllOf) else _any(texts), exact)
     if isinstance(condition, Except):
         return Narrowed(EVERYTHING, exact=False)
-    name = literal(condition.field)
-    if name is None:
-        return Narrowed(EVERYTHING, exact=False)
-    field = f"metadata[{name}]"
+    field = f"metadata[{literal(condition.field)}]"
     wider = Narrowed(f"exists {field}", exact=False)  # also an empty list
     if isinstance(condition, Present | Between):
         return wider
@@ -49,18 +46,20 @@ def narrowed(condition: Condition) -> Narrowed:
     return _within(field, condition) or wider
 
 
-def literal(text: str) -> str | None:
-    """A string as expressions write it; None for one that they cannot."""
-    written = json.dumps(text, ensure_ascii=False)
-    return None if "\\u" in written.replace("\\\\", "") else written
+def literal(text: str) -> str:
+    """A string as expressions write it."""
+    for character, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(character, written)
+    return f'"{text}"'
 
 
 def _one_of(field: str, condition: OneOf) -> Narrowed | None:
-    strings = condition.strings.take(np.arange(len(condition.strings)))
-    values = [literal(string.decode()) for string in strings]
-    if len(values) > MOST_VALUES or None in values:
+    values = [literal(string) for string in strings_of(condition)]
+    if len(values) > MOST_VALUES:
         return None
-    members = f"json_contains_any({field}, [{', '.join(filter(None, values))}])"
+    if not values:
+        return Narrowed(NOTHING, exact=True)
+    members = f"json_contains_any({field}, [{', '.join(values)}])"
     return Narrowed(_any([*(f"{field} == {value}" for value in values), members]), exact=True)
 
 

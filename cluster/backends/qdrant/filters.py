@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from qdrant_client import models
 
+from cluster.backends.records import strings_of
 from index.documents.conditions import AllOf, AnyOf, Between, Condition, Except, OneOf, Within
 from index.documents.metadata import FieldType
 from index.documents.numbers import EXACT
@@ -51,8 +52,9 @@ def narrowed(condition: Condition) -> Narrowed:
     if key is None:
         return Narrowed(EVERYTHING, exact=False)
     if isinstance(condition, OneOf):
-        strings = [string.decode() for string in condition.strings.take(np.arange(len(condition.strings)))]
-        return Narrowed(_field(key, match=models.MatchAny(any=strings)), exact=True)
+        strings = strings_of(condition)
+        found = _field(key, match=models.MatchAny(any=strings)) if strings else NOTHING
+        return Narrowed(found, exact=True)
     present = models.Filter(must_not=[models.IsEmptyCondition(is_empty=models.PayloadField(key=key))])
     if isinstance(condition, Between):
         return Narrowed(present, exact=False)

@@ -32,7 +32,17 @@ from transfer.qdrant.connection import QdrantPlace
 from transfer.qdrant.target import QdrantTarget
 
 WORDS = ["tea", "water", "hot", "brew", "train", "rail", "station", "green", "leaf", "black", "steam", "the"]
-FIELDS = {"year": "integer", "kind": "keyword", "price": "number", "sold": "boolean", "made": "datetime"}
+FIELDS = {
+    "year": "integer",
+    "kind": "keyword",
+    "price": "number",
+    "sold": "boolean",
+    "made": "datetime",
+    "big": "integer",
+    "a.b [0]": "keyword",
+    'a "quoted" one': "keyword",
+}
+STRINGS = ["a", "b", "c", 'say "hot"\\\n', "café\t", ""]
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {"fields": FIELDS, "window": False},
     "idf": {"fields": FIELDS, "lexical": "idf", "bm25": True, "window": False},
@@ -46,6 +56,7 @@ MOMENTS = [
     "2024-05-17 18:30:00.25+09:00",
     "2024-05-17",
     "2023-01-01T00:00:00.1234567",
+    "2024-05-17 07:30:00-02",
 ]
 
 
@@ -74,9 +85,14 @@ def documents() -> list[dict[str, Any]]:
         if number % 3:
             metadata["price"] = number / 4 if number % 4 else number
             metadata["sold"] = number % 2 == 0
-            metadata["made"] = MOMENTS[number % 4]
+            metadata["made"] = MOMENTS[number % 5]
+            metadata["big"] = 2**53 + number - 30
+            metadata["a.b [0]"] = STRINGS[number % 6]
+            metadata['a "quoted" one'] = [STRINGS[number % 6], STRINGS[number % 5]]
         if number % 13 == 0:
             metadata |= {"kind": None, "year": [], "price": None}
+        if number % 17 == 0:
+            metadata |= {"year": 2000.0 + number, "made": [MOMENTS[0], "2020-01-01"], "kind": []}
         title = f"{words.split()[0]} {number}" if number % 3 else None
         found.append({"id": f"d/{number} é", "title": title, "text": words, "metadata": metadata})
     found.append({**found[3], "id": "d/copy"})
