@@ -254,6 +254,9 @@ class CollectionRegistry:
         found = await self._look_to_write(name)
         return await self._open_to_write(found) if isinstance(found, str) else found
 
+    def require_jobs(self) -> None:
+        """Jobs build collections here."""
+
     def open_written(self) -> None:
         """Opens what holds acknowledged writes that are not published yet, so that searches see them."""
         self._live.open_left()

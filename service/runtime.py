@@ -161,11 +161,6 @@ class Runtime:
         return self.collections
 
     @property
-    def is_router(self) -> bool:
-        """Whether other servers have the collections."""
-        return self.collections is not self._own
-
-    @property
     def backups(self) -> ServedBackups:
         """The backups of collections. Raises NotReadyError until the ledgers are read."""
         self._search_services()

@@ -141,7 +141,7 @@ HOMES = {
     "peft": {"models/adapters/attach.py"},
     "onnxruntime": {"models/graphs/onnx_graph.py"},
     "faiss": {"index/dense/library.py"},
-    "fastapi": {"service", "cluster/router/app.py"},
+    "fastapi": {"service", "cluster/router/app.py", "cluster/backends/app.py"},
     "pydantic": {"service", "training/settings"},
     "matplotlib": {"training/runs/plots.py"},
     "mcp": {"cli/mcp.py"},

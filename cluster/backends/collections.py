@@ -157,6 +157,10 @@ class EngineCollections:
         """How many collections are known."""
         return (("read", len(self._known)),)
 
+    def require_jobs(self) -> None:
+        """Raises NotInBackendError."""
+        raise self._lacks("building by jobs")
+
     def open_written(self) -> None:
         """Looks at all collections, and counts their terms, so that no search has to."""
         for description in self.list():

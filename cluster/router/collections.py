@@ -23,7 +23,7 @@ from index.catalog.settings import CollectionSettings
 from index.live.statistics import CollectionCounts
 from service.collections import CollectionDescription, SearchTarget
 from service.documents.positions import Position
-from service.exceptions import OverloadedError, ShardError, ShardFailedError
+from service.exceptions import InvalidRequestError, OverloadedError, ShardError, ShardFailedError
 from service.load.deadlines import NO_DEADLINE, Deadline, within
 from service.load.pools import Pool
 from service.load.reading import ANY_TIME, Reading
@@ -173,6 +173,15 @@ class ShardedCollections:
         """What opens the encoders of the collections that are known, where it is known."""
         described = [known.description.settings for known in tuple(self._known.values())]
         return {each.encoder: each.checkpoint for each in described if each.checkpoint is not None}
+
+    def require_jobs(self) -> None:
+        """Raises InvalidRequestError: no job builds collections here."""
+        raise InvalidRequestError(
+            "this server has its collections divided over shards, and builds none: put the documents, or "
+            "build them with tercet index build --shards",
+            None,
+            "unsupported",
+        )
 
     def open_written(self) -> None:
         """Nothing is written here."""

@@ -38,13 +38,7 @@ async def submit_job(name: Name, body: JobRequest, request: Request, services: S
 
     A collection that does not exist is created. Documents may be written and deleted meanwhile, and stay so.
     """
-    if services.is_router:
-        raise InvalidRequestError(
-            "this server has its collections divided over shards, and builds none: put the documents, or "
-            "build them with tercet index build --shards",
-            None,
-            "unsupported",
-        )
+    services.collections.require_jobs()
     reading = (
         {} if body.reading is None else body.reading.model_dump(exclude_none=True, exclude_defaults=True)
     )
