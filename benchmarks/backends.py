@@ -114,13 +114,14 @@ def written(
 def opened(engine: str, work: Path, own: Snapshot) -> Engine:
     """The engine with the documents of a snapshot."""
     target: Target
+    settings = own.undivided().settings
     if engine == "qdrant_local":
         place = QdrantPlace(path=str(work / "qdrant"))
-        target = QdrantTarget(place, NAME, own.settings, 100)
+        target = QdrantTarget(place, NAME, settings, 100)
         export(own, target)
         return QdrantEngine(place)
     where = MilvusPlace(str(work / "milvus.db"))
-    target = MilvusTarget(where, NAME, own.settings, 100)
+    target = MilvusTarget(where, NAME, settings, 100)
     export(own, target)
     return MilvusEngine(where)
 

@@ -47,6 +47,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "plain": {"fields": FIELDS, "window": False},
     "idf": {"fields": FIELDS, "lexical": "idf", "bm25": True, "window": False},
     "float16": {"fields": FIELDS, "token_codec": "float16", "window": False},
+    "pooled": {"fields": FIELDS, "token_pooling": 2, "window": False},
     "none": {"fields": FIELDS, "token_codec": "none", "window": False},
     "whole": {"fields": FIELDS, "window": WindowSettings(32, 4), "lexical": "idf"},
     "windows": {"fields": FIELDS, "window": WindowSettings(12, 4), "lexical": "idf"},

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from index.candidates import CandidateLimits, Cursor, Page, Weights
+from index.documents.boosts import FilterBoost
 from index.documents.filters import parse_filter
+from index.errors import DocumentNotFoundError, InvalidQueryError
 from models.encoder import encode
+from service.exceptions import NotInBackendError
 
-BOTH = [("qdrant", kind) for kind in ("plain", "idf", "float16", "none", "whole", "windows")] + [
+BOTH = [("qdrant", kind) for kind in ("plain", "idf", "float16", "pooled", "none", "whole", "windows")] + [
     ("milvus", kind) for kind in ("plain", "idf", "none", "whole")
 ]
 SEARCHES: list[dict[str, Any]] = [
@@ -47,3 +50,42 @@ def test_hits_and_scores_are_ours_to_the_last_digit(
         query = encode(tiny, [text], "query")
         for options in SEARCHES:
             same(both.own.search(query, **options).hits, both.there.search(query, **options).hits)
+
+
+def test_what_is_told_of_documents_is_what_an_own_collection_tells(
+    pair: Callable[..., Any], tiny: Any, queries: list[str]
+) -> None:
+    both = pair("qdrant", "windows")
+    query, ids = encode(tiny, queries[:1], "query"), ["d/7 é", "d/20 é", "d/21 é"]
+    for each in zip(both.own.explanations(query, ids), both.there.explanations(query, ids), strict=True):
+        assert each[0].terms.products.tolist() == each[1].terms.products.tolist()
+        assert each[0].alignment.similarities.tolist() == each[1].alignment.similarities.tolist()
+        assert each[0].alignment.window == each[1].alignment.window
+    assert both.there.encodings_of(ids) == both.own.encodings_of(ids)
+    boosts = (FilterBoost(parse_filter({"eq": {"kind": "a"}}), 0.5),)
+    assert both.there.boosts_of(ids, boosts).tolist() == both.own.boosts_of(ids, boosts).tolist()
+    boosted = [each.search(query, boosts=boosts).hits for each in (both.own, both.there)]
+    same(*boosted)
+    for window in (0, 1):
+        first, second = (each.stored_query("d/15 é", window) for each in (both.own, both.there))
+        assert first.text == second.text
+        assert first.representations.dense.tolist() == second.representations.dense.tolist()
+    with pytest.raises(InvalidQueryError, match="not in snapshot"):
+        both.there.explanations(query, ["none"])
+    with pytest.raises(DocumentNotFoundError, match="no document 'none'"):
+        both.there.examples_query(["d/7 é", "none"])
+    with pytest.raises(InvalidQueryError, match="'colour' is not declared"):
+        both.there.search(query, filter=parse_filter({"eq": {"colour": "red"}}))
+    with pytest.raises(NotInBackendError, match="facets is not offered"):
+        both.there.facets({"kind": 3})
+
+
+def test_ties_at_a_limit_are_cut_by_id(pair: Callable[..., Any], tiny: Any, monkeypatch: Any) -> None:
+    """The copy of a document scores as it does: whichever limit falls between them, the lesser id stays."""
+    monkeypatch.setattr("cluster.backends.candidates.SPARE", 1)
+    both = pair("qdrant", "plain")
+    query = both.own.stored_query("d/3 é").representations
+    assert [hit.document.id for hit in both.own.search(query, top_k=2).hits] == ["d/3 é", "d/copy"]
+    for limit in (1, 2, 3):
+        limits = CandidateLimits(limit, 0)
+        same(both.own.search(query, candidates=limits).hits, both.there.search(query, candidates=limits).hits)
