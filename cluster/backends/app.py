@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fastapi import FastAPI
 
 from cluster.backends.collections import EngineCollections
@@ -25,6 +27,10 @@ def engine_of(settings: Settings) -> Engine:
     url, timeout = settings.backend_url or "", settings.backend_timeout_seconds
     key = None if settings.backend_key is None else settings.backend_key.get_secret_value()
     is_path = "://" not in url
+    if is_path and settings.backend == "milvus" and not url.endswith(".db"):
+        raise SettingsError(f"backend_url {url!r} is no URL, and the file of Milvus Lite ends in .db")
+    if is_path and not Path(url).exists():
+        raise SettingsError(f"backend_url {url!r} is no URL, and there is no such file or folder")
     try:
         if settings.backend == "qdrant":
             from cluster.backends.qdrant.engine import QdrantEngine
@@ -38,6 +44,4 @@ def engine_of(settings: Settings) -> Engine:
             f"backend {settings.backend} needs its client ({error}): pip install -c constraints.txt "
             f"-e '.[cpu,{settings.backend}]'"
         ) from error
-    if is_path and not url.endswith(".db"):
-        raise SettingsError(f"backend_url {url!r} is no URL, and the file of Milvus Lite ends in .db")
     return MilvusEngine(MilvusPlace(url, key, timeout))

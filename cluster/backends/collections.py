@@ -26,7 +26,7 @@ from service.load.pools import Pool
 from service.load.reading import ANY_TIME, Reading
 from service.served_collections import Served, ServedBackup
 
-SEARCH_THREADS = 16  # they wait for the engine more than they compute
+SEARCH_THREADS = 8  # they wait for the engine more than they compute
 LOOKING_THREADS = 4
 LOOK_SECONDS = 60.0  # between two looks at what a collection is by now
 LOOK_SHARE = 0.05  # of the time, that counting may take

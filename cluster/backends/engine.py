@@ -66,8 +66,8 @@ class EngineCollection(Protocol):
         """The documents of highest score of a side, best first. metadata: whether these are told."""
         ...
 
-    def rows(self, keys: Sequence[str]) -> ReadyBatch:
-        """The documents of these keys that are there, with all that is stored of them."""
+    def rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
+        """The documents of these keys that are there, with all that is stored of them, some at a time."""
         ...
 
     def keys_of(self, ids: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from index.documents.conditions import OneOf
 from index.documents.store import encode_id
 from index.errors import InvalidDocumentError
 from index.segments.checks import check_batch
+from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
 from index.sparse.idf import CollectionIdf
@@ -40,24 +41,29 @@ def served_settings(exported: Exported, name: str) -> CollectionSettings:
 
 
 def snapshot_of(
-    batch: ReadyBatch, settings: CollectionSettings, name: str, version: str, idf: CollectionIdf | None
+    batches: Iterable[ReadyBatch],
+    settings: CollectionSettings,
+    name: str,
+    version: str,
+    idf: CollectionIdf | None,
 ) -> Snapshot:
     """Some documents of a collection as a snapshot in memory, with the idf of the whole.
 
     name: of the collection, for messages. Raises BackendError for a document that cannot be scored.
     """
+    rows = [_rows_of(batch, settings, name) for batch in batches if len(batch.positions) or batch.faults]
+    found = Snapshot(version, settings, [Segment.in_memory(rows, settings)] if rows else [])
+    found.idf = idf
+    return found
+
+
+def _rows_of(batch: ReadyBatch, settings: CollectionSettings, name: str) -> DocumentRows:
     if batch.faults:
         position, fault = batch.faults[0]
         raise BackendError(f"{position} is no document that an export wrote: {fault}; export it again")
-    segments = []
-    if batch.documents:
-        windows = None if settings.window is None else DocumentWindows(batch.offsets, batch.spans)
-        with stored(name):
-            rows = check_batch(batch.documents, batch.representations, settings, windows, already_pooled=True)
-        segments = [Segment.in_memory([rows], settings)]
-    found = Snapshot(version, settings, segments)
-    found.idf = idf
-    return found
+    windows = None if settings.window is None else DocumentWindows(batch.offsets, batch.spans)
+    with stored(name):
+        return check_batch(batch.documents, batch.representations, settings, windows, already_pooled=True)
 
 
 def lacking(what: str, place: str) -> NotInBackendError:

@@ -14,6 +14,7 @@ from index.catalog.settings import CollectionSettings
 from index.documents.boosts import Boost, check_boosts
 from index.documents.conditions import Condition, condition_of
 from index.documents.filters import Filter, check_filter
+from index.documents.store import encode_id
 from index.fusion import Fusion
 from index.reading.ordered import Order, Place, PlacedDocument
 from index.search.explanation import Explanation
@@ -29,7 +30,6 @@ from index.search.retrieval import limits_for, nearest_enough
 from index.segments.stored import StoredQuery, StoredRepresentations
 from index.snapshot import DEFAULT_LIMITS, DEFAULT_OPTIONS, DEFAULT_WEIGHTS, FIRST_PAGE, Snapshot
 from index.sparse.idf import CollectionIdf
-from ingest.ready import ReadyBatch
 from models.representations import Float64, Representations
 
 
@@ -91,9 +91,9 @@ class EngineSnapshot:
             checked = replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
         with stored(self._collection.name):
             keys = proposed_keys(self._collection, checked, limits, condition, self.settings.fields)
-        batch = self._collection.rows(keys)
+        proposed = self._snapshot(keys)
         retrieved = time.perf_counter()
-        found = self._snapshot(batch).search(
+        found = proposed.search(
             query,
             text=text,
             top_k=top_k,
@@ -167,6 +167,8 @@ class EngineSnapshot:
     ) -> list[Document]:
         """As `Snapshot.page`, but in an order of the engine's own."""
         condition = self._condition(filter)
+        if after is not None:
+            encode_id(after)
         with stored(self._collection.name):
             return matching_documents(self._collection, after, limit, condition, self.settings.fields)
 
@@ -190,10 +192,11 @@ class EngineSnapshot:
     def _of(self, ids: Sequence[str]) -> Snapshot:
         """The documents of these ids that are there."""
         possible = [id for id in dict.fromkeys(ids) if could_be_an_id(id)]
-        return self._snapshot(self._collection.rows(self._collection.keys_of(possible)))
+        return self._snapshot(self._collection.keys_of(possible))
 
-    def _snapshot(self, batch: ReadyBatch) -> Snapshot:
-        return snapshot_of(batch, self.settings, self._collection.name, self.version, self.idf)
+    def _snapshot(self, keys: Sequence[str]) -> Snapshot:
+        rows = self._collection.rows(keys)
+        return snapshot_of(rows, self.settings, self._collection.name, self.version, self.idf)
 
     def _condition(self, filter: Filter | None) -> Condition | None:
         if filter is None:

@@ -24,8 +24,12 @@ def counted_idf(collection: EngineCollection) -> CollectionIdf:
     frequencies, masses = np.zeros(size, np.int64), np.zeros(size, np.int64)
     documents, told = 0, time.monotonic()
     for rows in collection.lexical():
-        if len(rows.token_ids) and not 0 <= rows.token_ids.min() <= rows.token_ids.max() < size:
-            raise BackendError(f"{collection.name} has a token id outside its vocabulary of {size}")
+        sound = (rows.token_ids >= 0) & (rows.token_ids < size) & (rows.weights > 0)
+        if not (sound & np.isfinite(rows.weights)).all():
+            raise BackendError(
+                f"{collection.name} has a lexical weight that is not above 0, or of a token outside its "
+                f"vocabulary of {size}; export it again"
+            )
         counted = TermStatistics.of(rows, size)
         frequencies[counted.terms] += counted.frequencies
         masses[counted.terms] += counted.masses

@@ -112,11 +112,13 @@ async def _read(
 
 
 async def _opened(services: Runtime, name: str) -> SearchTarget[Snapshot]:
-    """The collection of a name. Raises InvalidRequestError where shards of this server have it."""
+    """The collection of a name. Raises InvalidRequestError where this server has it of others."""
     target = await services.readable.open_with_defaults(name)
     snapshot = target.snapshot
     if not isinstance(snapshot, Snapshot):
-        raise InvalidRequestError("this server is a router and no shard; give a router the shards themselves")
+        raise InvalidRequestError(
+            "this server has its collections of others, and is no shard; give a router the shards themselves"
+        )
     return SearchTarget(snapshot, target.defaults, target.effort)
 
 

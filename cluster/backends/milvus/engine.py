@@ -100,10 +100,11 @@ class MilvusCollection:
             )
         return [Proposed(hit["id"], hit["distance"], hit["entity"].get("metadata")) for hit in found]
 
-    def rows(self, keys: Sequence[str]) -> ReadyBatch:
+    def rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
         """See the protocol."""
-        found = self._got(keys, self._fields, ROWS_AT_ONCE)
-        return documents_of(found, self.exported.settings, self.name)
+        for first in range(0, len(keys), ROWS_AT_ONCE):
+            found = self._got(keys[first : first + ROWS_AT_ONCE], self._fields)
+            yield documents_of(found, self.exported.settings, self.name)
 
     def keys_of(self, ids: Sequence[str]) -> list[str]:
         """See the protocol."""
@@ -111,7 +112,9 @@ class MilvusCollection:
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """See the protocol."""
-        found = self._got(ids, CONTENTS, CONTENTS_AT_ONCE)
+        found: list[Mapping[str, Any]] = []
+        for first in range(0, len(ids), CONTENTS_AT_ONCE):
+            found += self._got(ids[first : first + CONTENTS_AT_ONCE], CONTENTS)
         with stored(self.name):
             return [document_of(row) for row in found]
 
@@ -161,15 +164,12 @@ class MilvusCollection:
             )
         return [*found]
 
-    def _got(self, ids: Sequence[str], fields: Sequence[str], at_once: int) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
+    def _got(self, ids: Sequence[str], fields: Sequence[str]) -> list[Mapping[str, Any]]:
         with _answering(self.name):
-            for first in range(0, len(ids), at_once):
-                some = [*ids[first : first + at_once]]
-                found += self._client.get(
-                    self._collection, ids=some, output_fields=[*fields], timeout=self._timeout_seconds
-                )
-        return found
+            found = self._client.get(
+                self._collection, ids=[*ids], output_fields=[*fields], timeout=self._timeout_seconds
+            )
+        return [*found]
 
 
 def _lexical(found: Sequence[Mapping[str, Any]]) -> SparseRows:

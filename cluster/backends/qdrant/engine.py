@@ -25,7 +25,7 @@ from transfer.qdrant.points import point_id
 from transfer.qdrant.stored import document_of, documents_of
 from transfer.stored import terms_of
 
-ROWS_AT_ONCE = 128  # each of some hundred token vectors
+ROWS_AT_ONCE = 64  # each of some hundred token vectors, whose values are objects until they are read
 CONTENTS_AT_ONCE = 1000
 LEXICAL_AT_ONCE = 2000
 
@@ -92,14 +92,13 @@ class QdrantCollection:
             ).points
         return [Proposed(str(each.id), each.score, (each.payload or {}).get("metadata")) for each in found]
 
-    def rows(self, keys: Sequence[str]) -> ReadyBatch:
+    def rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
         """See the protocol."""
-        records: list[Any] = []
-        with _answering(self.name):
-            for first in range(0, len(keys), ROWS_AT_ONCE):
-                some = keys[first : first + ROWS_AT_ONCE]
-                records += self._client.retrieve(self._collection, some, with_vectors=True)
-        return documents_of(records, self.exported.settings, self.name)
+        for first in range(0, len(keys), ROWS_AT_ONCE):
+            some = keys[first : first + ROWS_AT_ONCE]
+            with _answering(self.name):
+                records = self._client.retrieve(self._collection, some, with_vectors=True)
+            yield documents_of(records, self.exported.settings, self.name)
 
     def keys_of(self, ids: Sequence[str]) -> list[str]:
         """See the protocol."""
