@@ -56,6 +56,11 @@ class EngineCollection(Protocol):
     @property
     def exported(self) -> Exported: ...
 
+    @property
+    def computes_late(self) -> bool:
+        """Whether it computes late interaction; else `late` is not to be asked."""
+        ...
+
     def expresses(self, condition: Condition) -> bool:
         """Whether the engine allows just the documents that the condition does."""
         ...
@@ -66,8 +71,15 @@ class EngineCollection(Protocol):
         """The documents of highest score of a side, best first. metadata: whether these are told."""
         ...
 
-    def rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
-        """The documents of these keys that are there, with all that is stored of them, some at a time."""
+    def rows(self, keys: Sequence[str], *, late: bool = True) -> Iterator[ReadyBatch]:
+        """The documents of these keys that are there, with all that is stored of them, some at a time.
+
+        late: without it, all but token vectors.
+        """
+        ...
+
+    def late(self, query: CheckedQuery, keys: Sequence[str]) -> dict[str, float]:
+        """The late interaction of these documents in float32, or more; of those that have token vectors."""
         ...
 
     def keys_of(self, ids: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -40,18 +40,23 @@ def served_settings(exported: Exported, name: str) -> CollectionSettings:
     return replace(exported.settings, name=name, window=exported.window, bm25=False)
 
 
-def snapshot_of(
-    batches: Iterable[ReadyBatch],
-    settings: CollectionSettings,
-    name: str,
-    version: str,
-    idf: CollectionIdf | None,
-) -> Snapshot:
-    """Some documents of a collection as a snapshot in memory, with the idf of the whole.
+def without_token_vectors(settings: CollectionSettings) -> CollectionSettings:
+    """The settings of what is read without them."""
+    return replace(settings, token_codec="none", codebook=None)  # noqa: S106  # a codec, no secret
+
+
+def rows_of(batches: Iterable[ReadyBatch], settings: CollectionSettings, name: str) -> list[DocumentRows]:
+    """Some documents of a collection as segments hold them.
 
     name: of the collection, for messages. Raises BackendError for a document that cannot be scored.
     """
-    rows = [_rows_of(batch, settings, name) for batch in batches if len(batch.positions) or batch.faults]
+    return [_rows_of(batch, settings, name) for batch in batches if batch.documents or batch.faults]
+
+
+def snapshot_of(
+    rows: Sequence[DocumentRows], settings: CollectionSettings, version: str, idf: CollectionIdf | None
+) -> Snapshot:
+    """Some documents of a collection as a snapshot in memory, with the idf of the whole."""
     found = Snapshot(version, settings, [Segment.in_memory(rows, settings)] if rows else [])
     found.idf = idf
     return found

@@ -6,9 +6,20 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from cluster.backends.candidates import count_of, matching_documents, proposed_keys
 from cluster.backends.engine import EngineCollection
-from cluster.backends.records import could_be_an_id, lacking, served_settings, snapshot_of, stored
+from cluster.backends.narrowing import Asked, Reading, narrowed_search
+from cluster.backends.records import (
+    could_be_an_id,
+    lacking,
+    rows_of,
+    served_settings,
+    snapshot_of,
+    stored,
+    without_token_vectors,
+)
 from index.candidates import CandidateLimits, DenseOptions, Document, Facet, Page, SearchResult, Weights
 from index.catalog.settings import CollectionSettings
 from index.documents.boosts import Boost, check_boosts
@@ -19,6 +30,7 @@ from index.fusion import Fusion
 from index.reading.ordered import Order, Place, PlacedDocument
 from index.search.explanation import Explanation
 from index.search.query import (
+    CheckedQuery,
     check_fusion,
     check_group_by,
     check_options,
@@ -27,6 +39,7 @@ from index.search.query import (
     check_weights,
 )
 from index.search.retrieval import limits_for, nearest_enough
+from index.segments.rows import DocumentRows
 from index.segments.stored import StoredQuery, StoredRepresentations
 from index.snapshot import DEFAULT_LIMITS, DEFAULT_OPTIONS, DEFAULT_WEIGHTS, FIRST_PAGE, Snapshot
 from index.sparse.idf import CollectionIdf
@@ -48,6 +61,7 @@ class EngineSnapshot:
     ) -> None:
         """name: by which the collection is served."""
         self.settings: CollectionSettings = served_settings(collection.exported, name)
+        self._light = without_token_vectors(self.settings)
         self.documents = documents
         self.idf = idf
         self.version = f"{collection.exported.snapshot}.{documents}"
@@ -84,29 +98,37 @@ class EngineSnapshot:
         check_fusion(fusion)
         condition = self._condition(filter)
         nearest = nearest_enough(weights, page, top_k + len(without), group_by, boosts)
-        limits, _ = limits_for(candidates.with_more(len(without)), nearest)
+        more = candidates.with_more(len(without))
+        limits, _ = limits_for(more, nearest)
         started = time.perf_counter()
         checked = check_query(query, self.settings)
         if self.idf is not None:
             checked = replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
         with stored(self._collection.name):
             keys = proposed_keys(self._collection, checked, limits, condition, self.settings.fields)
-        proposed = self._snapshot(keys)
-        retrieved = time.perf_counter()
-        found = proposed.search(
-            query,
-            text=text,
-            top_k=top_k,
-            weights=weights,
-            candidates=candidates,
-            filter=filter,
-            page=page,
-            group_by=group_by,
-            boosts=boosts,
-            fusion=fusion,
-            without=without,
-            contents=contents,
-        )
+        asked = Asked(query, text, top_k, weights, more, filter, page, boosts, without, contents)
+        plain = fusion == "sum" and group_by is None and page.after is None and weights.colbert >= 0
+        if plain and self._collection.computes_late:
+            proposed = snapshot_of(self._rows(keys, late=False), self._light, self.version, self.idf)
+            retrieved = time.perf_counter()
+            found = narrowed_search(proposed, self._reading(checked), asked)
+        else:
+            proposed = self._snapshot(self._rows(keys))
+            retrieved = time.perf_counter()
+            found = proposed.search(
+                query,
+                text=text,
+                top_k=top_k,
+                weights=weights,
+                candidates=candidates,
+                filter=filter,
+                page=page,
+                group_by=group_by,
+                boosts=boosts,
+                fusion=fusion,
+                without=without,
+                contents=contents,
+            )
         ended = time.perf_counter()
         return replace(found, retrieve_seconds=retrieved - started, score_seconds=ended - retrieved)
 
@@ -192,11 +214,25 @@ class EngineSnapshot:
     def _of(self, ids: Sequence[str]) -> Snapshot:
         """The documents of these ids that are there."""
         possible = [id for id in dict.fromkeys(ids) if could_be_an_id(id)]
-        return self._snapshot(self._collection.keys_of(possible))
+        return self._snapshot(self._rows(self._collection.keys_of(possible)))
 
-    def _snapshot(self, keys: Sequence[str]) -> Snapshot:
-        rows = self._collection.rows(keys)
-        return snapshot_of(rows, self.settings, self._collection.name, self.version, self.idf)
+    def _reading(self, query: CheckedQuery) -> Reading:
+        """How the candidates of a query are read by their ids."""
+        collection = self._collection
+
+        def late(ids: Sequence[str]) -> Float64:
+            keys = collection.keys_of(ids)
+            found = collection.late(query, keys)
+            return np.array([found.get(key, 0.0) for key in keys])
+
+        return Reading(late, lambda ids: self._rows(collection.keys_of(ids)), self._snapshot)
+
+    def _rows(self, keys: Sequence[str], *, late: bool = True) -> list[DocumentRows]:
+        settings = self.settings if late else self._light
+        return rows_of(self._collection.rows(keys, late=late), settings, self._collection.name)
+
+    def _snapshot(self, rows: Sequence[DocumentRows]) -> Snapshot:
+        return snapshot_of(rows, self.settings, self.version, self.idf)
 
     def _condition(self, filter: Filter | None) -> Condition | None:
         if filter is None:

@@ -61,6 +61,8 @@ def _encodings(
                 f"its payload does not say which windows it has ({error!r})"
             ) from error
         spans, lengths = [window[:2] for window in windows], [window[2] for window in windows]
+        if not settings.stores_token_vectors:
+            lengths = [0] * len(windows)
         rows = [window[3:] for window in windows]
     if len(dense) != len(spans) or sum(lengths) != count or min(lengths, default=0) < 0:
         raise InvalidDocumentError(

@@ -11,7 +11,7 @@ from qdrant_client import QdrantClient, models
 
 from cluster.backends.engine import Exported, Proposed, Side
 from cluster.backends.qdrant.filters import narrowed
-from cluster.backends.records import exported_of, stored
+from cluster.backends.records import exported_of, stored, without_token_vectors
 from index.candidates import Document
 from index.documents.conditions import Condition
 from index.search.query import CheckedQuery
@@ -71,6 +71,7 @@ class QdrantCollection:
         self._collection = collection
         self.name = name
         self.exported: Exported = exported_of(record, name)
+        self.computes_late = self.exported.settings.stores_token_vectors
 
     def expresses(self, condition: Condition) -> bool:
         """See the protocol."""
@@ -92,13 +93,33 @@ class QdrantCollection:
             ).points
         return [Proposed(str(each.id), each.score, (each.payload or {}).get("metadata")) for each in found]
 
-    def rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
+    def rows(self, keys: Sequence[str], *, late: bool = True) -> Iterator[ReadyBatch]:
         """See the protocol."""
-        for first in range(0, len(keys), ROWS_AT_ONCE):
-            some = keys[first : first + ROWS_AT_ONCE]
+        settings, vectors, at_once = self.exported.settings, ["dense", "sparse"], CONTENTS_AT_ONCE
+        if late and settings.stores_token_vectors:
+            vectors, at_once = [*vectors, "colbert"], ROWS_AT_ONCE
+        elif settings.stores_token_vectors:
+            settings = without_token_vectors(settings)
+        for first in range(0, len(keys), at_once):
+            some = keys[first : first + at_once]
             with _answering(self.name):
-                records = self._client.retrieve(self._collection, some, with_vectors=True)
-            yield documents_of(records, self.exported.settings, self.name)
+                records = self._client.retrieve(self._collection, some, with_vectors=vectors)
+            yield documents_of(records, settings, self.name)
+
+    def late(self, query: CheckedQuery, keys: Sequence[str]) -> dict[str, float]:
+        """See the protocol. Of a document in windows it is over all together, and so ours at least."""
+        if query.colbert is None or not len(query.colbert) or not keys:
+            return {}
+        with _answering(self.name):
+            found = self._client.query_points(
+                self._collection,
+                query=query.colbert.vectors.tolist(),
+                using="colbert",
+                query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(keys))]),
+                limit=len(keys),
+                with_payload=False,
+            ).points
+        return {str(each.id): each.score / len(query.colbert) for each in found}
 
     def keys_of(self, ids: Sequence[str]) -> list[str]:
         """See the protocol."""
