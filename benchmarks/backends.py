@@ -44,7 +44,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
 RESULT = ROOT / "benchmarks" / "results" / "backends.json"
 NAME = "docs"
-QUERIES = 100
+QUERIES = 50
 TOP = 10
 CANDIDATES = (200, 50)
 
