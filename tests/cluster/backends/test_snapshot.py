@@ -89,3 +89,16 @@ def test_ties_at_a_limit_are_cut_by_id(pair: Callable[..., Any], tiny: Any, monk
     for limit in (1, 2, 3):
         limits = CandidateLimits(limit, 0)
         same(both.own.search(query, candidates=limits).hits, both.there.search(query, candidates=limits).hits)
+
+
+def test_what_may_be_a_hit_is_read_whatever_the_engine_makes_of_windows(
+    pair: Callable[..., Any], tiny: Any, queries: list[str], monkeypatch: Any
+) -> None:
+    """Over all windows together late interaction is larger, so the engine's best are not always ours."""
+    monkeypatch.setattr("cluster.backends.narrowing.SPARE", 0)
+    both = pair("qdrant", "windows")
+    for text in queries:
+        query = encode(tiny, [text], "query")
+        for top_k in (1, 2, 3):
+            options: dict[str, Any] = {"top_k": top_k, "weights": Weights(0.1, 0.1, 5)}
+            same(both.own.search(query, **options).hits, both.there.search(query, **options).hits)
