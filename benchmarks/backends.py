@@ -58,14 +58,14 @@ class Watched:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._collection, name)
-        if name not in ("propose", "rows"):
+        if name not in ("propose", "rows", "late"):
             return found
 
         def asked(*args: Any, **options: Any) -> Any:
             started = time.process_time()
             try:
                 answer = found(*args, **options)
-                return answer if name == "propose" else [*answer]
+                return [*answer] if name == "rows" else answer
             finally:
                 self.seconds += time.process_time() - started
 

@@ -36,6 +36,7 @@ class QdrantEngine:
     def __init__(self, place: QdrantPlace) -> None:
         """Raises BackendError."""
         self.name = place.shown
+        self._is_server = place.path is None
         with _answering(self.name):
             self._client = place.open()
 
@@ -52,7 +53,11 @@ class QdrantEngine:
             if not self._client.collection_exists(name):
                 return None
             record = self._record(name)
-        return None if record is None else QdrantCollection(self._client, name, shown, record)
+        return (
+            None
+            if record is None
+            else QdrantCollection(self._client, name, shown, record, is_server=self._is_server)
+        )
 
     def close(self) -> None:
         """Lets go of the client."""
@@ -65,13 +70,18 @@ class QdrantEngine:
 class QdrantCollection:
     """See `cluster.backends.engine.EngineCollection`. Keys are those of points."""
 
-    def __init__(self, client: QdrantClient, collection: str, name: str, record: Any) -> None:
-        """Raises BackendError for a record that cannot be read."""
+    def __init__(
+        self, client: QdrantClient, collection: str, name: str, record: Any, *, is_server: bool
+    ) -> None:
+        """is_server: the local mode computes late interaction of all documents, whichever are asked for.
+
+        Raises BackendError for a record that cannot be read.
+        """
         self._client = client
         self._collection = collection
         self.name = name
         self.exported: Exported = exported_of(record, name)
-        self.computes_late = self.exported.settings.stores_token_vectors
+        self.computes_late = is_server and self.exported.settings.stores_token_vectors
 
     def expresses(self, condition: Condition) -> bool:
         """See the protocol."""

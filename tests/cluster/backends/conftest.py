@@ -141,9 +141,12 @@ def pair(make: Callable[[str], Snapshot], engines: Push) -> Callable[[str, str],
     """A collection of a kind, here and in an engine."""
 
     def paired(engine: str, kind: str) -> Pair:
+        """engine: qdrant-late is Qdrant that computes late interaction, as servers do."""
         own = make(kind)
-        collections = EngineCollections(engines(engine, own))
-        return Pair(own, collections.snapshot(kind))
+        there = EngineCollections(engines(engine.removesuffix("-late"), own)).snapshot(kind)
+        if engine == "qdrant-late":
+            there._collection.computes_late = True  # type: ignore[misc]
+        return Pair(own, there)
 
     return paired
 

@@ -15,8 +15,10 @@ from index.errors import DocumentNotFoundError, InvalidQueryError
 from models.encoder import encode
 from service.exceptions import NotInBackendError
 
-BOTH = [("qdrant", kind) for kind in ("plain", "idf", "float16", "pooled", "none", "whole", "windows")] + [
-    ("milvus", kind) for kind in ("plain", "idf", "none", "whole")
+BOTH = [
+    *(("qdrant", kind) for kind in ("plain", "idf", "float16", "pooled", "none", "whole", "windows")),
+    *(("qdrant-late", kind) for kind in ("plain", "pooled", "whole", "windows")),
+    *(("milvus", kind) for kind in ("plain", "idf", "none", "whole")),
 ]
 SEARCHES: list[dict[str, Any]] = [
     {},
@@ -96,7 +98,7 @@ def test_what_may_be_a_hit_is_read_whatever_the_engine_makes_of_windows(
 ) -> None:
     """Over all windows together late interaction is larger, so the engine's best are not always ours."""
     monkeypatch.setattr("cluster.backends.narrowing.SPARE", 0)
-    both = pair("qdrant", "windows")
+    both = pair("qdrant-late", "windows")
     for text in queries:
         query = encode(tiny, [text], "query")
         for top_k in (1, 2, 3):
