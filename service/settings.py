@@ -32,6 +32,7 @@ from service.keys import KEY_SETTINGS, is_key, read_keys
 PREFIX = "TERCET_"
 CONFIG_FILE = Path("tercet.toml")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")  # a scheme, a host, and where it has one a port
+STORES = ("file://", "s3://", "gs://", "az://")  # schemes of object stores
 SHORT_NAME = 6  # letters of a setting such as "port"
 
 ENCODER_SETTINGS = (
@@ -187,7 +188,8 @@ class Settings(BaseSettings):
     shards: Names = Field(
         (),
         description="Servers that hold the collections, each a part of every one; this server then is the "
-        "router before them. Comma-separated URLs, always in the same order.",
+        "router before them. Comma-separated URLs, always in the same order, or the URL of a build in shards "
+        "whose map names them.",
     )
     shards_key: SecretStr | None = Field(
         None, description="Key that is sent to shards; it may do everything there."
@@ -347,9 +349,16 @@ class Settings(BaseSettings):
     def _split(cls, value: object) -> object:
         return _items(value)
 
-    @field_validator("encoder_urls", "shards")
+    @field_validator("encoder_urls")
     @classmethod
     def _urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(_url, value))
+
+    @field_validator("shards")
+    @classmethod
+    def _servers_or_map(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(value) == 1 and value[0].startswith(STORES):
+            return value
         return tuple(map(_url, value))
 
     @field_validator("cors_origins")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from cluster.router.collections import ShardedCollections
+from cluster.router.places import shard_urls
 from cluster.shards.calls import Loop
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
@@ -41,7 +42,7 @@ def create_router_app(
                 timeout_seconds=settings.shards_timeout_seconds,
             )
         )
-        transports = [HttpTransport(url, session) for url in settings.shards]
+        transports = [HttpTransport(url, session) for url in shard_urls(settings.shards)]
     fleet = Fleet([ShardClient(transport) for transport in transports], Loop())
     served = ShardedCollections(fleet, session).served
     return create_app(settings, encoder, served=served, worker_transport=worker_transport)
