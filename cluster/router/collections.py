@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -36,9 +35,6 @@ LOOKING_THREADS = 4
 KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that it has another
 RENEWING_SECONDS = 1.0
 FORGOTTEN_SECONDS = 3600.0
-SURE_SECONDS = 1.0  # after which shards are asked again what a collection is, beside searches
-
-log = logging.getLogger("tercet")
 
 
 class ShardedCollections:
@@ -58,8 +54,6 @@ class ShardedCollections:
         self._catalog = ShardedCatalog(fleet, self._aliases, self._positions)
         self._reaching = Reaching(fleet, self._positions)
         self._looking_pool = Pool("looking", LOOKING_THREADS)
-        self._describing_pool = Pool("describing", 1)
-        self._looking_again: set[str] = set()
 
     @property
     def aliases(self) -> ShardedAliases:
@@ -195,7 +189,6 @@ class ShardedCollections:
     def close(self) -> None:
         """Ends its threads."""
         self._looking_pool.close()
-        self._describing_pool.close()
 
     def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
         """The collections of these names that are there, by default all, in order of name."""
