@@ -23,7 +23,7 @@ from cluster.work.engine import Work, Worker
 from index.errors import SearchIndexError
 from ingest.errors import IngestError
 from models.errors import ModelError
-from service.arenas import share_arenas
+from service.arenas import give_back_large
 
 MOST_TASKS = 10_000
 RETRIES = 10  # of a piece whose actor died: what kills each of them is not tried for ever
@@ -128,7 +128,7 @@ class PieceActor:
     """
 
     def __init__(self, work: Work) -> None:
-        share_arenas()  # Ray has dozens of threads
+        give_back_large()
         self._work = work
         self._do: Worker | None = None
 
