@@ -51,6 +51,11 @@ def test_head_by_hand() -> None:
     }
 
 
+def test_what_is_missing_is_told() -> None:
+    head = answer_head(replace(OUTCOME, lost=("http://one",)))
+    assert head["partial"] == {"shards": ("http://one",)}
+
+
 def test_highlights_go_with_the_hits() -> None:
     marks = [HitHighlights([{"start": 0, "end": 3}], []), HitHighlights([], [])]
     first, second = answer_hits(replace(OUTCOME, highlights=marks))
@@ -104,7 +109,7 @@ def test_explanations_go_with_their_hits_and_the_schema_knows_it_all() -> None:
     explained = replace(OUTCOME, explanations=[first, {"terms": [], "alignment": []}])
     answer = {**answer_head(explained), "hits": list(answer_hits(explained))}
     assert answer["hits"][0]["explanation"] == first
-    assert set(answer) == set(SearchResponse.model_fields) - {"facets"}
+    assert set(answer) == set(SearchResponse.model_fields) - {"facets", "partial"}
     shaped = SearchResponse.model_validate(answer)
     assert [hit.explanation is not None for hit in shaped.hits] == [True, True]
     assert shaped.hits[0].explanation is not None
