@@ -16,6 +16,8 @@ PATHS = {
     "model": "any",
 }
 
+TAKEN = "this path takes after, filter, limit, min_position, order, order_by"
+
 
 @pytest.mark.parametrize("create", [create_app, create_worker_app])
 async def test_an_unknown_parameter_is_refused_on_every_route(make_client: Any, create: Any) -> None:
@@ -43,15 +45,15 @@ async def test_what_was_to_be_done_is_not_done(client: httpx.AsyncClient) -> Non
         (
             "limt=3",
             "limt",
-            "there is no query parameter 'limt'; this path takes after, filter, limit, order, order_by",
+            f"there is no query parameter 'limt'; {TAKEN}",
         ),
         (
             "filters=%7B%7D",
             "filters",
-            "there is no query parameter 'filters'; this path takes after, filter, limit, order, order_by",
+            f"there is no query parameter 'filters'; {TAKEN}",
         ),
         ("limit=3&limit=4", "limit", "limit is given twice; give it once"),
-        ("=3", "", "there is no query parameter ''; this path takes after, filter, limit, order, order_by"),
+        ("=3", "", f"there is no query parameter ''; {TAKEN}"),
     ],
 )
 async def test_the_answer_names_it_and_those_that_are_known(
