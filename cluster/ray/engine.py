@@ -116,7 +116,8 @@ def _keep_quiet() -> None:
 
     ray.data.DataContext.get_current().enable_progress_bars = False
     for handler in logging.getLogger("ray.data").handlers:
-        if isinstance(handler, logging.StreamHandler):
+        # Ray gives its loggers the root's handlers, too, which others write to.
+        if isinstance(handler, logging.StreamHandler) and handler not in logging.getLogger().handlers:
             handler.setLevel(logging.CRITICAL)
 
 
