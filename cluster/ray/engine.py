@@ -150,7 +150,7 @@ def _pickled(error: Exception) -> bytes:
     """An exception to travel; one that cannot, by what it says."""
     try:
         content = pickle.dumps(error)
-        pickle.loads(content)  # noqa: S301
+        pickle.loads(content)  # noqa: S301  # made in the line above
     except Exception:  # noqa: BLE001  # of whatever it consists
         return pickle.dumps(RayFailedError(str(error)))
     return content

@@ -51,7 +51,7 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
         ) from error
     _take_back_sigterm(handler)
     try:
-        resources: Mapping[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        resources: Mapping[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # untyped
         yield resources
     finally:
         ray.shutdown()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -55,7 +56,7 @@ class ShardedPages:
             yield from documents
             if following is None:
                 return
-            answer = self._fleet.one(shard, lambda client: self._page(client, {**query, "after": following}))  # noqa: B023
+            answer = self._fleet.one(shard, partial(self._page, query={**query, "after": following}))
 
     async def _page(self, shard: ShardClient, query: Mapping[str, str]) -> Any:
         return await shard.json("GET", self._path, query=query, deadline=self._deadline)

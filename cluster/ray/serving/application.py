@@ -133,7 +133,7 @@ def _autoscaling(fewest: int, most: int, replica_tokens: int) -> Any:
         upscale_delay_s=5,
         downscale_delay_s=120,
         look_back_period_s=15,  # replicas tell every 10 s
-        policy=AutoscalingPolicy(  # type: ignore[no-untyped-call]
+        policy=AutoscalingPolicy(  # type: ignore[no-untyped-call]  # untyped
             policy_function=ByQueuedTokens, policy_kwargs={"replica_tokens": replica_tokens}
         ),
     )

@@ -77,7 +77,7 @@ def end_all() -> None:
     """Ends Ray Serve, once requests under way are answered."""
     from ray import serve
 
-    serve.shutdown()  # type: ignore[no-untyped-call]
+    serve.shutdown()  # type: ignore[no-untyped-call]  # untyped
 
 
 def _states(name: str) -> tuple[str, str, list[PartState]]:
