@@ -42,7 +42,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[RayEngine]:
+def engine(ray_alone: None) -> Iterator[RayEngine]:
     """Two workers of this machine, which take what this module defines by value."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed (pip install '.[ray]')")

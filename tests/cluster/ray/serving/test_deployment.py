@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 STARTED_SECONDS = 240
 TEMPORARY = "--temp-dir="
 REPLICA = "ray::ServeReplica:tercet:"
+LISTENING_SECONDS = 60
 RECOVERED_SECONDS = 120
 KEY = "a-key-of-this-test"
 HEADERS = {"Authorization": f"Bearer {KEY}"}
@@ -85,7 +87,7 @@ class Listener:
 
 
 @pytest.fixture(scope="module")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+def deployed(ray_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     """Two shards behind a router, by `tercet deploy ray`."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed (pip install '.[ray]')")
@@ -107,6 +109,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
                 STARTED_SECONDS, lambda: "answers on port" in log.read_text() or command.poll() is not None
             )
             assert command.poll() is None, log.read_text()
+            # Some of Ray's processes listen only after the deployment answers.
+            _within(LISTENING_SECONDS, lambda: not _unheard(found))
             yield found
         finally:
             left = psutil.Process(command.pid).children(recursive=True)
@@ -171,8 +175,7 @@ def test_every_port_is_in_the_list(deployed: Deployed) -> None:
     for number in set(listening) - listed:
         assert number in CALLS.numbers
         assert listening[number].command.startswith(REPLICA), listening[number]
-    for port in ports:
-        assert set(port.numbers) & set(listening), f"nothing listens on {port.purpose}"
+    assert not _unheard(deployed)
 
 
 def test_who_has_no_token_is_refused(deployed: Deployed) -> None:
@@ -217,7 +220,9 @@ def test_a_shard_that_hangs_ends_in_an_error_that_names_it(filled: tuple[Deploye
     finally:
         replica.send_signal(signal.SIGCONT)
     assert answer.status_code == 503, answer.text
-    assert answer.json()["error"]["message"] == "shard shard-1 did not answer within 3 s"
+    # The time that was left when the shard was asked.
+    message = answer.json()["error"]["message"]
+    assert re.fullmatch(r"shard shard-1 did not answer within (3|2\.\d+) s", message), message
     assert partial.json()["partial"] == {"shards": ["shard-1"]}
     _within(RECOVERED_SECONDS, lambda: _is(deployed.search(), expected))
 
@@ -279,6 +284,12 @@ def _listening(deployed: Deployed) -> dict[int, Listener]:
             command = " ".join(started[each.pid].cmdline())
             found[each.laddr.port] = Listener(f"{host}:{each.laddr.port}", command)
     return found
+
+
+def _unheard(deployed: Deployed) -> list[str]:
+    """What each port is for on which nothing listens."""
+    listening = set(_listening(deployed))
+    return [port.purpose for port in ports_of(deployed.port) if listening.isdisjoint(port.numbers)]
 
 
 def _refusal(address: str, method: str) -> grpc.StatusCode:
