@@ -29,6 +29,7 @@ from cluster.backends.snapshot import EngineSnapshot
 from evaluation.beir import read_dataset
 from index.candidates import CandidateLimits, Document, Hit
 from index.collection import Collection
+from index.search.snapshot_query import SnapshotQuery
 from index.snapshot import Snapshot
 from ingest.target import settings_for
 from models.encoder import Encoder, encode
@@ -148,9 +149,10 @@ def asked(
     equal, shares = 0, []
     for query in queries:
         began = time.process_time()
-        ours = own.search(query, candidates=limits, top_k=TOP).hits
+        wanted = SnapshotQuery(query, candidates=limits, top_k=TOP)
+        ours = own.answer(wanted).hits
         between, watched.seconds = time.process_time(), 0.0
-        hits = there.search(query, candidates=limits, top_k=TOP).hits
+        hits = there.answer(wanted).hits
         times.append((between - began, time.process_time() - between, watched.seconds))
         equal += hits == ours
         shares.append(len(ids(hits) & ids(ours)) / len(ours))

@@ -21,6 +21,7 @@ from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import Device
 from index.documents.boosts import Boost, check_boosts
+from index.documents.conditions import condition_of
 from index.documents.filters import Filter
 from index.errors import DamagedIndexError, InvalidQueryError
 from index.fusion import SIDES, Fusion
@@ -34,30 +35,24 @@ from index.search.explanation import Explanation, explain
 from index.search.facets import FieldCounts, counts_of, facets_of
 from index.search.hits import hits_of
 from index.search.late_interaction import late_scores
-from index.search.query import (
-    CheckedQuery,
-    check_facets,
-    check_fusion,
-    check_group_by,
-    check_options,
-    check_page,
-    check_query,
-    check_weights,
-)
+from index.search.query import CheckedQuery, check_facets, check_options, check_query, check_weights
 from index.search.ranking import rank, rank_reciprocally
-from index.search.retrieval import nearest_enough, numbers_of, retrieve
+from index.search.retrieval import numbers_of, retrieve
 from index.search.shard_search import ShardQuery, ShardSearch
+from index.search.snapshot_query import (
+    DEFAULT_LIMITS,
+    DEFAULT_OPTIONS,
+    DEFAULT_WEIGHTS,
+    FIRST_PAGE,
+    SnapshotQuery,
+    check_snapshot_query,
+)
 from index.segments.segment import Segment
 from index.sparse.idf import CollectionIdf, GivenIdf
 from index.sparse.term_versions import TermVersion
 from models.representations import Float32, Float64, Int64, Representations
 
 SCORED_ROWS = 8192
-
-DEFAULT_WEIGHTS = Weights()
-DEFAULT_LIMITS = CandidateLimits()
-DEFAULT_OPTIONS = DenseOptions()
-FIRST_PAGE = Page()
 
 
 class Snapshot(StoredDocuments):
@@ -188,48 +183,55 @@ class Snapshot(StoredDocuments):
         without: Sequence[str] = (),
         contents: bool = True,
     ) -> SearchResult:
-        """The `top_k` candidates of highest score, every one scored in all three ways.
+        """The hits of one query: see `SnapshotQuery` and `answer`."""
+        return self.answer(
+            SnapshotQuery(
+                query,
+                text,
+                top_k,
+                weights,
+                candidates,
+                filter,
+                dense_options,
+                page,
+                group_by,
+                boosts,
+                fusion,
+                without,
+                contents,
+            )
+        )
 
-        text: the query itself, for BM25; without it, or without BM25, a hit has no such score. page: which of
-        the ordered candidates are wanted. group_by: a declared keyword field, of each value of which the best
-        candidate alone is a hit, and every one without a value. boosts: what is added to the scores of
-        candidates; no other documents are found for them. fusion: whether a score is the weighted sum, or
-        that of reciprocal ranks among the candidates. without: ids of documents that are none. contents:
-        without them no stored text is read, and a hit's document has its id alone.
-        Raises InvalidQueryError for a query, filter or option that this collection cannot answer.
+    def answer(self, asked: SnapshotQuery) -> SearchResult:
+        """The hits. Raises InvalidQueryError for a query, filter or option that this collection cannot
+        answer.
         """
-        candidates = candidates.used(weights)
-        check_options(top_k, candidates, dense_options)
-        check_page(page)
-        check_group_by(group_by, self.settings.fields)
-        check_weights(query, text, weights, self.settings)
-        check_boosts(boosts, self.settings.fields)
-        check_fusion(fusion)
-        candidates = candidates.with_more(len(without))
-        nearest = nearest_enough(weights, page, top_k + len(without), group_by, boosts)
+        check_snapshot_query(asked, self.settings)
+        fields, weights = self.settings.fields, asked.weights
         started = time.perf_counter()
-        checked, segments = self._checked(query, text), self._opened()
-        condition = self._condition(filter)
+        checked, segments = self._checked(asked.query, asked.text), self._opened()
         found = retrieve(
             segments,
             checked,
-            candidates,
-            dense_options,
-            condition,
-            nearest,
+            asked.limits,
+            asked.dense_options,
+            None if asked.filter is None else condition_of(asked.filter, fields),
+            asked.nearest,
             everything=self._compares_everything,
         )
-        if without:
-            found = self._left(found, without)
+        if asked.without:
+            found = self._left(found, asked.without)
         retrieved = time.perf_counter()
         sides = self._sides
-        if boosts:
-            added = boosts_at(segments, found.segments, found.rows, boosts, self.settings.fields)
+        if asked.boosts:
+            added = boosts_at(segments, found.segments, found.rows, asked.boosts, fields)
             found, sides = replace(found, boost=np.round(added.sum(axis=0), DECIMALS)), SIDES + 1
-        choice = Choice.among(segments, found, top_k, page, group_by, self._collections)
-        ranking = rank_reciprocally if fusion == "rrf" else rank
+        choice = Choice.among(segments, found, asked.top_k, asked.page, asked.group_by, self._collections)
+        ranking = rank_reciprocally if asked.fusion == "rrf" else rank
         ranked = ranking(segments, found, checked, weights, sides, choice)
-        hits = hits_of(segments, ranked, checked, weights, contents=contents, collections=self._collections)
+        hits = hits_of(
+            segments, ranked, checked, weights, contents=asked.contents, collections=self._collections
+        )
         ended = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, ended - retrieved)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from index.candidates import CandidateLimits, DenseOptions, Document, Facet, Page, SearchResult, Weights
+from index.candidates import Document, Facet, SearchResult
 from index.catalog.aliases import Meant
 from index.catalog.settings import CollectionSettings
 from index.documents.boosts import Boost
 from index.documents.filters import Filter
-from index.fusion import Fusion
 from index.reading.ordered import Order, Place, PlacedDocument
 from index.search.explanation import Explanation
+from index.search.snapshot_query import SnapshotQuery
 from index.segments.stored import StoredQuery, StoredRepresentations
 from models.representations import Float32, Float64, Int32, Representations
 
@@ -43,23 +43,7 @@ class ReadableSnapshot(Protocol):
     @property
     def is_of_several(self) -> bool: ...
 
-    def search(
-        self,
-        query: Representations,
-        *,
-        text: str | None = None,
-        top_k: int = 10,
-        weights: Weights = ...,
-        candidates: CandidateLimits = ...,
-        filter: Filter | None = None,
-        dense_options: DenseOptions = ...,
-        page: Page = ...,
-        group_by: str | None = None,
-        boosts: Sequence[Boost] = (),
-        fusion: Fusion = "sum",
-        without: Sequence[str] = (),
-        contents: bool = True,
-    ) -> SearchResult: ...
+    def answer(self, asked: SnapshotQuery) -> SearchResult: ...
 
     def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]: ...
 

@@ -14,30 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cluster.backends.candidates import NEAR, SPARE
-from index.candidates import CandidateLimits, Page, SearchResult, Weights
-from index.documents.boosts import Boost
-from index.documents.filters import Filter
+from index.candidates import CandidateLimits, Page, SearchResult
+from index.search.snapshot_query import SnapshotQuery
 from index.segments.rows import DocumentRows
 from index.snapshot import Snapshot
-from models.representations import Float64, Representations
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A search by weighted sums, without groups or a cursor, where late interaction takes nothing away: see
-    `index.snapshot.Snapshot.search`.
-    """
-
-    query: Representations
-    text: str | None
-    top_k: int
-    weights: Weights
-    limits: CandidateLimits
-    filter: Filter | None
-    page: Page
-    boosts: Sequence[Boost]
-    without: Sequence[str]
-    contents: bool
+from models.representations import Float64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +32,13 @@ class Reading:
     snapshot: Callable[[Sequence[DocumentRows]], Snapshot]
 
 
-def narrowed_search(proposed: Snapshot, reading: Reading, asked: Asked) -> SearchResult:
+def narrowed_search(proposed: Snapshot, reading: Reading, asked: SnapshotQuery, wanted: int) -> SearchResult:
     """The hits among what is left of proposals, as a search among all of them read in full.
 
-    proposed: without token vectors.
+    proposed: without token vectors; asked: where late interaction takes nothing away; wanted: its `wanted`.
     """
     ids, highest = _bounds(proposed, reading, asked)
     order = np.argsort(-highest, kind="stable")
-    wanted = asked.page.offset + asked.top_k
     taken, rows = min(len(ids), wanted + SPARE), list[DocumentRows]()
     first = 0
     while True:
@@ -71,7 +51,7 @@ def narrowed_search(proposed: Snapshot, reading: Reading, asked: Asked) -> Searc
             return replace(found, hits=found.hits[asked.page.offset :])
 
 
-def _bounds(proposed: Snapshot, reading: Reading, asked: Asked) -> tuple[list[str], Float64]:
+def _bounds(proposed: Snapshot, reading: Reading, asked: SnapshotQuery) -> tuple[list[str], Float64]:
     """The ids of what is left of proposals, and what each scores at most, float64[K]."""
     left = proposed.retrieve(asked.query, candidates=asked.limits, filter=asked.filter)
     ids, scores = proposed.score(asked.query, left)
@@ -89,17 +69,18 @@ def _bounds(proposed: Snapshot, reading: Reading, asked: Asked) -> tuple[list[st
     return ids, np.sum(parts, axis=0) + off
 
 
-def _search(read: Snapshot, count: int, wanted: int, asked: Asked) -> SearchResult:
+def _search(read: Snapshot, count: int, wanted: int, asked: SnapshotQuery) -> SearchResult:
     """The best of what was read, which are candidates all."""
     limits = asked.limits
     dense, sparse = (max(1, count) if limit else 0 for limit in (limits.dense, limits.sparse))
-    return read.search(
-        asked.query,
-        text=asked.text,
-        top_k=wanted,
-        weights=asked.weights,
-        candidates=CandidateLimits(dense, sparse, 0),
-        page=Page(min_score=asked.page.min_score),
-        boosts=asked.boosts,
-        contents=asked.contents,
+    page = Page(min_score=asked.page.min_score)
+    return read.answer(
+        replace(
+            asked,
+            top_k=wanted,
+            candidates=CandidateLimits(dense, sparse, 0),
+            filter=None,
+            page=page,
+            without=(),
+        )
     )

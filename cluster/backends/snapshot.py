@@ -10,7 +10,7 @@ import numpy as np
 
 from cluster.backends.candidates import count_of, matching_documents, proposed_keys
 from cluster.backends.engine import EngineCollection
-from cluster.backends.narrowing import Asked, Reading, narrowed_search
+from cluster.backends.narrowing import Reading, narrowed_search
 from cluster.backends.records import (
     could_be_an_id,
     lacking,
@@ -20,28 +20,20 @@ from cluster.backends.records import (
     stored,
     without_token_vectors,
 )
-from index.candidates import CandidateLimits, DenseOptions, Document, Facet, Page, SearchResult, Weights
+from index.candidates import Document, Facet, SearchResult
 from index.catalog.settings import CollectionSettings
-from index.documents.boosts import Boost, check_boosts
+from index.documents.boosts import Boost
 from index.documents.conditions import Condition, condition_of
 from index.documents.filters import Filter, check_filter
 from index.documents.store import encode_id
-from index.fusion import Fusion
 from index.reading.ordered import Order, Place, PlacedDocument
 from index.search.explanation import Explanation
-from index.search.query import (
-    CheckedQuery,
-    check_fusion,
-    check_group_by,
-    check_options,
-    check_page,
-    check_query,
-    check_weights,
-)
-from index.search.retrieval import limits_for, nearest_enough
+from index.search.query import CheckedQuery, check_query
+from index.search.retrieval import limits_for
+from index.search.snapshot_query import SnapshotQuery, check_snapshot_query
 from index.segments.rows import DocumentRows
 from index.segments.stored import StoredQuery, StoredRepresentations
-from index.snapshot import DEFAULT_LIMITS, DEFAULT_OPTIONS, DEFAULT_WEIGHTS, FIRST_PAGE, Snapshot
+from index.snapshot import Snapshot
 from index.sparse.idf import CollectionIdf
 from models.representations import Float64, Representations
 
@@ -68,67 +60,29 @@ class EngineSnapshot:
         self.is_of_several = False
         self._collection = collection
 
-    def search(
-        self,
-        query: Representations,
-        *,
-        text: str | None = None,
-        top_k: int = 10,
-        weights: Weights = DEFAULT_WEIGHTS,
-        candidates: CandidateLimits = DEFAULT_LIMITS,
-        filter: Filter | None = None,
-        dense_options: DenseOptions = DEFAULT_OPTIONS,
-        page: Page = FIRST_PAGE,
-        group_by: str | None = None,
-        boosts: Sequence[Boost] = (),
-        fusion: Fusion = "sum",
-        without: Sequence[str] = (),
-        contents: bool = True,
-    ) -> SearchResult:
-        """As `Snapshot.search`. dense_options are of no use: how the engine searches is for its settings.
+    def answer(self, asked: SnapshotQuery) -> SearchResult:
+        """As `Snapshot.answer`. Its dense options are of no use: how the engine searches is for its settings.
 
         Raises BackendError and NotInBackendError, too.
         """
-        candidates = candidates.used(weights)
-        check_options(top_k, candidates, dense_options)
-        check_page(page)
-        check_group_by(group_by, self.settings.fields)
-        check_weights(query, text, weights, self.settings)
-        check_boosts(boosts, self.settings.fields)
-        check_fusion(fusion)
-        condition = self._condition(filter)
-        nearest = nearest_enough(weights, page, top_k + len(without), group_by, boosts)
-        more = candidates.with_more(len(without))
-        limits, _ = limits_for(more, nearest)
+        check_snapshot_query(asked, self.settings)
+        fields = self.settings.fields
+        condition = None if asked.filter is None else condition_of(asked.filter, fields)
+        limits, _ = limits_for(asked.limits, asked.nearest)
         started = time.perf_counter()
-        checked = check_query(query, self.settings)
+        checked = check_query(asked.query, self.settings)
         if self.idf is not None:
             checked = replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
         with stored(self._collection.name):
-            keys = proposed_keys(self._collection, checked, limits, condition, self.settings.fields)
-        asked = Asked(query, text, top_k, weights, more, filter, page, boosts, without, contents)
-        plain = fusion == "sum" and group_by is None and page.after is None and weights.colbert >= 0
-        if plain and self._collection.computes_late:
+            keys = proposed_keys(self._collection, checked, limits, condition, fields)
+        if self._collection.computes_late and asked.wanted is not None and asked.weights.colbert >= 0:
             proposed = snapshot_of(self._rows(keys, late=False), self._light, self.version, self.idf)
             retrieved = time.perf_counter()
-            found = narrowed_search(proposed, self._reading(checked), asked)
+            found = narrowed_search(proposed, self._reading(checked), asked, asked.wanted)
         else:
             proposed = self._snapshot(self._rows(keys))
             retrieved = time.perf_counter()
-            found = proposed.search(
-                query,
-                text=text,
-                top_k=top_k,
-                weights=weights,
-                candidates=candidates,
-                filter=filter,
-                page=page,
-                group_by=group_by,
-                boosts=boosts,
-                fusion=fusion,
-                without=without,
-                contents=contents,
-            )
+            found = proposed.answer(asked)
         ended = time.perf_counter()
         return replace(found, retrieve_seconds=retrieved - started, score_seconds=ended - retrieved)
 

@@ -13,25 +13,14 @@ from cluster.router.collection import View
 from cluster.router.details import details_of
 from cluster.router.terms import KnownTerms, Told
 from index.bm25.query import QueryWords, WeighedWords, words_of
-from index.candidates import (
-    CandidateLimits,
-    DenseOptions,
-    Document,
-    Hit,
-    Page,
-    Scores,
-    SearchResult,
-    Weights,
-)
+from index.candidates import CandidateLimits, Document, Hit, Scores, SearchResult
 from index.catalog.settings import CollectionSettings
-from index.documents.boosts import Boost
-from index.documents.filters import Filter
 from index.documents.store import decode_document
-from index.fusion import Fusion
 from index.search.merging import Merged, left_of, merged
 from index.search.query import check_lexical
-from index.search.retrieval import limits_for, nearest_enough
+from index.search.retrieval import limits_for
 from index.search.shard_search import Proposals, ShardHits, ShardQuery
+from index.search.snapshot_query import SnapshotQuery
 from models.representations import Int64, Representations, SparseRows
 from service.exceptions import BegunAgainError, ShardFailedError
 from service.shard.found import hits_of, proposals_of
@@ -44,34 +33,6 @@ ATTEMPTS = 3  # the second goes by fixed states, which others may have fixed mea
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is searched for: see `index.snapshot.Snapshot.search`."""
-
-    query: Representations
-    text: str | None
-    top_k: int
-    weights: Weights
-    candidates: CandidateLimits
-    options: DenseOptions
-    filter: Filter | None
-    page: Page
-    group_by: str | None
-    boosts: Sequence[Boost]
-    fusion: Fusion
-    without: Sequence[str]
-    contents: bool
-
-    @property
-    def wanted(self) -> int | None:
-        """How many of a shard's best are enough; None where all that are left may be hits, since ranks,
-        groups and places behind a cursor tell of all shards.
-        """
-        if self.fusion == "sum" and self.group_by is None and self.page.after is None:
-            return self.page.offset + self.top_k
-        return None
-
-
-@dataclass(frozen=True, slots=True)
 class _Proposed:
     """What a shard proposes, in a search that it goes on with by name; told: of its state."""
 
@@ -80,17 +41,14 @@ class _Proposed:
     proposals: Proposals
 
 
-def search(view: View, asked: Asked) -> SearchResult:
+def search(view: View, asked: SnapshotQuery) -> SearchResult:
     """The hits that one machine with the documents of all shards would find.
 
-    Raises as `Snapshot.search`, and what asking shards raises; BegunAgainError where what the router knows of
+    Raises as `Snapshot.answer`, and what asking shards raises; BegunAgainError where what the router knows of
     the collection is not so any more.
     """
     started = time.perf_counter()
-    nearest = nearest_enough(
-        asked.weights, asked.page, asked.top_k + len(asked.without), asked.group_by, asked.boosts
-    )
-    limits, nearest = limits_for(asked.candidates.with_more(len(asked.without)), nearest)
+    limits, nearest = limits_for(asked.limits, asked.nearest)
     proposed = _proposals(view, asked, limits, nearest)
     there = [shard for shard, each in enumerate(proposed) if each is not None]
     left: list[Int64 | None] = [np.empty(0, np.int64)] * len(proposed)
@@ -106,7 +64,7 @@ def search(view: View, asked: Asked) -> SearchResult:
 
 
 def _proposals(
-    view: View, asked: Asked, limits: CandidateLimits, nearest: int | None
+    view: View, asked: SnapshotQuery, limits: CandidateLimits, nearest: int | None
 ) -> list[_Proposed | None]:
     """What all shards propose, by weights that tell of all at the states that the view is fixed at."""
     known, settings = view.known, view.known.description.settings
@@ -129,7 +87,7 @@ def _proposals(
             weighed,
             asked.weights,
             limits,
-            asked.options,
+            asked.dense_options,
             nearest=nearest is not None,
             filter=asked.filter,
             boosts=tuple(asked.boosts),
@@ -182,12 +140,12 @@ def _multiplied(query: Representations, terms: KnownTerms, vocabulary_size: int)
     return replace(query, sparse=SparseRows(np.array([0, len(token_ids)]), token_ids, weights))
 
 
-def _sides(asked: Asked, *, bm25: bool) -> int:
+def _sides(asked: SnapshotQuery, *, bm25: bool) -> int:
     return 3 + bm25 + bool(asked.boosts)
 
 
 def _scored(
-    view: View, asked: Asked, proposed: Sequence[_Proposed | None], left: Sequence[Int64 | None]
+    view: View, asked: SnapshotQuery, proposed: Sequence[_Proposed | None], left: Sequence[Int64 | None]
 ) -> list[ShardHits]:
     """What may be hits of each shard, with exact scores; nothing of one that is lost."""
     wanted, sides = asked.wanted, _sides(asked, bm25=view.known.description.settings.bm25)
@@ -213,7 +171,7 @@ def _scored(
     return [ShardHits.nothing(sides) if each is None else each for each in answers]
 
 
-def _needs_more(asked: Asked, settings: CollectionSettings) -> bool:
+def _needs_more(asked: SnapshotQuery, settings: CollectionSettings) -> bool:
     """Whether scores came without what is told of hits alone: windows, and late interaction that has no
     weight.
     """
@@ -225,7 +183,7 @@ def _needs_more(asked: Asked, settings: CollectionSettings) -> bool:
 
 def _hits(
     view: View,
-    asked: Asked,
+    asked: SnapshotQuery,
     proposed: Sequence[_Proposed | None],
     parts: Sequence[ShardHits],
     chosen: Merged,

@@ -10,29 +10,20 @@ import numpy as np
 
 from cluster.router.collection import View
 from cluster.router.documents import ShardedDocuments
-from cluster.router.search import Asked, query_words, search, weighed_by
+from cluster.router.search import query_words, search, weighed_by
 from cluster.router.terms import KnownTerms
 from cluster.shards.fleet import Fleet
 from cluster.shards.placement import shards_of
-from index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
+from index.candidates import Facet, SearchResult
 from index.documents.boosts import Boost, check_boosts
 from index.documents.filters import Filter, check_filter, tree_of
-from index.fusion import Fusion
 from index.reading.documents import require_documents
 from index.reading.examples import MOST_TOKENS, Example, check_examples, query_of
 from index.search.explanation import Explanation
 from index.search.facets import FieldCounts, merged_facet
-from index.search.query import (
-    check_facets,
-    check_fusion,
-    check_group_by,
-    check_lexical,
-    check_options,
-    check_page,
-    check_weights,
-)
+from index.search.query import check_facets, check_lexical
+from index.search.snapshot_query import SnapshotQuery, check_snapshot_query
 from index.segments.stored import StoredQuery
-from index.snapshot import DEFAULT_LIMITS, DEFAULT_OPTIONS, DEFAULT_WEIGHTS, FIRST_PAGE
 from models.representations import Float32, Float64, Int32, Representations, SparseRows
 from service.exceptions import ShardUnavailableError
 from service.load.deadlines import Deadline
@@ -89,51 +80,10 @@ class ShardedSnapshot(ShardedDocuments):
         """The shards that gave no answer, where that was allowed."""
         return self._view.asking.lost
 
-    def search(
-        self,
-        query: Representations,
-        *,
-        text: str | None = None,
-        top_k: int = 10,
-        weights: Weights = DEFAULT_WEIGHTS,
-        candidates: CandidateLimits = DEFAULT_LIMITS,
-        filter: Filter | None = None,
-        dense_options: DenseOptions = DEFAULT_OPTIONS,
-        page: Page = FIRST_PAGE,
-        group_by: str | None = None,
-        boosts: Sequence[Boost] = (),
-        fusion: Fusion = "sum",
-        without: Sequence[str] = (),
-        contents: bool = True,
-    ) -> SearchResult:
-        """As `Snapshot.search`; raises what asking shards raises, too."""
-        candidates, fields = candidates.used(weights), self.settings.fields
-        check_options(top_k, candidates, dense_options)
-        check_page(page)
-        check_group_by(group_by, fields)
-        check_weights(query, text, weights, self.settings)
-        check_boosts(boosts, fields)
-        check_fusion(fusion)
-        if filter is not None:
-            check_filter(filter, fields)
-        return search(
-            self._view,
-            Asked(
-                query,
-                text,
-                top_k,
-                weights,
-                candidates,
-                dense_options,
-                filter,
-                page,
-                group_by,
-                boosts,
-                fusion,
-                without,
-                contents,
-            ),
-        )
+    def answer(self, asked: SnapshotQuery) -> SearchResult:
+        """As `Snapshot.answer`; raises what asking shards raises, too."""
+        check_snapshot_query(asked, self.settings)
+        return search(self._view, asked)
 
     def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]:
         """As `Snapshot.facets`: every shard tells all values, so that the counts are exact."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import CandidateLimits, DenseOptions, Page, Weights
-from index.documents.boosts import Boost
+from index.candidates import CandidateLimits, DenseOptions
 from index.documents.conditions import Condition
 from index.documents.row_set import RowSet
 from index.files.packed_bytes import PackedBytes
@@ -76,17 +75,6 @@ def retrieve(
         kept = np.sort(best(scores, nearest, lambda some: ids_at(segments, places[some], rows[some])))
         places, rows, scores = places[kept], rows[kept], scores[kept]
     return scored(segments, query, places, rows, scores)
-
-
-def nearest_enough(
-    weights: Weights, page: Page, wanted: int, group_by: str | None, boosts: Sequence[Boost]
-) -> int | None:
-    """How many of the dense side's best are enough for so many hits of a page where it alone orders them;
-    None where it does not.
-    """
-    if weights.dense_alone and page.after is None and group_by is None and not boosts:
-        return page.offset + wanted
-    return None
 
 
 def limits_for(limits: CandidateLimits, nearest: int | None) -> tuple[CandidateLimits, int | None]:

@@ -13,6 +13,7 @@ from index.candidates import CandidateLimits, DenseOptions, Facet, Hit, Page, Se
 from index.documents.boosts import Boost
 from index.documents.filters import Filter
 from index.fusion import Fusion
+from index.search.snapshot_query import SnapshotQuery
 from models.encoder import EncoderInfo
 from models.representations import OUTPUTS, Output, Representations
 from models.tokenizer import Tokenizer
@@ -373,20 +374,22 @@ def _found(
 ) -> tuple[SearchResult, list[HitExplanation] | None]:
     """The hits, and why they are hits where the query asks; one thread does it all."""
     asked = query.asked
-    result = snapshot.search(
-        query.representations,
-        text=query.words,
-        top_k=asked.top_k,
-        weights=weights,
-        candidates=candidates,
-        filter=asked.filter,
-        dense_options=effort,
-        page=asked.page,
-        group_by=asked.group_by,
-        boosts=asked.boosts,
-        fusion=asked.fusion,
-        without=query.without,
-        contents=asked.needs_contents,
+    result = snapshot.answer(
+        SnapshotQuery(
+            query.representations,
+            query.words,
+            asked.top_k,
+            weights,
+            candidates,
+            asked.filter,
+            effort,
+            asked.page,
+            asked.group_by,
+            asked.boosts,
+            asked.fusion,
+            query.without,
+            contents=asked.needs_contents,
+        )
     )
     if not asked.explain:
         return result, None

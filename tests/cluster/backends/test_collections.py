@@ -19,6 +19,7 @@ from index.collection import Collection
 from index.documents.filters import parse_filter
 from index.errors import CollectionNotFoundError
 from index.live.collection import LiveCollection
+from index.search.snapshot_query import SnapshotQuery
 from models.encoder import encode
 from service.exceptions import BackendError, NotInBackendError, SettingsError
 from service.settings import Settings, load_settings
@@ -73,14 +74,14 @@ def test_what_no_export_wrote_is_not_seen_or_named(
     assert collections.names() == ["plain"]
     assert [each.documents for each in collections.list(["others", "plain"])] == [61]
     query, there = encode(tiny, ["hot tea"], "query"), collections.snapshot("plain")
-    assert there.search(query).hits == own.search(query).hits
+    assert there.answer(SnapshotQuery(query)).hits == own.search(query).hits
     for payload, fault in (
         ({"id": "d/5 é", "text": 5}, "is no document that an export wrote: .*text"),
         ({"id": "d/5 é", "text": "tea", "metadata": {"year": "late"}}, "field 'year' is declared as integer"),
     ):
         engine._client.overwrite_payload("plain", payload, points=[point_id("d/5 é")])
         with pytest.raises(BackendError, match=fault):
-            there.search(query)
+            there.answer(SnapshotQuery(query))
 
 
 def test_an_engine_that_does_not_answer_is_named() -> None:
@@ -101,7 +102,7 @@ def test_a_filter_that_cannot_be_said_is_refused_where_it_leaves_too_few(
     query = encode(tiny, ["hot tea"], "query")
     rare = parse_filter({"not": {"or": [{"exists": "year"}, {"exists": "kind"}]}})
     with pytest.raises(NotInBackendError, match=r"allows . of the 16 best of its dense side"):
-        there.search(query, candidates=CandidateLimits(4, 4), filter=rare)
+        there.answer(SnapshotQuery(query, candidates=CandidateLimits(4, 4), filter=rare))
 
 
 @pytest.mark.parametrize(

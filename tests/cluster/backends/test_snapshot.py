@@ -12,6 +12,7 @@ from index.candidates import CandidateLimits, Cursor, Page, Weights
 from index.documents.boosts import FilterBoost
 from index.documents.filters import parse_filter
 from index.errors import DocumentNotFoundError, InvalidQueryError
+from index.search.snapshot_query import SnapshotQuery
 from models.encoder import encode
 from service.exceptions import NotInBackendError
 
@@ -51,7 +52,8 @@ def test_hits_and_scores_are_ours_to_the_last_digit(
     for text in queries:
         query = encode(tiny, [text], "query")
         for options in SEARCHES:
-            same(both.own.search(query, **options).hits, both.there.search(query, **options).hits)
+            asked = SnapshotQuery(query, **options)
+            same(both.own.answer(asked).hits, both.there.answer(asked).hits)
 
 
 def test_what_is_told_of_documents_is_what_an_own_collection_tells(
@@ -66,7 +68,7 @@ def test_what_is_told_of_documents_is_what_an_own_collection_tells(
     assert both.there.encodings_of(ids) == both.own.encodings_of(ids)
     boosts = (FilterBoost(parse_filter({"eq": {"kind": "a"}}), 0.5),)
     assert both.there.boosts_of(ids, boosts).tolist() == both.own.boosts_of(ids, boosts).tolist()
-    boosted = [each.search(query, boosts=boosts).hits for each in (both.own, both.there)]
+    boosted = [each.answer(SnapshotQuery(query, boosts=boosts)).hits for each in (both.own, both.there)]
     same(*boosted)
     for window in (0, 1):
         first, second = (each.stored_query("d/15 é", window) for each in (both.own, both.there))
@@ -77,7 +79,7 @@ def test_what_is_told_of_documents_is_what_an_own_collection_tells(
     with pytest.raises(DocumentNotFoundError, match="no document 'none'"):
         both.there.examples_query(["d/7 é", "none"])
     with pytest.raises(InvalidQueryError, match="'colour' is not declared"):
-        both.there.search(query, filter=parse_filter({"eq": {"colour": "red"}}))
+        both.there.answer(SnapshotQuery(query, filter=parse_filter({"eq": {"colour": "red"}})))
     with pytest.raises(NotInBackendError, match="facets is not offered"):
         both.there.facets({"kind": 3})
 
@@ -89,8 +91,8 @@ def test_ties_at_a_limit_are_cut_by_id(pair: Callable[..., Any], tiny: Any, monk
     query = both.own.stored_query("d/3 é").representations
     assert [hit.document.id for hit in both.own.search(query, top_k=2).hits] == ["d/3 é", "d/copy"]
     for limit in (1, 2, 3):
-        limits = CandidateLimits(limit, 0)
-        same(both.own.search(query, candidates=limits).hits, both.there.search(query, candidates=limits).hits)
+        asked = SnapshotQuery(query, candidates=CandidateLimits(limit, 0))
+        same(both.own.answer(asked).hits, both.there.answer(asked).hits)
 
 
 def test_what_may_be_a_hit_is_read_whatever_the_engine_makes_of_windows(
@@ -103,4 +105,5 @@ def test_what_may_be_a_hit_is_read_whatever_the_engine_makes_of_windows(
         query = encode(tiny, [text], "query")
         for top_k in (1, 2, 3):
             options: dict[str, Any] = {"top_k": top_k, "weights": Weights(0.1, 0.1, 5)}
-            same(both.own.search(query, **options).hits, both.there.search(query, **options).hits)
+            asked = SnapshotQuery(query, **options)
+            same(both.own.answer(asked).hits, both.there.answer(asked).hits)

@@ -10,6 +10,7 @@ import pytest
 
 from index.candidates import CandidateLimits, Page, Weights
 from index.errors import DocumentNotFoundError, InvalidQueryError
+from index.search.snapshot_query import SnapshotQuery
 from index.windows.store import DocumentWindows
 from models.representations import Representations, offsets_of
 from tests.cluster.router.conftest import Divided
@@ -77,7 +78,7 @@ def divided(request: Any, divide: Any) -> Divided:
 def outcome(snapshot: Any, query: Representations, search: dict[str, Any]) -> Any:
     """Its hits, or why there are none."""
     try:
-        return snapshot.search(query, **search).hits
+        return snapshot.answer(SnapshotQuery(query, **search)).hits
     except InvalidQueryError as error:
         return str(error)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from index.candidates import CandidateLimits, Cursor, Page, Weights
 from index.documents.boosts import DecayBoost, FilterBoost
 from index.documents.filters import parse_filter
+from index.search.snapshot_query import SnapshotQuery
 from tests.cluster.router.conftest import Divided
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for
@@ -77,8 +78,8 @@ def found_by(divided: Divided, wanted: dict[str, Any], page: Page) -> tuple[Any,
     query = random_representations(1, wanted["seed"])
     if wanted["weights"].bm25 and wanted["text"] is None:
         options["text"] = "tea"
-    expected = divided.one.search(query, page=page, **options)
-    return expected.hits, divided.sharded().search(query, page=page, **options).hits
+    asked = SnapshotQuery(query, page=page, **options)
+    return divided.one.answer(asked).hits, divided.sharded().answer(asked).hits
 
 
 @often

@@ -9,6 +9,7 @@ import pytest
 
 from cluster.router.collection import View
 from cluster.router.terms import KnownTerms, Told
+from index.search.snapshot_query import SnapshotQuery
 from index.sparse.term_totals import TermTotals
 from models.representations import Representations
 from service.exceptions import ShardStateGoneError
@@ -29,14 +30,14 @@ def divided(divide: Any) -> Divided:
 
 
 def ids(snapshot: Any, query: Representations) -> list[str]:
-    found = snapshot.search(query, text="green tea", top_k=50).hits
+    found = snapshot.answer(SnapshotQuery(query, "green tea", top_k=50)).hits
     return [hit.document.id for hit in found]
 
 
 def test_a_request_keeps_to_its_versions(divided: Divided) -> None:
     query = random_representations(1, 7)
     before = divided.sharded()
-    first, scores = ids(before, query), before.search(query, text="green tea").hits
+    first, scores = ids(before, query), before.answer(SnapshotQuery(query, "green tea")).hits
     facets = before.facets({"tags": 3})
     with divided.collections.writing("demo") as written:
         written.delete(first[:3])
@@ -44,7 +45,7 @@ def test_a_request_keeps_to_its_versions(divided: Divided) -> None:
     assert set(ids(later, query)) == set(first[3:])
     assert later.version != before.version
     # As if nothing had been deleted: statistics, candidates, contents and counts.
-    assert before.search(query, text="green tea").hits == scores
+    assert before.answer(SnapshotQuery(query, "green tea")).hits == scores
     assert before.facets({"tags": 3}) == facets
     assert len(before.explanations(query, first[:3], "green tea")) == 3
     assert before.documents == later.documents + 3

@@ -1,0 +1,82 @@
+"""What a snapshot is asked: a query, and how it is searched for. The same of every kind of snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from index.candidates import CandidateLimits, DenseOptions, Page, Weights
+from index.catalog.settings import CollectionSettings
+from index.documents.boosts import Boost, check_boosts
+from index.documents.filters import Filter, check_filter
+from index.fusion import Fusion
+from index.search.query import check_fusion, check_group_by, check_options, check_page, check_weights
+from models.representations import Representations
+
+DEFAULT_WEIGHTS = Weights()
+DEFAULT_LIMITS = CandidateLimits()
+DEFAULT_OPTIONS = DenseOptions()
+FIRST_PAGE = Page()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotQuery:
+    """A search for the `top_k` candidates of highest score, every one scored in all three ways.
+
+    text: the query itself, for BM25; without it, or without BM25, a hit has no such score. page: which of
+    the ordered candidates are wanted. group_by: a declared keyword field, of each value of which the best
+    candidate alone is a hit, and every one without a value. boosts: what is added to the scores of
+    candidates; no other documents are found for them. fusion: whether a score is the weighted sum, or
+    that of reciprocal ranks among the candidates. without: ids of documents that are none. contents:
+    without them no stored text is read, and a hit's document has its id alone.
+    """
+
+    query: Representations
+    text: str | None = None
+    top_k: int = 10
+    weights: Weights = DEFAULT_WEIGHTS
+    candidates: CandidateLimits = DEFAULT_LIMITS
+    filter: Filter | None = None
+    dense_options: DenseOptions = DEFAULT_OPTIONS
+    page: Page = FIRST_PAGE
+    group_by: str | None = None
+    boosts: Sequence[Boost] = ()
+    fusion: Fusion = "sum"
+    without: Sequence[str] = ()
+    contents: bool = True
+
+    @property
+    def limits(self) -> CandidateLimits:
+        """What each side proposes, with as many more as there are documents that are no candidates."""
+        return self.candidates.used(self.weights).with_more(len(self.without))
+
+    @property
+    def nearest(self) -> int | None:
+        """How many of the dense side's best are enough where it alone orders the hits; None where it does
+        not.
+        """
+        alone = self.weights.dense_alone and not self.boosts
+        if alone and self.page.after is None and self.group_by is None:
+            return self.page.offset + self.top_k + len(self.without)
+        return None
+
+    @property
+    def wanted(self) -> int | None:
+        """How many candidates of the highest sums are enough; None where all may be hits, since ranks, groups
+        and places behind a cursor tell of all of them.
+        """
+        if self.fusion == "sum" and self.group_by is None and self.page.after is None:
+            return self.page.offset + self.top_k
+        return None
+
+
+def check_snapshot_query(asked: SnapshotQuery, settings: CollectionSettings) -> None:
+    """Raises InvalidQueryError for a filter or option that a collection cannot answer."""
+    check_options(asked.top_k, asked.candidates.used(asked.weights), asked.dense_options)
+    check_page(asked.page)
+    check_group_by(asked.group_by, settings.fields)
+    check_weights(asked.query, asked.text, asked.weights, settings)
+    check_boosts(asked.boosts, settings.fields)
+    check_fusion(asked.fusion)
+    if asked.filter is not None:
+        check_filter(asked.filter, settings.fields)
