@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 from fastapi import FastAPI
 
 from cluster.backends.collections import EngineCollections
@@ -29,8 +30,11 @@ def engine_of(settings: Settings) -> Engine:
     is_path = "://" not in url
     if is_path and settings.backend == "milvus" and not url.endswith(".db"):
         raise SettingsError(f"backend_url {url!r} is no URL, and the file of Milvus Lite ends in .db")
-    if is_path and not Path(url).exists():
-        raise SettingsError(f"backend_url {url!r} is no URL, and there is no such file or folder")
+    if is_path and not _is_of_local_mode(Path(url), settings.backend):
+        raise SettingsError(
+            f"backend_url {url!r} is no URL, and there is nothing that {settings.backend} wrote; give what "
+            f"tercet collection export --to {settings.backend} wrote with --path, or the URL of a server"
+        )
     try:
         if settings.backend == "qdrant":
             from cluster.backends.qdrant.engine import QdrantEngine
@@ -45,3 +49,14 @@ def engine_of(settings: Settings) -> Engine:
             f"-e '.[cpu,{settings.backend}]'"
         ) from error
     return MilvusEngine(MilvusPlace(url, key, timeout))
+
+
+def _is_of_local_mode(folder: Path, backend: str | None) -> bool:
+    """Whether an engine's client wrote a folder. Of any other the client would make one of its own."""
+    if backend == "milvus":
+        return (folder / "collections").is_dir()
+    try:
+        record = orjson.loads((folder / "meta.json").read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return False
+    return isinstance(record, dict) and "collections" in record

@@ -14,12 +14,13 @@ from datetime import datetime, timedelta
 
 from cluster.objects.opening import PROBES, require_creation
 from cluster.objects.store import ObjectStore, StoredObject
-from cluster.snapshots.errors import DamagedSnapshotError
+from cluster.snapshots.errors import DamagedSnapshotError, SnapshotNotFoundError
 from cluster.snapshots.published import FILES, MANIFESTS, file_path, number_of, read_published
 
 MAPS = "map"
 SHARDS = "shards"
 WORKS = "builds"
+_PARTS = frozenset({MANIFESTS, FILES, MAPS, SHARDS, WORKS})
 _MAP = re.compile(rf"{MAPS}/([0-9]{{6,12}})\.json")
 # Beside manifests: contents, probes, and what a killed process was writing in a folder.
 _OURS = re.compile(
@@ -42,9 +43,14 @@ def collect(store: ObjectStore, *, keep: int, grace: timedelta, dry_run: bool = 
     """Collects a collection's URL: a collection of its own, or one of shards with a map.
 
     keep: how many of the newest manifests stay, at least 1, and of the newest maps. dry_run: nothing is
-    removed. Raises DamagedSnapshotError where a kept manifest or map cannot be read, since what it names is
-    unknown then; nothing is removed. Raises UnreachableStoreError.
+    removed. Raises SnapshotNotFoundError where nothing of ours is, and DamagedSnapshotError where a kept
+    manifest or map cannot be read, since what it names is unknown then; nothing is removed. Raises
+    UnreachableStoreError.
     """
+    if _PARTS.isdisjoint(store.folders()):
+        raise SnapshotNotFoundError(
+            f"nothing is published at {store.url}, nor left there by a push or build; give the URL of one"
+        )
     since = require_creation(store) - grace
     shards, found = _of_maps(store, keep, since)
     for shard in shards:

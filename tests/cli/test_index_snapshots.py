@@ -62,10 +62,12 @@ def test_what_cannot_be_is_one_line(tercet: Run, built: Path, tmp_path: Path) ->
         (("push", "none", (tmp_path / "x").as_uri()), "collection 'none' does not exist"),
         (("pull", "small", (tmp_path / "x").as_uri()), "nothing is published"),
         (("gc", "s3://"), "names no object store"),
+        (("gc", (tmp_path / "x").as_uri()), "nothing is published"),
     ):
         done = tercet("index", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
         assert message in done.stderr
+    assert not (tmp_path / "x").exists()
     served = tercet("serve", "--follow", "nowhere")
     assert served.returncode == 2
     assert "setting follow (TERCET_FOLLOW): 'nowhere" in served.stderr

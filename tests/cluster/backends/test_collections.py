@@ -126,8 +126,10 @@ def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], mes
 def test_the_place_of_an_engine_is_a_url_or_a_path(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"the file of Milvus Lite ends in \.db"):
         engine_of(Settings(backend="milvus", backend_url=str(tmp_path / "milvus")))
-    with pytest.raises(SettingsError, match="there is no such file or folder"):
-        engine_of(Settings(backend="qdrant", backend_url=str(tmp_path / "qdrant")))
+    for backend, name in (("qdrant", "qdrant"), ("qdrant", "."), ("milvus", "milvus.db")):
+        with pytest.raises(SettingsError, match=f"there is nothing that {backend} wrote"):
+            engine_of(Settings(backend=backend, backend_url=str(tmp_path / name)))
+    assert not [*tmp_path.iterdir()]
     key = tmp_path / "key"
     key.write_text("between-us\n")
     settings = load_settings(

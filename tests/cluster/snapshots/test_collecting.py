@@ -12,7 +12,7 @@ import pytest
 from cluster.objects.opening import PROBES
 from cluster.objects.store import ObjectStore
 from cluster.snapshots.collecting import Collected, collect
-from cluster.snapshots.errors import DamagedSnapshotError
+from cluster.snapshots.errors import DamagedSnapshotError, SnapshotNotFoundError
 from cluster.snapshots.published import (
     FILES,
     MANIFESTS,
@@ -75,6 +75,13 @@ def test_what_is_young_stays(three: ObjectStore) -> None:
     before = paths(three)
     assert collect(three, keep=1, grace=DAY) == Collected(0, 0, 0)
     assert paths(three) == before
+
+
+def test_nothing_is_left_where_nothing_was(store: ObjectStore) -> None:
+    store.create("notes/todo.txt", b"of somebody else")
+    with pytest.raises(SnapshotNotFoundError, match="nothing is published"):
+        collect(store, keep=1, grace=NONE)
+    assert store.folders() == ["notes"]
 
 
 def test_the_next_number_stays_the_next(
