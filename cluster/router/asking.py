@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
-from cluster.shards.refusals import reading
 from index.errors import InvalidQueryError, SearchIndexError
 from service.answers.binary import MEDIA_TYPE
 from service.exceptions import OverloadedError, RelayedError, ShardError, ShardFailedError
@@ -51,7 +50,7 @@ class Asking:
 
     def reading(self, shard: int) -> AbstractContextManager[None]:
         """Within it, whatever is wrong with what a shard answered is its fault: ShardFailedError."""
-        return reading(self._fleet.clients[shard].name)
+        return self._fleet.clients[shard].reading()
 
     def is_lost(self, shard: int) -> bool:
         """Whether a shard gave no answer."""
@@ -115,7 +114,7 @@ class Asking:
 
     def _read(self, shard: int, body: bytes, read: Callable[[int, Message], Answer]) -> Answer:
         name = self._fleet.clients[shard].name
-        with reading(name):
+        with self.reading(shard):
             try:
                 return read(shard, Message.read(body))
             except SearchIndexError as error:

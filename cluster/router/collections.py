@@ -29,6 +29,7 @@ from service.load.reading import ANY_TIME, Reading
 from service.served_collections import Served
 from service.shard.description import ShardDescription, description_of
 from service.shard.messages import Message, message
+from service.shard_telemetry import ShardObserver
 
 SEARCH_THREADS = 64  # they wait for shards rather than compute
 LOOKING_THREADS = 4
@@ -88,6 +89,11 @@ class ShardedCollections:
         """Ends the connections to the shards."""
         if self._session is not None:
             await self._session.close()
+
+    def observe(self, observer: ShardObserver) -> None:
+        """Tells how the servers of shards fare from now on."""
+        for client in self._fleet.clients:
+            client.observe(observer)
 
     async def open(self, name: str, how: Reading = ANY_TIME) -> ShardedSnapshot:
         """A collection as one request sees it. Raises as `open_with_defaults`."""
