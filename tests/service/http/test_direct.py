@@ -9,7 +9,6 @@ import pytest
 
 from service.http.direct import DirectRoutes
 from service.routes import shard
-from tests.service.shard.test_shard_routes import asked
 
 BODIES = {
     "/search": {"collection": "demo", "query": "hot tea"},
@@ -59,9 +58,7 @@ async def test_only_routes_without_parameters_of_their_own_are_called_directly(m
     assert not [
         path for path in paths if "{" in path or path.startswith(("/collections", "/aliases", "/jobs"))
     ]
-    assert set(routes.named) == {
-        ("POST", "/shard/collections", operation) for operation in shard.OPERATIONS
-    }
+    assert set(routes.named) == {("POST", "/shard/collections", operation) for operation in shard.OPERATIONS}
 
 
 async def test_a_search_wakes_the_loop_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
