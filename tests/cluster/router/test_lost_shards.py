@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.router.app import create_router_app
 from cluster.shards.placement import shard_of
@@ -21,6 +22,12 @@ from tests.service.conftest import real_server
 WORDS = ["tea", "water", "rail", "steam", "leaf", "black"]
 SEARCH = {"collection": "demo", "query": "hot tea", "top_k": 20}
 SOON = {"X-Request-Timeout": "2"}
+REASONS = {
+    "closed": {"unavailable", "paused"},
+    "silent": {"silent"},
+    "garbage": {"failed"},
+    "page": {"failed"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +78,46 @@ def test_a_shard_that_fails_is_named(failing: tuple[str, Relay]) -> None:
         error = answer.json()["error"]
         assert error["code"] in ("shard_unavailable", "shard_timeout", "shard_failed")
         assert faulty.url in error["message"]
+
+
+def test_failures_are_counted_by_their_reason(failing: tuple[str, Relay]) -> None:
+    router, faulty = failing
+    before = measured(router)
+    for _ in range(4):
+        search(router)
+    after = measured(router)
+    failures = "tercet_shard_failures_total"
+    risen = {
+        labels["reason"]
+        for (name, *pairs), value in after.items()
+        if name == failures and (labels := dict(pairs))["url"] == faulty.url and value > before[name, *pairs]
+    }
+    assert REASONS[faulty.fault] <= risen
+    other = next(url for (name, *pairs) in after if (url := dict(pairs).get("url")) not in (None, faulty.url))
+    assert not [
+        value
+        for (name, *pairs), value in after.items()
+        if name == failures and value and dict(pairs)["url"] == other
+    ]
+    answered = ("tercet_shard_seconds_count", ("url", other))
+    assert after[answered] > before[answered]
+    assert after["tercet_shard_up", ("url", other)] == 1
+    if faulty.fault == "closed":
+        assert after["tercet_shard_up", ("url", faulty.url)] == 0
+    for direction in ("sent", "received"):
+        exchanged = ("tercet_shard_bytes_total", ("direction", direction), ("url", other))
+        assert after[exchanged] > before[exchanged]
+
+
+def measured(router: str) -> dict[Any, float]:
+    """What the router tells of its shards, by names and labels."""
+    families = text_string_to_metric_families(httpx.get(f"{router}/metrics", timeout=30).text)
+    samples = [sample for family in families for sample in family.samples]
+    return {
+        (each.name, *sorted(each.labels.items())): each.value
+        for each in samples
+        if each.name.startswith("tercet_shard_")
+    }
 
 
 def test_what_is_missing_is_told_where_that_is_allowed(failing: tuple[str, Relay]) -> None:
