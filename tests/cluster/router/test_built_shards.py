@@ -82,7 +82,7 @@ def with_adapters(root: Path) -> Encoder:
 async def servers(
     request: Any, tmp_path: Path, write_source: Any
 ) -> AsyncIterator[tuple[httpx.AsyncClient, httpx.AsyncClient]]:
-    """A router before what was built in shards, whose servers have no adapters; and a server of a build here."""
+    """A router before what was built in shards, whose servers have no adapters; and a build here."""
     kind, source = KINDS[request.param], write_source(200)
     encoder = with_adapters(tmp_path / "adapters")
     store = open_store((tmp_path / "store").as_uri())

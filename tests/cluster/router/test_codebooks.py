@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cluster.shards.placement import shards_of
 from index.candidates import CandidateLimits, Page, Weights
 from index.search import bounds
+from index.search.snapshot_query import SnapshotQuery
 from index.token_codecs import RESIDUAL_BITS, TokenCodec
 from index.token_vectors.codebook_training import train_codebook
 from service.exceptions import ShardFailedError
@@ -58,12 +59,12 @@ def test_hits_are_those_of_one_machine_that_reads_all(
     divided: Divided, seed: int, tokens: int, weights: Weights, limits: CandidateLimits, options: Any
 ) -> None:
     query = random_representations(1, 1000 + seed, tokens)
-    asked = {"weights": weights, "candidates": limits, **options}
+    asked = SnapshotQuery(query, weights=weights, candidates=limits, **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bounds, "LEAST_SHARE", 1.0)  # of what is left: no estimate
-        expected = divided.one.search(query, **asked).hits
+        expected = divided.one.answer(asked).hits
         patch.setattr(bounds, "_share_of", None)  # shards estimate nothing, whatever they have
-        assert divided.sharded().search(query, **asked).hits == expected
+        assert divided.sharded().answer(asked).hits == expected
 
 
 def test_shards_with_codebooks_of_their_own_are_refused(divide: Any) -> None:
@@ -75,5 +76,7 @@ def test_shards_with_codebooks_of_their_own_are_refused(divide: Any) -> None:
     root = divided.root / "shard1"
     (root / "collections" / NAME).rename(root / "former")
     written(root, other, [documents[row] for row in rows], encoded.take(rows), 100)
-    with pytest.raises(ShardFailedError, match=r"shard0 and shard1 have different codebooks .*build it in shards"):
-        divided.sharded().search(random_representations(1, 1))
+    with pytest.raises(
+        ShardFailedError, match=r"shard0 and shard1 have different codebooks .*build it in shards"
+    ):
+        divided.sharded().answer(SnapshotQuery(random_representations(1, 1)))
