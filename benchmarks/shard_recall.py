@@ -37,12 +37,14 @@ from ingest.target import open_or_create
 from models.checkpoint import ENGLISH
 from models.encoder import Encoder, encode
 from models.loader import load_encoder
-from models.representations import Float32, Float64, Representations, SparseRows, TokenVectors
+from models.representations import Float32, Float64, InputType, Representations, SparseRows, TokenVectors
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "shard_recall.json"
 SHARDS = (1, 2, 4)
 TOPS = (10, 100)
+KINDS: tuple[DenseKind, ...] = ("hnsw", "ivfpq", "ivfrabitq")
+EXACT: tuple[DenseKind, ...] = ("flat",)
 TEXTS_AT_ONCE = 256
 CHARACTERS = 200
 
@@ -74,7 +76,7 @@ def texts_of(name: str) -> list[tuple[str, str]]:
     ]
 
 
-def dense_of(encoder: Encoder, texts: Sequence[str], kind: str) -> Float32:
+def dense_of(encoder: Encoder, texts: Sequence[str], kind: InputType) -> Float32:
     """Dense vectors float32[N, D] of texts."""
     order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
     vectors = np.empty((len(texts), encoder.info.dense_dimension), np.float32)
@@ -176,7 +178,6 @@ def main() -> None:
             np.save(asked.vectors, vectors.astype(np.float16))
     assert len(vectors) == len(ids)
     figures: dict[str, list[dict[str, Any]]] = {}
-    kinds = sorted({case.kind for top in TOPS for case in cases(top)})
     exact: dict[int, list[Float64]] = {}
     for shards in SHARDS:
         with tempfile.TemporaryDirectory(prefix="tercet-recall-") as scratch, ExitStack() as stack:
@@ -184,7 +185,7 @@ def main() -> None:
             for shard in range(shards):
                 folder, rows = Path(scratch) / f"shard{shard}", np.flatnonzero(places == shard)
                 folder.mkdir()
-                for kind in [*kinds, *(["flat"] if shards == 1 else [])]:
+                for kind in (*KINDS, *EXACT) if shards == 1 else KINDS:
                     write(folder, kind, encoder, [ids[row] for row in rows.tolist()], vectors[rows])
                 fronts.append(stack.enter_context(serving(folder)).url)
             if shards > 1:
