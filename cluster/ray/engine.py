@@ -26,7 +26,7 @@ from models.errors import ModelError
 from service.arenas import give_back_large
 
 MOST_TASKS = 10_000
-RETRIES = 10  # of a piece whose actor died: what kills each of them is not tried for ever
+RETRIES = 20  # of a piece whose actor died: a node that is lost takes several until that is known
 OWN = (ClusterError, IngestError, SearchIndexError, ModelError, OSError)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 
 from cluster.router.aliases import ShardedAliases
 from cluster.router.asking import Asking
@@ -238,9 +239,11 @@ class ShardedCollections:
         (first, description), *others = heard
         for shard, other in others:
             if other.settings != description.settings:
+                what = "codebooks" if _like(other.settings, description.settings) else "settings"
                 raise ShardFailedError(
-                    f"shards {asking.name_of(first)} and {asking.name_of(shard)} have different settings of "
-                    f"collection {name!r}; create it anew on all of them",
+                    f"shards {asking.name_of(first)} and {asking.name_of(shard)} have different {what} of "
+                    f"collection {name!r}; create it anew on all of them, or build it in shards "
+                    "(tercet index build --shards)",
                     asking.name_of(shard),
                 )
         tags = [None if each is None else each.tag for each in told]
@@ -253,3 +256,8 @@ class ShardedCollections:
             known.terms = former.terms
         self._known[name] = known
         return known
+
+
+def _like(one: CollectionSettings, other: CollectionSettings) -> bool:
+    """Whether settings differ in their codebook alone."""
+    return replace(one, codebook=other.codebook) == other
