@@ -1,0 +1,193 @@
+"""Documents divided over shards, searches of many kinds, and what one server with all of them answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import numpy as np
+from serving.cranfield import texts_of
+from serving.server import ROOT
+
+from cluster.shards.placement import shards_of
+from index.candidates import Document
+from ingest.target import open_or_create
+from models.checkpoint import ENGLISH
+from models.encoder import EncoderInfo, encode
+from models.loader import load_encoder
+from models.representations import Int64, Representations
+
+NAME = "abstracts"
+FIELDS = {"part": "keyword", "kind": "keyword", "tags": "keyword", "year": "integer"}
+VOLATILE = ("took_ms", "snapshot")
+KINDS = ("plain", "ranks", "filter", "groups", "facets", "page", "after", "several", "words")
+WITHOUT_PARTIAL = ("words",)
+"""A shard that begins anew has the router forget what it knew of words. Where another is lost then, BM25 goes
+by what the others have, and a partial answer by no rule that can be checked from outside."""
+
+Value = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Documents with their representations. shards: int64[N], where each belongs."""
+
+    info: EncoderInfo
+    documents: Sequence[Document]
+    encoded: Representations
+    shards: Int64
+
+    def write(self, data: Path, rows: Int64, name: str = NAME) -> None:
+        """A collection of some documents below a data root, in place of one that is there."""
+        settings = {"dense_kind": "flat", "lexical": "idf", "bm25": True, "fields": FIELDS}
+        (data / "collections").mkdir(parents=True, exist_ok=True)
+        collection, _ = open_or_create(data / "collections", name, self.info, settings)
+        with collection.writer() as writer:
+            writer.add([self.documents[row] for row in rows.tolist()], self.encoded.take(rows))
+            writer.publish()
+
+
+def corpus(documents: int, shards: int) -> Corpus:
+    """The first abstracts of Cranfield, with values that are made from their numbers."""
+    encoder = load_encoder(str(ROOT / "checkpoints" / ENGLISH))
+    texts = texts_of("corpus")[:documents]
+    parts = [encode(encoder, texts[start : start + 256]) for start in range(0, len(texts), 256)]
+    ids = [f"a{row}" for row in range(len(texts))]
+    places = shards_of(ids, shards)
+    made = [Document(id, text, None, _fields(row, int(places[row]))) for row, (id, text) in enumerate(zip(ids, texts, strict=True))]
+    return Corpus(encoder.info, made, Representations.concatenate(parts), places)
+
+
+def _fields(row: int, shard: int) -> Value:
+    return {
+        "part": str(shard),
+        "kind": ("air", "heat", "wing", "jet", "plate")[row * row % 5],
+        "tags": [name for name, divisor in (("two", 2), ("three", 3), ("five", 5)) if row % divisor == 0],
+        "year": 1950 + row % 17,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A search. expected: by the shard that is lost, None for a whole answer."""
+
+    kind: str
+    body: Value
+    expected: dict[int | None, Value]
+
+    def lacking(self, shard: int | None) -> Value:
+        """The search that one server answers as all shards but one answer this."""
+        if shard is None:
+            return self.body
+        there = {"not": {"eq": {"part": str(shard)}}}
+        wanted = self.body.get("filter")
+        return {**self.body, "filter": there if wanted is None else {"and": [there, wanted]}}
+
+
+def questions(url: str, shards: int, queries: int, name: str = NAME) -> list[Question]:
+    """Searches of every kind, with the answers of the server at a URL that has all documents.
+
+    shards: that may be lost; 0 where only whole answers are wanted.
+    """
+    texts = texts_of("queries")[:queries]
+    with httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor(2) as pool:
+        ask = partial(_answer, client)
+        made = [
+            Question(kind, {"collection": name, **_body(kind, texts, number, ask, name)}, {})
+            for number in range(len(texts))
+            for kind in KINDS
+        ]
+        lost = [None, *range(shards)]
+        wanted = [(one, shard) for one in made for shard in lost if shard is None or one.kind not in WITHOUT_PARTIAL]
+        answers = pool.map(lambda each: ask(each[0].lacking(each[1])), wanted)
+        for (one, shard), answer in zip(wanted, answers, strict=True):
+            one.expected[shard] = lasting(answer, partial=shard is not None)
+    return made
+
+
+def _answer(client: httpx.Client, body: Value) -> Value:
+    answer = client.post("/search", json=body)
+    answer.raise_for_status()
+    found: Value = answer.json()
+    return found
+
+
+def _body(kind: str, texts: Sequence[str], number: int, ask: Any, name: str) -> Value:
+    query: Value = {"query": texts[number], "top_k": 10}
+    if kind == "ranks":
+        return {**query, "fusion": "rrf"}
+    if kind == "filter":
+        return {**query, "filter": {"and": [{"eq": {"kind": "heat"}}, {"gte": {"year": 1955}}]}}
+    if kind == "groups":
+        return {**query, "group_by": "kind"}
+    if kind == "facets":
+        return {**query, "facets": {"tags": 5, "kind": 3}}
+    if kind == "page":
+        return {**query, "offset": 10}
+    if kind == "after":
+        last = ask({"collection": name, **query})["hits"][-1]
+        return {**query, "search_after": {"score": last["score"], "id": last["id"]}}
+    if kind == "several":
+        return {"queries": [texts[number], texts[number - 1]], "top_k": 5}
+    if kind == "words":
+        return {**query, "weights": {"dense": 1, "sparse": 1, "colbert": 1, "bm25": 1}}
+    return query
+
+
+def lasting(answer: Value, *, partial: bool) -> Value:
+    """What of an answer is the same each time. partial: of shards, of which one was lost."""
+    kept = {name: value for name, value in answer.items() if name not in VOLATILE and name != "partial"}
+    if partial:
+        kept.pop("exhausted", None)
+    if "results" in kept:
+        kept["results"] = [lasting(result, partial=partial) for result in kept["results"]]
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A question as it is sent. seconds: that it is given, None for those of the server; fresh: over a
+    connection of its own.
+    """
+
+    question: Question
+    allows_partial: bool
+    seconds: float | None
+    fresh: bool
+
+    @property
+    def body(self) -> bytes:
+        """Of the request."""
+        return json.dumps({**self.question.body, **({"allow_partial": True} if self.allows_partial else {})}).encode()
+
+    @property
+    def headers(self) -> list[str]:
+        """Besides those of every request."""
+        return [] if self.seconds is None else [f"X-Request-Timeout: {self.seconds:g}"]
+
+
+def mixed(made: Sequence[Question], count: int, seconds: float, random: Random) -> list[Sent]:
+    """So many requests of all kinds: half of them allow partial answers, half have a deadline of their own,
+    a fifth comes over a new connection.
+    """
+    return [
+        Sent(
+            one,
+            one.kind not in WITHOUT_PARTIAL and random.random() < 0.5,
+            seconds if random.random() < 0.5 else None,
+            random.random() < 0.2,
+        )
+        for one in random.choices(made, k=count)
+    ]
+
+
+def rows_of(corpus: Corpus, shard: int) -> Int64:
+    """The documents of a shard."""
+    return np.flatnonzero(corpus.shards == shard)
