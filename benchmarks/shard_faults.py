@@ -40,7 +40,7 @@ from shard_tests.relay import Fault, Relay
 RESULT = Path(__file__).resolve().parent / "results" / "shard_faults.json"
 SHARDS = 3
 KILLED, SPOILED, CUT_OFF = range(SHARDS)  # what happens to each
-DOCUMENTS, QUERIES = 900, 40
+DOCUMENTS, QUERIES = 900, 24
 RATE = 28.0
 OWN_SECONDS, SERVER_SECONDS = 1.5, 4.0  # deadlines: of the request, or of the server's setting
 ALLOWANCE_SECONDS = 0.25  # beyond a deadline, for a busy machine
@@ -65,7 +65,6 @@ class Phase:
     """A fault of one shard: how it begins and ends, and how many seconds it and the time after it take."""
 
     name: str
-    shard: int | None
     begin: Callable[[World], Awaitable[None]]
     end: Callable[[World], Awaitable[None]]
     fault_seconds: float
@@ -154,31 +153,31 @@ _TASKS: list[asyncio.Task[None]] = []
 def phases(link: Link | None) -> list[Phase]:
     """All of them; without a link those of networks are left out."""
     made = [
-        Phase("none", None, nothing, nothing, 10, 0),
-        Phase("killed, started again", KILLED, kill, start, 8, 12),
-        Phase("stopped (SIGSTOP)", KILLED, stop, go_on, 12, 12),
-        Phase("0.3 s slower", SPOILED, spoil("slow", 0.3), spoil("none"), 12, 6),
-        Phase("30 s slower", SPOILED, spoil("slow", 30), spoil("none"), 12, 12),
-        Phase("ends connections", SPOILED, spoil("closed"), spoil("none"), 8, 10),
-        Phase("ends answers in the middle", SPOILED, spoil("cut"), spoil("none"), 10, 10),
-        Phase("answers random bytes", SPOILED, spoil("garbage"), spoil("none"), 10, 10),
-        Phase("tells a length too small", SPOILED, spoil("short"), spoil("none"), 10, 10),
-        Phase("tells a length too large", SPOILED, spoil("long"), spoil("none"), 12, 12),
-        Phase("one bit of each answer flipped", SPOILED, spoil("flipped"), spoil("none"), 30, 10),
+        Phase("none", nothing, nothing, 10, 0),
+        Phase("killed, started again", kill, start, 8, 12),
+        Phase("stopped (SIGSTOP)", stop, go_on, 12, 12),
+        Phase("0.3 s slower", spoil("slow", 0.3), spoil("none"), 12, 6),
+        Phase("30 s slower", spoil("slow", 30), spoil("none"), 12, 12),
+        Phase("ends connections", spoil("closed"), spoil("none"), 8, 10),
+        Phase("ends answers in the middle", spoil("cut"), spoil("none"), 10, 10),
+        Phase("answers random bytes", spoil("garbage"), spoil("none"), 10, 10),
+        Phase("tells a length too small", spoil("short"), spoil("none"), 10, 10),
+        Phase("tells a length too large", spoil("long"), spoil("none"), 12, 12),
+        Phase("one bit of each answer flipped", spoil("flipped"), spoil("none"), 30, 10),
     ]
     if link is not None:
         made += [
-            Phase("network: all packets dropped", CUT_OFF, drop, mend, 12, 15),
-            Phase("network: a quarter of the time", CUT_OFF, lossy(14), lossy_end, 14, 12),
+            Phase("network: all packets dropped", drop, mend, 12, 15),
+            Phase("network: a quarter of the time", lossy(14), lossy_end, 14, 12),
         ]
     return made
 
 
-def judged(outcomes: Sequence[Outcome[Sent]], names: Sequence[str], faulty: int | None) -> Judged:
-    """Compares each answer with what is expected. faulty: the shard that may be lost."""
+def judged(outcomes: Sequence[Outcome[Sent]], names: Sequence[str]) -> Judged:
+    """Compares each answer with what is expected. names: of the shards."""
     found = Judged()
     for one in outcomes:
-        whole = _judge(one, names, faulty, found)
+        whole = _judge(one, names, found)
         found.is_whole.append(whole)
         if whole:
             found.whole_seconds.append(one.seconds)
@@ -188,7 +187,7 @@ def judged(outcomes: Sequence[Outcome[Sent]], names: Sequence[str], faulty: int 
     return found
 
 
-def _judge(one: Outcome[Sent], names: Sequence[str], faulty: int | None, found: Judged) -> bool:
+def _judge(one: Outcome[Sent], names: Sequence[str], found: Judged) -> bool:
     """Notes what an answer is; whether it is whole and right."""
     if one.answer is None:
         found.errors["no answer"] += 1
@@ -201,24 +200,22 @@ def _judge(one: Outcome[Sent], names: Sequence[str], faulty: int | None, found: 
     if one.status != 200:
         error = answer["error"]
         found.errors[f"{one.status} {error['code']}"] += 1
-        if one.status != 429 and (faulty is None or names[faulty] not in error["message"]):
+        if one.status != 429 and not any(name in error["message"] for name in names):
             found.unnamed.append(f"{one.status} {error['code']}: {error['message']}")
         return False
-    lost = None
-    if "partial" in answer:
-        lost = faulty
-        if not one.asked.allows_partial or faulty is None or answer["partial"] != {"shards": [names[faulty]]}:
-            found.wrong.append(f"partial: {answer['partial']}")
-            return False
+    lost = frozenset(map(names.index, answer.get("partial", {"shards": []})["shards"]))
+    if lost and not one.asked.allows_partial:
+        found.wrong.append(f"partial and not allowed: {answer['partial']}")
+        return False
     expected = one.asked.question.expected[lost]
-    got = lasting(answer, partial=lost is not None)
+    got = lasting(answer, partial=bool(lost))
     if got != expected:
         differing = [name for name in expected if got.get(name) != expected[name]]
-        found.wrong.append(f"{one.asked.question.kind}, lost {lost}: {', '.join(differing)}")
+        found.wrong.append(f"{one.asked.question.kind}, lost {sorted(lost)}: {', '.join(differing)}")
         return False
-    found.partial += lost is not None
-    found.whole += lost is None
-    return lost is None
+    found.partial += bool(lost)
+    found.whole += not lost
+    return not lost
 
 
 async def run_phase(
@@ -241,7 +238,7 @@ async def run_phase(
     ended = time.monotonic()
     outcomes = await load
     await client.close()
-    found = judged(outcomes, world.names, phase.shard)
+    found = judged(outcomes, world.names)
     whole = dict(zip(map(id, outcomes), found.is_whole, strict=True))
     again = whole_again_seconds(outcomes, ended, lambda one: whole[id(one)])
     figures = {
@@ -278,7 +275,8 @@ async def measured(scratch: Path, link: Link | None, *, quick: bool) -> list[Fig
     await one.ready()
     made = await asyncio.to_thread(questions, one.url, SHARDS, queries)
     await one.kill()
-    shards = [Node(folder) for folder in folders[2:]]
+    # A busy machine would have shards refuse searches, and these are of other questions.
+    shards = [Node(folder, {"max_wait_seconds": 60}) for folder in folders[2:]]
     if link is not None:
         shards[CUT_OFF].host, shards[CUT_OFF].prefix = link.host, link.prefix
     relay = Relay(shards[SPOILED].port)
@@ -293,7 +291,7 @@ async def measured(scratch: Path, link: Link | None, *, quick: bool) -> list[Fig
             await node.ready()
         world = World(router, shards, names, relay, link)
         random, figures = Random(11), []
-        await run_phase(world, Phase("warm up", None, nothing, nothing, 4, 0), made, random)
+        await run_phase(world, Phase("warm up", nothing, nothing, 4, 0), made, random)
         for phase in phases(link)[: 3 if quick else None]:
             figures.append(await run_phase(world, phase, made, random))
             print(json.dumps(figures[-1]), flush=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,6 +34,7 @@ WITHOUT_PARTIAL = ("words",)
 by what the others have, and a partial answer by no rule that can be checked from outside."""
 
 Value = dict[str, Any]
+Lost = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +78,17 @@ def _fields(row: int, shard: int) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A search. expected: by the shard that is lost, None for a whole answer."""
+    """A search. expected: by the shards that are lost."""
 
     kind: str
     body: Value
-    expected: dict[int | None, Value]
+    expected: dict[Lost, Value]
 
-    def lacking(self, shard: int | None) -> Value:
-        """The search that one server answers as all shards but one answer this."""
-        if shard is None:
+    def lacking(self, lost: Lost) -> Value:
+        """The search that one server answers as the shards answer this that are not lost."""
+        if not lost:
             return self.body
-        there = {"not": {"eq": {"part": str(shard)}}}
+        there = {"not": {"in": {"part": [str(shard) for shard in sorted(lost)]}}}
         wanted = self.body.get("filter")
         return {**self.body, "filter": there if wanted is None else {"and": [there, wanted]}}
 
@@ -94,7 +96,7 @@ class Question:
 def questions(url: str, shards: int, queries: int, name: str = NAME) -> list[Question]:
     """Searches of every kind, with the answers of the server at a URL that has all documents.
 
-    shards: that may be lost; 0 where only whole answers are wanted.
+    shards: that may be lost, not all at once; 0 where only whole answers are wanted.
     """
     texts = texts_of("queries")[:queries]
     with httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor(2) as pool:
@@ -104,11 +106,16 @@ def questions(url: str, shards: int, queries: int, name: str = NAME) -> list[Que
             for number in range(len(texts))
             for kind in KINDS
         ]
-        lost = [None, *range(shards)]
-        wanted = [(one, shard) for one in made for shard in lost if shard is None or one.kind not in WITHOUT_PARTIAL]
+        wanted = [
+            (one, frozenset(lost))
+            for one in made
+            for size in range(max(1, shards))
+            for lost in combinations(range(shards), size)
+            if not lost or one.kind not in WITHOUT_PARTIAL
+        ]
         answers = pool.map(lambda each: ask(each[0].lacking(each[1])), wanted)
-        for (one, shard), answer in zip(wanted, answers, strict=True):
-            one.expected[shard] = lasting(answer, partial=shard is not None)
+        for (one, lost), answer in zip(wanted, answers, strict=True):
+            one.expected[lost] = lasting(answer, partial=bool(lost))
     return made
 
 

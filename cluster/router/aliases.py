@@ -13,7 +13,9 @@ from index.catalog.alike import names_of
 from index.catalog.settings import check_collection_name
 from index.errors import AliasNotFoundError, SeveralCollectionsError
 from service.exceptions import OverloadedError, ShardError
+from service.load.deadlines import NO_DEADLINE, Deadline, within
 
+RENEWING_SECONDS = 1.0
 KEPT_SECONDS = 1.0  # what the first shard told: so late a switch by another router is seen here
 
 
@@ -26,9 +28,9 @@ class ShardedAliases:
         self._fleet = fleet
         self._told: tuple[float, Mapping[str, Meant]] | None = None
 
-    def collection_of(self, name: str) -> str:
+    def collection_of(self, name: str, deadline: Deadline = NO_DEADLINE) -> str:
         """The one collection that a name means. Raises InvalidNameError or SeveralCollectionsError."""
-        meant = self.collections_of(name)
+        meant = self.collections_of(name, deadline)
         if len(meant) > 1:
             raise SeveralCollectionsError(
                 f"alias {name!r} means collections {names_of(meant)}, which are only searched and read as "
@@ -36,36 +38,46 @@ class ShardedAliases:
             )
         return meant[0]
 
-    def collections_of(self, name: str) -> Meant:
+    def collections_of(self, name: str, deadline: Deadline = NO_DEADLINE) -> Meant:
         """The collections that a name means: those of the alias, or else the name itself."""
-        return self.all().get(check_collection_name(name), (name,))
+        return self.all(deadline).get(check_collection_name(name), (name,))
 
-    def all(self) -> Mapping[str, Meant]:
+    def all(self, deadline: Deadline = NO_DEADLINE) -> Mapping[str, Meant]:
         """The collections of each alias, in order of alias. While the first shard is lost they are those that
         it told last, since none can be switched then.
+
+        One thread at a time asks again, for a moment, and the others go on with what was told: a shard that
+        is silent keeps nobody.
         """
         now, told = time.monotonic(), self._told
-        if told is not None and now < told[0] + KEPT_SECONDS:
+        if told is None:
+            found = self._first_told(deadline)
+            self._told = now, found
+            return found
+        if now < told[0] + KEPT_SECONDS:
             return told[1]
-        try:
-            aliases = self._of_shard(0)
-        except (ShardError, OverloadedError):
-            aliases = self._others() if told is None else told[1]
-        self._told = now, aliases
-        return aliases
+        renewed = self._told = now, told[1]
+        with suppress(ShardError, OverloadedError):
+            found = self._of_shard(0, within(min(RENEWING_SECONDS, deadline.remaining_seconds)))
+            if self._told is renewed:  # else it was changed here meanwhile
+                self._told = now, found
+            return found
+        return told[1]
 
-    def _of_shard(self, shard: int) -> Mapping[str, Meant]:
-        found = self._fleet.one(shard, lambda client: client.json("GET", "/aliases"))
+    def _of_shard(self, shard: int, deadline: Deadline) -> Mapping[str, Meant]:
+        found = self._fleet.one(shard, lambda client: client.json("GET", "/aliases", deadline=deadline))
         with reading(self._fleet.clients[shard].name):
             return {str(each["alias"]): tuple(map(str, each["collections"])) for each in found["aliases"]}
 
-    def _others(self) -> Mapping[str, Meant]:
-        """What the next shard says that answers; raises the failure of the last where none does."""
+    def _first_told(self, deadline: Deadline) -> Mapping[str, Meant]:
+        """What the first shard says that answers, each with half of the time that is left; raises the failure
+        of the last where none does.
+        """
         last = len(self._fleet) - 1
-        for shard in range(1, last):
+        for shard in range(last):
             with suppress(ShardError, OverloadedError):
-                return self._of_shard(shard)
-        return self._of_shard(last)
+                return self._of_shard(shard, within(deadline.remaining_seconds / 2))
+        return self._of_shard(last, deadline)
 
     def get(self, alias: str) -> Meant:
         """The collections of an alias. Raises InvalidNameError or AliasNotFoundError."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 from cluster.router.aliases import ShardedAliases
 from cluster.router.asking import Asking
@@ -24,6 +26,7 @@ from index.live.statistics import CollectionCounts
 from service.collections import CollectionDescription, SearchTarget
 from service.documents.positions import Position
 from service.exceptions import InvalidRequestError, OverloadedError, ShardError, ShardFailedError
+from service.load.admission import too_late
 from service.load.deadlines import NO_DEADLINE, Deadline, within
 from service.load.pools import Pool
 from service.load.reading import ANY_TIME, Reading
@@ -31,6 +34,9 @@ from service.served_collections import Served
 from service.shard.description import ShardDescription, description_of
 from service.shard.messages import Message, message
 from service.shard_telemetry import ShardObserver
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 SEARCH_THREADS = 64  # they wait for shards rather than compute
 LOOKING_THREADS = 4
@@ -108,7 +114,7 @@ class ShardedCollections:
         What is known of the collection may be old: what a shard is asked then says so. Raises what asking
         shards raises, ShardFailedError where they do not agree on what the collection is.
         """
-        return await self._looking_pool.run(self._target, name, how, defaults, effort)
+        return await self._look(how.deadline, self._target, name, how, defaults, effort)
 
     async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
         """The settings of a collection, with its own name. Raises SeveralCollectionsError, too.
@@ -117,13 +123,13 @@ class ShardedCollections:
         """
 
         def written() -> CollectionSettings:
-            return self._written(self._aliases.collection_of(name), deadline).description.settings
+            return self._written(self._aliases.collection_of(name, deadline), deadline).description.settings
 
-        return await self._looking_pool.run(written)
+        return await self._look(deadline, written)
 
     def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[ShardedWriter]:
         """The collection, to be written to. deadline: for the answers of shards."""
-        own = self._aliases.collection_of(name)
+        own = self._aliases.collection_of(name, deadline)
         known = self._known.get(own) or self._written(own, deadline)
 
         def outdated() -> None:
@@ -139,7 +145,7 @@ class ShardedCollections:
 
     async def reach(self, name: str, position: Positions, deadline: Deadline) -> None:
         """Waits until shards have what was written up to a position: see `Reaching.reach`."""
-        own = await self._looking_pool.run(self._aliases.collection_of, name)
+        own = await self._look(deadline, self._aliases.collection_of, name, deadline)
         await self._reaching.reach(own, position, deadline)
 
     def names(self) -> list[str]:
@@ -201,12 +207,24 @@ class ShardedCollections:
         """The collections of these names that are there, by default all, in order of name."""
         return self._catalog.list(names)
 
+    async def _look(
+        self,
+        deadline: Deadline,
+        look: Callable[Arguments, Result],
+        *args: Arguments.args,
+        **options: Arguments.kwargs,
+    ) -> Result:
+        """What a look-up gives, in a thread for them. Raises DeadlineExceededError where none was free in
+        time.
+        """
+        return await self._looking_pool.run_in_time(deadline, partial(too_late, 0), look, *args, **options)
+
     def _written(self, name: str, deadline: Deadline) -> KnownCollection:
         """What is known of a collection to be written, by its own name, from the shards that answer."""
         return self._described(name, Reading(deadline, allow_partial=True))[0]
 
     def _target(self, name: str, how: Reading, defaults: bool, effort: bool) -> SearchTarget[ShardedSnapshot]:
-        names = self._aliases.collections_of(name)
+        names = self._aliases.collections_of(name, how.deadline)
         own = names[0] if len(names) == 1 else name
         known, asking = self._described(own, how)
         description = known.description

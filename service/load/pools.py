@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,7 +12,8 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from models.cores import usable_cores
-from service.load.relay import Awaited
+from service.load.deadlines import Deadline
+from service.load.relay import Awaited, expiring
 
 OPERATIONS_THREADS = 4  # they wait for the disk rather than compute
 BACKUP_THREADS = 2  # each reads all bytes of a collection
@@ -45,6 +47,34 @@ class Pool:
         if self.is_here:
             return call(*args, **options)
         return await Awaited(self.submit(call, *args, **options))
+
+    async def run_in_time(
+        self,
+        deadline: Deadline,
+        late: Callable[[], Exception],
+        call: Callable[Arguments, Result],
+        *args: Arguments.args,
+        **options: Arguments.kwargs,
+    ) -> Result:
+        """The same of work that is of no use after a deadline. Raises what `late` makes, as soon as the
+        deadline passes, where the work has not begun by then.
+        """
+
+        def begun() -> Result:
+            if deadline.passed:
+                raise late()
+            return call(*args, **options)
+
+        if self.is_here:
+            return begun()
+        work = self.submit(begun)
+        with expiring(deadline, work.cancel):  # which ends nothing that has begun
+            try:
+                return await Awaited(work)
+            except asyncio.CancelledError:
+                if work.cancelled() and deadline.passed:
+                    raise late() from None
+                raise
 
     def submit(
         self, call: Callable[Arguments, Result], *args: Arguments.args, **options: Arguments.kwargs

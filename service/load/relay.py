@@ -68,7 +68,7 @@ async def on_loop(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 @contextmanager
-def expiring(deadline: Deadline, expire: Callable[[], None]) -> Iterator[None]:
+def expiring(deadline: Deadline, expire: Callable[[], object]) -> Iterator[None]:
     """Calls `expire` from the event loop where the deadline passes meanwhile; a relay has its own for all."""
     runner = _relay_at_hand()
     if runner is not None:
@@ -100,7 +100,7 @@ class _Relay(Generic[Result]):
         self._awaited: Awaited[Any] | None = None
         self._left = False
         self.result: asyncio.Future[Result] = loop.create_future()
-        self.expiry: Callable[[], None] | None = None
+        self.expiry: Callable[[], object] | None = None
 
     def go_on(self, _given: Future[Any] | None = None) -> None:
         """Runs the work up to its next wait, in the thread that ended the last one."""

@@ -64,11 +64,11 @@ class SearchLine:
         """What the search gives, in a thread; DeadlineExceededError where none was free in time."""
 
         def timed() -> tuple[Result, float]:
-            if deadline.passed:
-                raise too_late(self.wait_seconds)
             started = time.perf_counter()
             return search(*args, **options), time.perf_counter() - started
 
-        result, seconds = await self._pool.run(timed)
+        result, seconds = await self._pool.run_in_time(
+            deadline, lambda: too_late(self.wait_seconds), timed
+        )
         self._pace.observe(1, seconds)
         return result

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, cast, get_args
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cluster.router.aliases import KEPT_SECONDS
 from cluster.router.app import create_router_app
 from cluster.shards.placement import shard_of
 from models.encoder import Encoder
@@ -34,14 +37,21 @@ REASONS = {
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Iterator[tuple[str, Relay]]:
     """The address of a router over two shards with twelve documents, and the relay before the second."""
-    root = tmp_path_factory.mktemp("lost")
+    with routed(tmp_path_factory.mktemp("lost"), tiny, 1) as served:
+        yield served
+
+
+@contextmanager
+def routed(root: Path, tiny: Encoder, shard: int) -> Iterator[tuple[str, Relay]]:
+    """The same with the relay before either shard."""
     with ExitStack() as stack:
         urls = [
             stack.enter_context(real_server(create_app(Settings(data=root / name), tiny)))
             for name in ("first", "second")
         ]
-        faulty = stack.enter_context(relay(urls[1]))
-        settings = Settings(data=root / "router", shards=(urls[0], faulty.url))
+        faulty = stack.enter_context(relay(urls[shard]))
+        urls[shard] = faulty.url
+        settings = Settings(data=root / "router", shards=tuple(urls))
         router = stack.enter_context(real_server(create_router_app(settings, tiny)))
         assert httpx.put(f"{router}/collections/demo", json={"lexical": "idf"}).status_code == 201
         documents = [{"id": f"d{row}", "text": f"{WORDS[row % 6]} {WORDS[row % 5]}"} for row in range(12)]
@@ -61,7 +71,7 @@ def failing(request: Any, servers: tuple[str, Relay]) -> Iterator[tuple[str, Rel
 
 
 def search(router: str, **changes: Any) -> httpx.Response:
-    return httpx.post(f"{router}/search", json={**SEARCH, **changes}, headers=SOON, timeout=30)
+    return httpx.post(f"{router}/search", json={**SEARCH, **changes}, headers=SOON, timeout=20)
 
 
 def recovered(router: str) -> None:
@@ -139,3 +149,17 @@ def test_answers_are_whole_where_all_shards_answer(servers: tuple[str, Relay]) -
     whole, allowed = search(router).json(), search(router, allow_partial=True).json()
     assert "partial" not in allowed
     assert whole["hits"] == allowed["hits"]
+
+
+def test_a_first_shard_that_is_silent_keeps_no_request_beyond_its_time(tmp_path: Path, tiny: Encoder) -> None:
+    """The aliases, too, are asked of it, now and then; what it told of them goes on to count."""
+    with routed(tmp_path, tiny, 0) as (router, faulty), ThreadPoolExecutor(16) as pool:
+        assert httpx.put(f"{router}/aliases/now", json={"collection": "demo"}).is_success
+        assert len(search(router, collection="now").json()["hits"]) == 12
+        faulty.fault = "silent"
+        time.sleep(KEPT_SECONDS)
+        asked = [pool.submit(search, router, collection="now", allow_partial=number > 7) for number in range(16)]
+        answers = [each.result() for each in asked]
+        assert {answer.status_code for answer in answers[:8]} == {503}
+        assert [answer.json()["partial"] for answer in answers[8:]] == [{"shards": [faulty.url]}] * 8
+        faulty.fault = "none"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from index.snapshot import Snapshot
+from service.load.deadlines import within
 from service.load.pools import Pool
 from service.load.relay import relay
 
@@ -57,6 +58,36 @@ async def test_work_that_nobody_awaits_any_more_is_not_begun() -> None:
     assert await first
     await pool.run(begun.append, "third")
     assert begun == ["third"]
+    pool.close()
+
+
+@pytest.mark.parametrize("relayed", [True, False])
+async def test_work_that_no_thread_took_in_time_fails_at_its_deadline(relayed: bool) -> None:
+    """Not only once a thread is free, which may be long after."""
+    pool, gate, begun = Pool("brewing", 1), threading.Event(), list[str]()
+    first = asyncio.create_task(pool.run(gate.wait, 30))
+    deadline = within(0.05)
+    work = pool.run_in_time(deadline, TimeoutError, begun.append, "late")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(relay(work, deadline) if relayed else work, 20)
+    assert not first.done()
+    gate.set()
+    await first
+    assert await pool.run_in_time(within(60), TimeoutError, divmod, 7, 2) == (3, 1)
+    assert begun == []
+    pool.close()
+
+
+async def test_who_leaves_work_with_a_deadline_is_cancelled() -> None:
+    pool, gate = Pool("brewing", 1), threading.Event()
+    first = asyncio.create_task(pool.run(gate.wait, 30))
+    second = asyncio.create_task(pool.run_in_time(within(60), TimeoutError, int))
+    await asyncio.sleep(0)
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    gate.set()
+    await first
     pool.close()
 
 
