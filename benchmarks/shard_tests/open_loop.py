@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from serving.exchange import Answer, Connection
@@ -51,7 +51,9 @@ class Client:
         idle = self._idle.setdefault(address, [])
         connection = idle.pop() if idle and not fresh else Connection(*address, GIVE_UP_SECONDS)
         try:
-            answer = await connection.exchange(post("/search", body, *headers), whole=not fresh, has_body=True)
+            answer = await connection.exchange(
+                post("/search", body, *headers), whole=not fresh, has_body=True
+            )
         except (TimeoutError, OSError):
             await connection.close()
             return None
@@ -89,8 +91,3 @@ def whole_again_seconds(
 ) -> float:
     """How long after a fault ended the last request was due that had no whole answer; 0 where none had."""
     return max((one.due - ended for one in outcomes if one.due > ended and not is_whole(one)), default=0.0)
-
-
-def cut(outcome: Outcome[Asked]) -> Outcome[Asked]:
-    """Without the body of the answer, which takes memory."""
-    return outcome if outcome.answer is None else replace(outcome, answer=replace(outcome.answer, body=b""))

@@ -63,7 +63,10 @@ def corpus(documents: int, shards: int) -> Corpus:
     parts = [encode(encoder, texts[start : start + 256]) for start in range(0, len(texts), 256)]
     ids = [f"a{row}" for row in range(len(texts))]
     places = shards_of(ids, shards)
-    made = [Document(id, text, None, _fields(row, int(places[row]))) for row, (id, text) in enumerate(zip(ids, texts, strict=True))]
+    made = [
+        Document(id, text, None, _fields(row, int(places[row])))
+        for row, (id, text) in enumerate(zip(ids, texts, strict=True))
+    ]
     return Corpus(encoder.info, made, Representations.concatenate(parts), places)
 
 
@@ -91,6 +94,28 @@ class Question:
         there = {"not": {"in": {"part": [str(shard) for shard in sorted(lost)]}}}
         wanted = self.body.get("filter")
         return {**self.body, "filter": there if wanted is None else {"and": [there, wanted]}}
+
+    def differing(self, answer: Value, lost: Lost) -> list[str]:
+        """The parts of an answer that are not as expected, where these shards are lost.
+
+        Facets, and each of several results, may have what a shard told before it was lost.
+        """
+        got = lasting(answer, partial=bool(lost))
+        ways = [way for way in self.expected if way <= lost]
+
+        def is_right(name: str) -> bool:
+            found = got.get(name)
+            if name == "facets":
+                return any(found == self.expected[way][name] for way in ways)
+            if name == "results":
+                return isinstance(found, list) and all(
+                    any(each == lasting(self.expected[way][name][place], partial=bool(lost)) for way in ways)
+                    for place, each in enumerate(found)
+                )
+            return bool(found == self.expected[lost][name])
+
+        missing = [name for name in got if name not in self.expected[lost]]
+        return missing + [name for name in self.expected[lost] if not is_right(name)]
 
 
 def questions(url: str, shards: int, queries: int, name: str = NAME) -> list[Question]:
@@ -172,7 +197,9 @@ class Sent:
     @property
     def body(self) -> bytes:
         """Of the request."""
-        return json.dumps({**self.question.body, **({"allow_partial": True} if self.allows_partial else {})}).encode()
+        return json.dumps(
+            {**self.question.body, **({"allow_partial": True} if self.allows_partial else {})}
+        ).encode()
 
     @property
     def headers(self) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Literal
 
 Fault = Literal["none", "slow", "closed", "cut", "garbage", "short", "long", "flipped"]
 """none: answers pass as they are. slow: after `delay_seconds`. closed: connections end as a request comes. cut:
-answers end in the middle. garbage: random bytes in their place. short, long: a Content-Length that is too small,
-or too large. flipped: one bit of each is another.
+answers end in the middle. garbage: random bytes in their place. short, long: a Content-Length that is too
+small, or too large. flipped: one bit of each is another.
 """
 
 _LENGTH = re.compile(rb"content-length: *([0-9]+)", re.IGNORECASE)
@@ -28,7 +28,7 @@ class Relay:
         self.faulted = 0
         self.port = 0
         self._target = port
-        self._random = Random(7)
+        self._random = Random(7)  # noqa: S311
         self._server: asyncio.Server | None = None
 
     @property
@@ -48,7 +48,9 @@ class Relay:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target, limit=HEAD_BYTES)
+            far_reader, far_writer = await asyncio.open_connection(
+                "127.0.0.1", self._target, limit=HEAD_BYTES
+            )
         except OSError:
             writer.close()
             return

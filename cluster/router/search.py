@@ -51,17 +51,33 @@ def search(view: View, asked: SnapshotQuery) -> SearchResult:
     started = time.perf_counter()
     limits, nearest = limits_for(asked.limits, asked.nearest)
     proposed = _proposals(view, asked, limits, nearest)
-    there = [shard for shard, each in enumerate(proposed) if each is not None]
-    left: list[Int64 | None] = [np.empty(0, np.int64)] * len(proposed)
-    found = left_of([each.proposals for each in proposed if each is not None], limits, nearest)
-    for shard, numbers in zip(there, found, strict=True):
-        left[shard] = numbers
-    retrieved = time.perf_counter()
-    parts = _scored(view, asked, proposed, left)
-    chosen = merged(parts, asked.weights, asked.fusion, asked.page, asked.top_k)
-    hits = _hits(view, asked, proposed, parts, chosen)
+    while True:
+        lost = view.asking.lost
+        left = _left(view, proposed, limits, nearest)
+        retrieved = time.perf_counter()
+        parts = _scored(view, asked, proposed, left)
+        chosen = merged(parts, asked.weights, asked.fusion, asked.page, asked.top_k)
+        hits = _hits(view, asked, proposed, parts, chosen)
+        if view.asking.lost == lost:
+            break
+        # A shard that was lost meanwhile had a part in the cut, and took places of others.
     ended = time.perf_counter()
-    return SearchResult(hits, view.terms.version, retrieved - started, ended - retrieved, view.asking.lost)
+    return SearchResult(hits, view.terms.version, retrieved - started, ended - retrieved, lost)
+
+
+def _left(
+    view: View, proposed: Sequence[_Proposed | None], limits: CandidateLimits, nearest: int | None
+) -> list[Int64 | None]:
+    """What is left of the candidates of each shard, once they are cut over all that are not lost."""
+    left: list[Int64 | None] = [np.empty(0, np.int64)] * len(proposed)
+    there = {
+        shard: each.proposals
+        for shard, each in enumerate(proposed)
+        if each is not None and not view.asking.is_lost(shard)
+    }
+    for shard, numbers in zip(there, left_of(list(there.values()), limits, nearest), strict=True):
+        left[shard] = numbers
+    return left
 
 
 def _proposals(

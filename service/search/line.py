@@ -67,8 +67,6 @@ class SearchLine:
             started = time.perf_counter()
             return search(*args, **options), time.perf_counter() - started
 
-        result, seconds = await self._pool.run_in_time(
-            deadline, lambda: too_late(self.wait_seconds), timed
-        )
+        result, seconds = await self._pool.run_in_time(deadline, lambda: too_late(self.wait_seconds), timed)
         self._pace.observe(1, seconds)
         return result

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from typing import Literal
 from urllib.parse import urlsplit
 
-Fault = Literal["none", "closed", "silent", "garbage", "page"]
+Fault = Literal["none", "closed", "silent", "garbage", "page", "half"]
+"""half: what is lost in the middle of a search, when it is asked for hits."""
+
 GARBAGE = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/x-safetensors\r\nContent-Length: 9\r\n\r\n\x07garbage\xff"
 )
@@ -45,9 +47,10 @@ class Relay:
         try:
             while data := await reader.read(2**16):
                 self.asked += data.count(b"POST /shard/")
-                if self.fault == "closed":
+                is_later = b"/hits " in data or b"/parts " in data
+                if self.fault == "closed" or (self.fault == "half" and is_later):
                     break
-                if self.fault == "none":
+                if self.fault in ("none", "half"):
                     inner_writer.write(data)
                 elif self.fault != "silent" and b"\r\n\r\n" in data:
                     writer.write(GARBAGE if self.fault == "garbage" else PAGE)
