@@ -7,7 +7,7 @@ deadline of their own, a fifth comes over new connections. Each answer is compar
 that of one server that has all documents; a partial one with that server's answer among the documents of the
 other shards, by a filter, so that idf and words are weighed by all.
 
-Run: python benchmarks/shard_faults.py [--quick] [--no-record]
+Run: python benchmarks/shard_faults.py [--quick] [--only WORD]
 """
 
 from __future__ import annotations
@@ -255,8 +255,8 @@ async def run_phase(world: World, phase: Phase, made: Sequence[Question], random
     return figures
 
 
-async def measured(scratch: Path, link: Link | None, *, quick: bool) -> list[Figures]:
-    """Figures of all phases."""
+async def measured(scratch: Path, link: Link | None, only: str, *, quick: bool) -> list[Figures]:
+    """Figures of all faults whose name has a word."""
     documents, queries = (300, 6) if quick else (DOCUMENTS, QUERIES)
     abstracts = corpus(documents, SHARDS)
     folders = [scratch / name for name in ("one", "router", *(f"shard{shard}" for shard in range(SHARDS)))]
@@ -289,7 +289,9 @@ async def measured(scratch: Path, link: Link | None, *, quick: bool) -> list[Fig
         world = World(router, shards, names, relay, link)
         random, figures = Random(11), list[Figures]()  # noqa: S311
         await run_phase(world, Phase("warm up", nothing, nothing, 4, 0), made, random)
-        for phase in phases(link)[: 3 if quick else None]:
+        for phase in phases(link):
+            if only not in phase.name:
+                continue
             figures.append(await run_phase(world, phase, made, random))
             print(json.dumps(figures[-1]), flush=True)
         return figures
@@ -302,8 +304,8 @@ async def measured(scratch: Path, link: Link | None, *, quick: bool) -> list[Fig
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="three faults; no results are written")
-    parser.add_argument("--no-record", action="store_true", help="no results are written")
+    parser.add_argument("--quick", action="store_true", help="fewer documents; no results are written")
+    parser.add_argument("--only", metavar="WORD", help="faults of this name; no results are written")
     asked = parser.parse_args()
     before, no_network = machine(), None
     with tempfile.TemporaryDirectory(prefix="tercet-faults-") as scratch, ExitStack() as stack:
@@ -311,7 +313,7 @@ def main() -> None:
             link = stack.enter_context(namespace())
         except NoNamespaceError as error:
             link, no_network = None, str(error)
-        figures = asyncio.run(measured(Path(scratch), link, quick=asked.quick))
+        figures = asyncio.run(measured(Path(scratch), link, asked.only or "", quick=asked.quick))
     record = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": before,
@@ -325,7 +327,7 @@ def main() -> None:
         "phases": figures,
     }
     print(json.dumps({name: value for name, value in record.items() if name != "phases"}))
-    if not (asked.quick or asked.no_record):
+    if not (asked.quick or asked.only):
         RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     missed = [
         f"{each['fault']}: {each[name]} {name}"

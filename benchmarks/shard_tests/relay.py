@@ -9,9 +9,9 @@ from random import Random
 from typing import Literal
 
 Fault = Literal["none", "slow", "closed", "cut", "garbage", "short", "long", "flipped"]
-"""none: answers pass as they are. slow: after `delay_seconds`. closed: connections end as a request comes. cut:
-answers end in the middle. garbage: random bytes in their place. short, long: a Content-Length that is too
-small, or too large. flipped: one bit of each is another.
+"""none: answers pass as they are. slow: after `delay_seconds`. closed: connections end as a request comes.
+cut: answers end in the middle. garbage: random bytes in their place. short, long: a Content-Length that is
+too small, or too large. flipped: one bit of each is another.
 """
 
 _LENGTH = re.compile(rb"content-length: *([0-9]+)", re.IGNORECASE)

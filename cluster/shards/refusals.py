@@ -82,6 +82,8 @@ def refusal_of(name: str, answer: ShardAnswer) -> Exception:
         )
     if code in KINDS:
         return KINDS[code](message)
+    if status == 400:  # a router's requests are sound, so this one was damaged on its way
+        return RelayedError(f"shard {name}: {message}", 503, "shard_failed", None, shard=name)
     if status < 500:
         return RelayedError(message, status, code, param)
     return RelayedError(f"shard {name}: {message}", status, code, param, shard=name)

@@ -1,4 +1,5 @@
-"""Messages between a router and its shards: one safetensors body each.
+"""Messages between a router and its shards: one safetensors body each, and behind it its CRC-32, since a
+score that was damaged on its way looks like any other.
 
 `values` uint8[·] is a JSON object; other arrays are named by what they are for. Byte strings are two arrays,
 their bytes and, with `_offsets` behind the name, where each begins.
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,7 @@ from index.files.packed_bytes import PackedBytes, ascends_from_zero
 from service.exceptions import InvalidRequestError, MalformedBodyError
 
 VALUES = "values"
+CHECK_BYTES = 4  # of the checksum
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array | PackedBytes | None]
 
@@ -36,8 +39,13 @@ class Message:
     @staticmethod
     def read(body: bytes) -> Message:
         """Raises ValueError where it is none."""
+        content = body[:-CHECK_BYTES]
+        if _check_of(content) != body[-CHECK_BYTES:]:
+            raise ValueError(
+                "it is no message of a shard, or was damaged on its way: its checksum is another"
+            )
         try:
-            arrays = load(body)
+            arrays = load(content)
             values = loads(arrays.pop(VALUES).tobytes())
         except (SafetensorError, KeyError, orjson.JSONDecodeError, RecursionError) as error:
             raise ValueError(f"it is no message of a shard ({type(error).__name__}: {error})") from None
@@ -85,7 +93,16 @@ def message(values: Mapping[str, Any], arrays: Mapping[str, Array | PackedBytes 
             packed[name], packed[f"{name}_offsets"] = _from_zero(array)
         elif array is not None:
             packed[name] = np.ascontiguousarray(array)
-    return save(packed)
+    return checked(save(packed))
+
+
+def checked(content: bytes) -> bytes:
+    """Content with its checksum behind it."""
+    return content + _check_of(content)
+
+
+def _check_of(content: bytes) -> bytes:
+    return crc32(content).to_bytes(CHECK_BYTES, "little")
 
 
 def _from_zero(strings: PackedBytes) -> tuple[Array, Array]:

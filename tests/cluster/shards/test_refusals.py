@@ -26,3 +26,10 @@ def test_a_shard_that_follows_snapshots_refuses_the_write_and_not_the_key() -> N
     refusal = refused(403, "read_only_server")
     assert isinstance(refusal, RelayedError)
     assert (refusal.status, refusal.code, str(refusal)) == (403, "read_only_server", "the reason")
+
+
+def test_a_request_that_did_not_arrive_as_it_was_sent_is_no_fault_of_the_client() -> None:
+    refusal = refused(400, "invalid_safetensors")
+    assert isinstance(refusal, RelayedError)
+    assert (refusal.status, refusal.code, refusal.shard) == (503, "shard_failed", "http://a:8080")
+    assert str(refusal) == "shard http://a:8080: the reason"

@@ -20,7 +20,7 @@ from models.representations import Representations
 from service.answers.binary import MEDIA_TYPE
 from service.exceptions import ShardStateGoneError
 from service.http.direct import DirectRoutes
-from service.shard.messages import Message, message
+from service.shard.messages import Message, checked, message
 from service.shard.pins import KEPT_SECONDS, MOST_SEARCHES, BegunSearch, Pins
 from service.shard.queries import query_values
 
@@ -75,7 +75,8 @@ async def post(client: httpx.AsyncClient, operation: str, body: bytes, **query: 
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"\xff" * 40, b"{}", save({"values": np.frombuffer(b"[1]", np.uint8)})]
+    "body",
+    [b"", b"\xff" * 40, b"{}", checked(b"{}"), checked(save({"values": np.frombuffer(b"[1]", np.uint8)}))],
 )
 @pytest.mark.parametrize("operation", OPERATIONS[1:])
 async def test_what_is_no_message_is_refused(client: httpx.AsyncClient, operation: str, body: bytes) -> None:
