@@ -40,7 +40,7 @@ from shard_tests.relay import Fault, Relay
 RESULT = Path(__file__).resolve().parent / "results" / "shard_faults.json"
 SHARDS = 3
 KILLED, SPOILED, CUT_OFF = range(SHARDS)  # what happens to each
-DOCUMENTS, QUERIES = 900, 24
+DOCUMENTS, QUERIES = 750, 24
 RATE = 28.0
 OWN_SECONDS, SERVER_SECONDS = 1.5, 4.0  # deadlines: of the request, or of the server's setting
 ALLOWANCE_SECONDS = 0.25  # beyond a deadline, for a busy machine

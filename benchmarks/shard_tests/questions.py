@@ -19,6 +19,7 @@ from serving.server import ROOT
 
 from cluster.shards.placement import shards_of
 from index.candidates import Document
+from index.collection import Collection
 from ingest.target import open_or_create
 from models.checkpoint import ENGLISH
 from models.encoder import EncoderInfo, encode
@@ -27,7 +28,7 @@ from models.representations import Int64, Representations
 
 NAME = "abstracts"
 FIELDS = {"part": "keyword", "kind": "keyword", "tags": "keyword", "year": "integer"}
-VOLATILE = ("took_ms", "snapshot")
+VOLATILE = ("took_ms", "snapshot", "collection")
 KINDS = ("plain", "ranks", "filter", "groups", "facets", "page", "after", "several", "words")
 WITHOUT_PARTIAL = ("words",)
 """A shard that begins anew has the router forget what it knew of words. Where another is lost then, BM25 goes
@@ -46,7 +47,7 @@ class Corpus:
     encoded: Representations
     shards: Int64
 
-    def write(self, data: Path, rows: Int64, name: str = NAME) -> None:
+    def write(self, data: Path, rows: Int64, name: str = NAME) -> Collection:
         """A collection of some documents below a data root, in place of one that is there."""
         settings = {"dense_kind": "flat", "lexical": "idf", "bm25": True, "fields": FIELDS}
         (data / "collections").mkdir(parents=True, exist_ok=True)
@@ -54,6 +55,7 @@ class Corpus:
         with collection.writer() as writer:
             writer.add([self.documents[row] for row in rows.tolist()], self.encoded.take(rows))
             writer.publish()
+        return collection
 
 
 def corpus(documents: int, shards: int) -> Corpus:
@@ -118,8 +120,10 @@ class Question:
         return missing + [name for name in self.expected[lost] if not is_right(name)]
 
 
-def questions(url: str, shards: int, queries: int, name: str = NAME) -> list[Question]:
-    """Searches of every kind, with the answers of the server at a URL that has all documents.
+def questions(
+    url: str, shards: int, queries: int, name: str = NAME, kinds: Sequence[str] = KINDS
+) -> list[Question]:
+    """Searches of these kinds, with the answers of the server at a URL that has all documents.
 
     shards: that may be lost, not all at once; 0 where only whole answers are wanted.
     """
@@ -129,7 +133,7 @@ def questions(url: str, shards: int, queries: int, name: str = NAME) -> list[Que
         made = [
             Question(kind, {"collection": name, **_body(kind, texts, number, ask, name)}, {})
             for number in range(len(texts))
-            for kind in KINDS
+            for kind in kinds
         ]
         wanted = [
             (one, frozenset(lost))
