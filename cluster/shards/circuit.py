@@ -9,7 +9,7 @@ from collections.abc import Callable
 from service.exceptions import ShardUnavailableError
 
 FAILURES = 3  # in a row, after which it is not asked
-FIRST_PAUSE_SECONDS = 0.25  # doubled at each further failure
+FIRST_PAUSE_SECONDS = 0.25  # doubled at each failure of one that tries
 LONGEST_PAUSE_SECONDS = 5.0
 
 log = logging.getLogger("tercet")
@@ -30,6 +30,7 @@ class Circuit:
         self._fault = ""
         self._pause_seconds = FIRST_PAUSE_SECONDS
         self._asked_again = 0.0  # when the next request may try
+        self._tries = False  # whether one does
 
     @property
     def is_open(self) -> bool:
@@ -49,6 +50,7 @@ class Circuit:
                 sent=False,
                 paused=True,
             )
+        self._tries = True
         self._asked_again = now + self._pause_seconds  # one tries, the others go on failing
 
     def answered(self) -> None:
@@ -56,6 +58,7 @@ class Circuit:
         if self.is_open:
             log.info("shard %s answers again", self._name)
         self._failures = 0
+        self._tries = False
         self._pause_seconds = FIRST_PAUSE_SECONDS
 
     def failed(self, fault: str) -> None:
@@ -66,6 +69,9 @@ class Circuit:
             return
         if self._failures == FAILURES:
             log.warning("shard %s is not asked for a moment: %s", self._name, fault)
+        elif not self._tries:  # of many requests that were under way as it stopped, which tell nothing new
+            return
         else:
             self._pause_seconds = min(2 * self._pause_seconds, LONGEST_PAUSE_SECONDS)
+        self._tries = False
         self._asked_again = self._clock() + self._pause_seconds

@@ -41,11 +41,25 @@ def test_after_some_failures_requests_fail_at_once_but_for_one_after_each_pause(
     circuit.require()
 
 
+def test_requests_that_were_under_way_as_it_stopped_make_no_pause_longer() -> None:
+    clock = Clock()
+    circuit = Circuit("one", clock)
+    for _ in range(50):
+        circuit.require()
+    for _ in range(50):
+        circuit.failed("silent")
+    clock.seconds += FIRST_PAUSE_SECONDS
+    circuit.require()
+
+
 def test_the_pause_has_an_end() -> None:
     clock = Clock()
     circuit = Circuit("one", clock)
     for _ in range(50):
         circuit.failed("refused")
+        clock.seconds += LONGEST_PAUSE_SECONDS
+        circuit.require()
+    circuit.failed("refused")
     clock.seconds += LONGEST_PAUSE_SECONDS
     circuit.require()
 
