@@ -12,6 +12,7 @@ from serving.exchange import Answer, Connection
 from serving.generator import post
 
 GIVE_UP_SECONDS = 30.0
+STEADY_SECONDS = 1.0
 
 Asked = TypeVar("Asked")
 
@@ -89,5 +90,11 @@ async def sent(
 def whole_again_seconds(
     outcomes: Iterable[Outcome[Asked]], ended: float, is_whole: Callable[[Outcome[Asked]], bool]
 ) -> float:
-    """How long after a fault ended the last request was due that had no whole answer; 0 where none had."""
-    return max((one.due - ended for one in outcomes if one.due > ended and not is_whole(one)), default=0.0)
+    """How long after a fault ended a second began in which all answers were whole."""
+    again = ended
+    for one in outcomes:
+        if one.due >= again + STEADY_SECONDS:
+            break
+        if one.due >= ended and not is_whole(one):
+            again = one.due
+    return again - ended
