@@ -95,17 +95,17 @@ async def test_operations_answer_while_searches_and_the_encoder_are_stuck(
     make_client: Any, held: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    search = Snapshot.search
+    answer = Snapshot.answer
 
     def stuck(*args: Any, **options: Any) -> Any:
         assert gate.wait(20)
-        return search(*args, **options)
+        return answer(*args, **options)
 
     async with make_client(encoder=held) as client:
         ready = (await client.post("/embed", json={"inputs": "tea", "input_type": "query"})).json()
         query = {side: ready["embeddings"][0][side] for side in ("dense", "colbert")}
         query["sparse"] = {name: ready["embeddings"][0]["sparse"][name] for name in ("token_ids", "weights")}
-        monkeypatch.setattr(Snapshot, "search", stuck)
+        monkeypatch.setattr(Snapshot, "answer", stuck)
         held.gate.clear()
         bodies = [SEARCH, {**SEARCH, "query": query}] * BEYOND_ANY_POOL
         searches = [asyncio.create_task(client.post("/search", json=body)) for body in bodies]
