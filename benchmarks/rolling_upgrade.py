@@ -5,8 +5,8 @@ snapshots of the shards are published in turns. Then servers are replaced one af
 replaces pods: no balancer sends requests any more a moment after the end was ordered, a pause (`preStop`),
 SIGTERM, the server's own pause (`drain_seconds`), its end, and another one in its place. Searches of several
 kinds come at times that are given, to the routers in turns; one that is 503, or gets no answer, is sent once
-more to the other router, as balancers do. Each answer is compared, to the last digit, with that of one server
-which has the documents of the snapshots that it names.
+more to the other router, as balancers do. Each answer is compared, to the last digit, with those of one server
+that has the documents of the snapshots which are current, or were so before the last one was published.
 
 Where shards have replicas, which read on while another server of the shard is replaced, each has two servers.
 Otherwise the only server of a shard is not replaced: its part would be away, and searches an error or partial
@@ -75,7 +75,7 @@ Versions = tuple[int, ...]  # the number of each shard's snapshot
 @dataclass(slots=True)
 class World:
     """Servers under way. made: searches, by the snapshots that they are of; open: routers that a balancer
-    sends requests to.
+    sends requests to; published: which snapshots are current from when on.
     """
 
     corpus: Corpus
@@ -85,12 +85,23 @@ class World:
     routers: Sequence[Node]
     made: dict[Versions, list[Question]]
     open: list[Node] = field(default_factory=list)
+    published: list[tuple[float, Versions]] = field(default_factory=list)
 
-    def publish(self, shard: int, version: int) -> None:
-        """The snapshot of this number of a shard."""
+    def publish(self, shard: int, step: Versions) -> None:
+        """A shard's snapshot, after which these are current."""
+        version = step[shard]
         collection = self.corpus.write(self.writers[shard], rows(self.corpus, shard, version))
         done = push(collection, open_store(self.stores[shard]), self.writers[shard] / "snapshots")
         assert done.published.number == version
+        self.published.append((time.monotonic(), step))
+
+    def newest(self, one: Outcome[Sent]) -> list[Versions]:
+        """What an answer may be of: what was current as it was due, what became so since, and what was so
+        before, which servers follow in a moment.
+        """
+        before = [step for moment, step in self.published if moment <= one.due]
+        since = [step for moment, step in self.published if one.due < moment <= one.due + one.seconds]
+        return [*before[-2:], *since]
 
 
 def rows(corpus: Corpus, shard: int, version: int) -> Int64:
@@ -155,35 +166,30 @@ async def loaded(world: World, requests: int, random: Random) -> list[Outcome[Se
 def judged(world: World, outcomes: Sequence[Outcome[Sent]]) -> Figures:
     """Counts what became of requests."""
     first = world.made[(1,) * SHARDS]
-    by_body = {json.dumps({**one.body, "collection": NAME}): place for place, one in enumerate(first)}
+    places = {json.dumps({**one.body, "collection": NAME}): place for place, one in enumerate(first)}
     failed: Counter[str] = Counter()
-    wrong, seen = list[str](), Counter[str]()
-    right = repeated = 0
+    wrong, steps = list[str](), Counter[Versions]()
     for one in outcomes:
-        repeated += one.repeats
         if one.answer is None or one.status != 200:
             code = "no answer" if one.answer is None else json.loads(one.answer.body)["error"]["code"]
             failed[f"{one.status} {code}"] += 1
             continue
         answer = json.loads(one.answer.body)
-        step = tuple(int(each) for each in answer["snapshot"].split(","))
-        place = by_body[json.dumps(one.asked.question.body)]
-        seen[answer["snapshot"]] += 1
-        differing = world.made[step][place].differing(answer, WHOLE) if step in world.made else ["snapshot"]
-        if differing or "partial" in answer:
-            wrong.append(f"{one.asked.question.kind} at {step}: {', '.join(differing)}")
-        else:
-            right += 1
+        place = places[json.dumps(one.asked.question.body)]
+        of = [step for step in world.newest(one) if not world.made[step][place].differing(answer, WHOLE)]
+        steps.update(of[-1:])
+        if not of or "partial" in answer:
+            wrong.append(f"{one.asked.question.kind}: {one.answer.body[:200]!r}")
     for note in wrong[:5]:
         print("  ", note, file=sys.stderr)
     return {
         "requests": len(outcomes),
-        "right": right,
-        "repeated_once": repeated,
+        "right": len(outcomes) - sum(failed.values()) - len(wrong),
+        "repeated_once": sum(one.repeats for one in outcomes),
         "failed": sum(failed.values()),
         "failures": dict(failed),
         "wrong": len(wrong),
-        "snapshots_seen": len(seen),
+        "states_seen": len(steps),
         "latest_seconds": round(max(one.seconds for one in outcomes), 2),
     }
 
@@ -194,7 +200,7 @@ async def publishing(world: World, seconds: float) -> int:
     for before, step in pairwise(steps):
         await asyncio.sleep(seconds)
         shard = next(shard for shard in range(SHARDS) if before[shard] != step[shard])
-        await asyncio.to_thread(world.publish, shard, step[shard])
+        await asyncio.to_thread(world.publish, shard, step)
     return len(steps) - 1
 
 
@@ -252,7 +258,7 @@ async def measured(scratch: Path, *, quick: bool) -> Figures:
     nodes = [*servers, *routers]
     try:
         for shard in range(SHARDS):
-            world.publish(shard, 1)
+            world.publish(shard, (1,) * SHARDS)
         for node in nodes:
             node.start()
         for node in nodes:
