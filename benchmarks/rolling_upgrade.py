@@ -5,8 +5,8 @@ snapshots of the shards are published in turns. Then servers are replaced one af
 replaces pods: no balancer sends requests any more a moment after the end was ordered, a pause (`preStop`),
 SIGTERM, the server's own pause (`drain_seconds`), its end, and another one in its place. Searches of several
 kinds come at times that are given, to the routers in turns; one that is 503, or gets no answer, is sent once
-more to the other router, as balancers do. Each answer is compared, to the last digit, with those of one server
-that has the documents of the snapshots which are current, or were so before the last one was published.
+more to the other router, as balancers do. Each answer is compared, to the last digit, with those of one
+server that has the documents of the snapshots which are current, or were so before the last was published.
 
 Where shards have replicas, which read on while another server of the shard is replaced, each has two servers.
 Otherwise the only server of a shard is not replaced: its part would be away, and searches an error or partial
