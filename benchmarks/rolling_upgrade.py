@@ -4,9 +4,9 @@ Two routers before two shards whose servers follow snapshots on an object store,
 snapshots of the shards are published in turns. Then servers are replaced one after the other as Kubernetes
 replaces pods: no balancer sends requests any more a moment after the end was ordered, a pause (`preStop`),
 SIGTERM, the server's own pause (`drain_seconds`), its end, and another one in its place. Searches of several
-kinds come at times that are given, to the routers in turns; one that is 503, or gets no answer, is sent once
-more to the other router, as balancers do. Each answer is compared, to the last digit, with those of one
-server that has the documents of the snapshots which are current, or were so before the last was published.
+kinds come at times that are given, to the routers in turns; one that is 503 or 429, or gets no answer, is
+sent once more to the other router, as balancers do. Each answer is compared, to the last digit, with those of
+one server that has the documents of the snapshots which are current, or were before the last was published.
 
 Where shards have replicas, which read on while another server of the shard is replaced, each has two servers.
 Otherwise the only server of a shard is not replaced: its part would be away, and searches an error or partial
@@ -107,7 +107,8 @@ class World:
 def rows(corpus: Corpus, shard: int, version: int) -> Int64:
     """The documents of a shard's snapshot."""
     own = rows_of(corpus, shard)
-    return own[own % LEFT_OUT != version]
+    there: Int64 = own[own % LEFT_OUT != version]
+    return there
 
 
 def versions_in_turn() -> list[Versions]:
@@ -152,7 +153,7 @@ async def loaded(world: World, requests: int, random: Random) -> list[Outcome[Se
     async def ask(asked: Sent) -> tuple[Answer | None, int]:
         router = world.open[next(turns) % len(world.open)]
         answer = await sent_to(router, asked)
-        if answer is not None and answer.status != 503:
+        if answer is not None and answer.status not in (429, 503):
             return answer, 0
         other = next((each for each in world.open if each is not router), router)
         return await sent_to(other, asked), 1

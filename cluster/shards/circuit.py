@@ -11,6 +11,7 @@ from service.exceptions import ShardUnavailableError
 FAILURES = 3  # in a row, after which it is not asked
 FIRST_PAUSE_SECONDS = 0.25  # doubled at each failure of one that tries
 LONGEST_PAUSE_SECONDS = 5.0
+OLD_SECONDS = 1.0  # after a pause, where nobody tried: by then it is not known how it is, and any may ask
 
 log = logging.getLogger("tercet")
 
@@ -51,7 +52,8 @@ class Circuit:
                 paused=True,
             )
         self._tries = True
-        self._asked_again = now + self._pause_seconds  # one tries, the others go on failing
+        if now < self._asked_again + OLD_SECONDS:
+            self._asked_again = now + self._pause_seconds  # one tries, the others go on failing
 
     def answered(self) -> None:
         """The shard answered a request."""

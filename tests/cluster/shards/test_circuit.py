@@ -2,7 +2,13 @@
 
 import pytest
 
-from cluster.shards.circuit import FAILURES, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Circuit
+from cluster.shards.circuit import (
+    FAILURES,
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    OLD_SECONDS,
+    Circuit,
+)
 from service.exceptions import ShardUnavailableError
 
 
@@ -50,6 +56,20 @@ def test_requests_that_were_under_way_as_it_stopped_make_no_pause_longer() -> No
         circuit.failed("silent")
     clock.seconds += FIRST_PAUSE_SECONDS
     circuit.require()
+
+
+def test_where_nobody_tried_for_a_while_any_may_ask_until_one_fails() -> None:
+    """As one of several servers of a shard, that was passed over meanwhile and may be the last one left."""
+    clock = Clock()
+    circuit = Circuit("one", clock)
+    for _ in range(FAILURES):
+        circuit.failed("refused")
+    clock.seconds += FIRST_PAUSE_SECONDS + OLD_SECONDS
+    for _ in range(3):
+        circuit.require()
+    circuit.failed("refused")
+    with pytest.raises(ShardUnavailableError):
+        circuit.require()
 
 
 def test_the_pause_has_an_end() -> None:
