@@ -47,14 +47,17 @@ class Client:
     ) -> Answer | None:
         """The answer of `/search`; None where the connection broke, or could not be had, or nothing came.
 
-        fresh: over a connection of its own.
+        One that was kept and has ended meanwhile is opened anew, as clients do. fresh: over a connection of
+        its own.
         """
         idle = self._idle.setdefault(address, [])
-        connection = idle.pop() if idle and not fresh else Connection(*address, GIVE_UP_SECONDS)
+        kept = bool(idle) and not fresh
+        connection = idle.pop() if kept else Connection(*address, GIVE_UP_SECONDS)
+        request = post("/search", body, *headers)
         try:
-            answer = await connection.exchange(
-                post("/search", body, *headers), whole=not fresh, has_body=True
-            )
+            answer = await connection.exchange(request, whole=not fresh, has_body=True)
+            if answer is None and kept:
+                answer = await connection.exchange(request, whole=True, has_body=True)
         except (TimeoutError, OSError):
             await connection.close()
             return None
