@@ -28,6 +28,7 @@ SEARCH = {"collection": "demo", "query": "hot tea", "top_k": 20}
 SOON = {"X-Request-Timeout": "2"}
 REASONS = {
     "closed": {"unavailable", "paused"},
+    "half": {"unavailable"},
     "silent": {"silent"},
     "garbage": {"failed"},
     "page": {"failed"},
