@@ -8,10 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import CandidateLimits, DenseOptions, Weights
+from index.candidates import CandidateLimits, DenseOptions, SearchResult, Weights
 from index.catalog.defaults import SearchDefaults, Tuning
 from index.catalog.effort import DenseEffort
 from index.collection import Collection
+from index.search.snapshot_query import SnapshotQuery
 from index.snapshot import Snapshot
 from service.collections import CollectionRegistry
 from service.search.defaults import WantedCandidates, candidates_used, rerank_weights, weights_used
@@ -194,13 +195,13 @@ async def test_the_stored_effort_is_used_unless_one_is_given(
     client: httpx.AsyncClient, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used: list[DenseOptions] = []
-    real = Snapshot.search
+    real = Snapshot.answer
 
-    def noted(self: Snapshot, *args: Any, **options: Any) -> Any:
-        used.append(options["dense_options"])
-        return real(self, *args, **options)
+    def noted(self: Snapshot, asked: SnapshotQuery) -> SearchResult:
+        used.append(asked.dense_options)
+        return real(self, asked)
 
-    monkeypatch.setattr(Snapshot, "search", noted)
+    monkeypatch.setattr(Snapshot, "answer", noted)
     path = data / "collections" / "demo" / "effort.json"
     await search(client)
     DenseEffort(700, 48, "hnsw", "000001", 0.98, 0.99, 200, 50, "file").write(path)
