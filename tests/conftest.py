@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import inspect
 import os
@@ -321,6 +322,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     turns = {item.path for item in items if "ray_alone" in getattr(item, "fixturenames", ())}
     later = sorted(turns)[1:]
     items.sort(key=lambda item: (item.path not in slow, item.path in later))
+
+
+def pytest_collection_finish() -> None:
+    """What tests have imported stays to the end, so the collector of garbage need not go through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

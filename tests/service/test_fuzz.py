@@ -1,6 +1,6 @@
 """Some 3,500 random and hostile requests against a real server: no 5xx, no hang, one error shape.
 
-Most of them are made from the OpenAPI description, the others by the generator of `benchmarks/serving/fuzz.py`,
+Most are made from the OpenAPI description, the others by the generator of `benchmarks/serving/fuzz.py`,
 which sends 100,000.
 """
 
