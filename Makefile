@@ -16,8 +16,11 @@ serve: .venv/.installed-cpu
 
 setup: .venv/.installed-dev
 
-# Many tests force to the disk what they write, and wait for it: their folders are in memory, where it has room for them.
-IN_MEMORY := $(shell test "$$(df --output=avail --block-size=1G /dev/shm 2>/dev/null | tail --lines 1)" -ge 4 2>/dev/null && echo PYTEST_DEBUG_TEMPROOT=/dev/shm)
+# Many tests force to the disk what they write, and wait for it: their folders are in memory, where it has room for them
+# and programs may be run from it.
+IN_MEMORY := $(shell ! grep --quiet ' /dev/shm .*noexec' /proc/mounts \
+	&& test "$$(df --output=avail --block-size=1G /dev/shm 2>/dev/null | tail --lines 1)" -ge 4 2>/dev/null \
+	&& echo PYTEST_DEBUG_TEMPROOT=/dev/shm)
 
 # Tests of one file share a process and its fixtures; one thread each, and where a test asks for more, these sleep while they
 # wait: processes that share CPUs slow down others. PROCESSES: how many, by default one for each CPU.
