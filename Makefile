@@ -16,10 +16,16 @@ serve: .venv/.installed-cpu
 
 setup: .venv/.installed-dev
 
+# Many tests force to the disk what they write, and wait for it: their folders are in memory, where it has room for them
+# and programs may be run from it.
+IN_MEMORY := $(shell ! grep --quiet ' /dev/shm .*noexec' /proc/mounts \
+	&& test "$$(df --output=avail --block-size=1G /dev/shm 2>/dev/null | tail --lines 1)" -ge 4 2>/dev/null \
+	&& echo PYTEST_DEBUG_TEMPROOT=/dev/shm)
+
 # Tests of one file share a process and its fixtures; one thread each, and where a test asks for more, these sleep while they
-# wait: processes that share CPUs slow down others.
+# wait: processes that share CPUs slow down others. PROCESSES: how many, by default one for each CPU.
 test: setup
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	$(IN_MEMORY) OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest --numprocesses $(or $(PROCESSES),logical) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # Tests of the index and of the encoder's kernels, and damaged inputs, with kernels that GCC's sanitizers of addresses and undefined behaviour watch, in
 # a copy of the tree. What is freed there stays for a while, so tests of how much a process holds are left out, and so is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import inspect
 import os
@@ -312,9 +313,21 @@ def build() -> Callable[..., None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first, so that at the end no process waits long for another."""
+    """Files with slow tests come first, so that at the end no process waits long for another.
+
+    Of those that take turns with Ray one is the first and the others are the last of them: else one process
+    would wait for the other at once.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    turns = {item.path for item in items if "ray_alone" in getattr(item, "fixturenames", ())}
+    later = sorted(turns)[1:]
+    items.sort(key=lambda item: (item.path not in slow, item.path in later))
+
+
+def pytest_collection_finish() -> None:
+    """What tests have imported stays to the end, so the collector of garbage need not go through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

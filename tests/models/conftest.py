@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.tiny.word_pieces import BERT_POSITIONS, BERT_WIDTH, PIECES, word_piece_json
+from models.graphs.record import FOLDER
 
 torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("transformers", reason="these tests compare with torch: install tercet[torch]")
@@ -82,14 +83,22 @@ def bert_copy(bert: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(bert, tmp_path / "bert"))
 
 
-def _exported(made_once: MadeOnce, checkpoint: Path, name: str) -> Path:
+def export_both(checkpoint: Path, folder: Path, calibration: Sequence[str] = ()) -> None:
+    """Exports a checkpoint in float32 and in int8, of one trace: to trace takes nearly all of the time."""
     from models.export_onnx import export
 
-    def write(folder: Path) -> None:
-        for int8 in (False, True):
-            export(checkpoint, folder, int8=int8)
+    def copy_graph(_: object, path: Path) -> None:
+        for file in (folder / FOLDER).glob("*.onnx"):
+            shutil.copy(file, path.parent)
 
-    return made_once(f"exported/{name}", write)
+    export(checkpoint, folder, int8=False, calibration=calibration)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.export_onnx.write_graph", copy_graph)
+        export(checkpoint, folder, int8=True, calibration=calibration)
+
+
+def _exported(made_once: MadeOnce, checkpoint: Path, name: str) -> Path:
+    return made_once(f"exported/{name}", lambda folder: export_both(checkpoint, folder))
 
 
 @pytest.fixture(scope="session")

@@ -60,6 +60,14 @@ def test_a_graph_names_no_source_file(bert_exported: Path) -> None:
         assert b".py" not in path.read_bytes()
 
 
+@pytest.fixture
+def already_traced(bert_exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tiny BERT's graph of float32 is taken from its export."""
+    traced = bert_exported / "onnx" / "model.onnx"
+    monkeypatch.setattr("models.export_onnx.write_graph", lambda _, path: shutil.copy(traced, path))
+
+
+@pytest.mark.usefixtures("already_traced")
 def test_export_into_the_checkpoint_itself_and_what_collections_are_advised(bert_copy: Path) -> None:
     assert load_encoder(str(bert_copy), "torch", device="cpu").info.lexical == "plain"
     settings = bert_copy / "tercet.json"
@@ -112,6 +120,7 @@ def test_the_graph_takes_any_batch_and_length(bert_exported: Path) -> None:
     assert all(isinstance(shapes[name][0], str) for name in shapes)
 
 
+@pytest.mark.usefixtures("already_traced")
 @pytest.mark.parametrize(
     ("int8", "differences"),
     [(False, {"dense": 0.0, "sparse": float("nan")}), (True, {"dense": float("inf")})],

@@ -1,4 +1,4 @@
-"""The whole server as its own process, with the embedded checkpoint: build, search, embed, stop."""
+"""The whole server as its own process, with an embedded checkpoint: build, search, embed, stop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def free_port() -> int:
 
 @pytest.fixture
 def serve(tmp_path: Path, repository: Path) -> Iterator[Serve]:
-    """Starts `tercet COMMAND` on a free port; gives the process and a client of it."""
+    """Starts `tercet COMMAND` on a free port, with the checkpoint that loads faster, unless another is named;
+    gives the process and a client of it.
+    """
     processes: list[subprocess.Popen[str]] = []
     clients: list[httpx.Client] = []
 
@@ -51,11 +53,12 @@ def serve(tmp_path: Path, repository: Path) -> Iterator[Serve]:
     ) -> tuple[subprocess.Popen[str], httpx.Client]:
         port = free_port()
         environment = {key: value for key, value in os.environ.items() if not key.startswith("TERCET_")}
+        environment |= {"PYTHONPATH": str(repository), "TERCET_CHECKPOINT": "minilm-m3"}
         with (tmp_path / f"log-{port}").open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "cli.main", command, "--port", str(port), *flags],
                 cwd=tmp_path,
-                env={**environment, "PYTHONPATH": str(repository), **variables},
+                env=environment | variables,
                 stderr=log,
                 text=True,
                 preexec_fn=_heed_interrupts,
@@ -123,7 +126,7 @@ def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> No
     sources.mkdir(parents=True)
     (sources / "articles.jsonl").write_text("\n".join(map(json.dumps, DOCUMENTS)))
     (sources / "bad.jsonl").write_text('{"id": "a", "text": 5}')
-    process, client = serve("serve", "--threads", "1")
+    process, client = serve("serve", "--threads", "1", TERCET_CHECKPOINT="multi-m3")
     wait_ready(process, client)
 
     assert client.put("/collections/articles", json={"fields": {"year": "integer"}}).status_code == 201
@@ -207,7 +210,7 @@ def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) ->
     wait_ready(worker, worker_client)
     wait_ready(process, client)
     assert worker_client.get("/info").status_code == 401
-    assert client.get("/info").json()["encoder"]["name"] == "multi-m3"
+    assert client.get("/info").json()["encoder"]["name"] == "minilm-m3"
     sources = tmp_path / "data" / "sources"
     sources.mkdir(parents=True)
     (sources / "articles.jsonl").write_text("\n".join(map(json.dumps, DOCUMENTS)))
@@ -263,7 +266,7 @@ def test_a_second_server_on_the_same_data_root_is_refused(
     subprocess.run(
         [sys.executable, "-m", "cli.main", *command],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(repository)},
+        env={**os.environ, "PYTHONPATH": str(repository), "TERCET_CHECKPOINT": "minilm-m3"},
         check=True,
     )
     assert finished_job(client, "articles", "articles.jsonl")["state"] == "succeeded"

@@ -49,7 +49,7 @@ def test_hits_and_scores_are_ours_to_the_last_digit(
 ) -> None:
     both = pair(engine, kind)
     assert both.there.settings == replace(both.own.settings, bm25=False, checkpoint=None)
-    for text in queries:
+    for text in queries[:4]:
         query = encode(tiny, [text], "query")
         for options in SEARCHES:
             asked = SnapshotQuery(query, **options)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from mmap import PAGESIZE
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,15 @@ PAGES = 64
 
 
 @pytest.fixture
-def cold(tmp_path: Path) -> np.ndarray:
-    """A mapped array of one row a page, none of which is in memory."""
-    path = tmp_path / "array.npy"
+def cold() -> np.ndarray:
+    """A mapped array of one row a page, none in memory: its file is where those of other tests may not be."""
     rows = np.arange(PAGES * PAGESIZE, dtype=np.int64).astype(np.uint8).reshape(PAGES, PAGESIZE)
-    path.write_bytes(rows.tobytes())
-    with path.open("rb") as file:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(rows.tobytes())
+        file.flush()
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    mapped: np.ndarray = np.memmap(path, np.uint8, "r", shape=rows.shape).view(np.ndarray)
+        mapped: np.ndarray = np.memmap(file.name, np.uint8, "r", shape=rows.shape).view(np.ndarray)
     if all_of(mapped).in_memory():
         pytest.skip("this file system keeps all in memory, or does not tell")
     return mapped

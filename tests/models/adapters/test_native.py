@@ -20,8 +20,8 @@ from models.representations import Float32
 from tests.models.adapters.conftest import make_adapters
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
-FOLDED = ("ia3", "lora", "with-heads")
-IN_GRAPH = ("bottleneck", "prefix", "stack")
+FOLDED = ("ia3", "with-heads")  # the latter is LoRA, too
+IN_GRAPH = ("prefix", "stack")  # the latter has a bottleneck
 TEXTS = ["hello world", "the heat of the air, and a wave!", "word " * 40, "a wing of air"]
 
 

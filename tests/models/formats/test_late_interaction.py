@@ -28,10 +28,10 @@ from benchmarks.tiny.late_folders import (
 from models.checkpoint import EncodingSettings, read_settings
 from models.encoder import Encoder, Engine, encode, encode_tokens
 from models.errors import CheckpointError, UnsupportedError
-from models.export_onnx import export
 from models.loader import load_encoder
 from models.representations import Float32, InputType, Representations, TokenBatch
 from models.tokenizer import Tokenizer
+from tests.models.conftest import MadeOnce, export_both
 
 TEXTS = [
     "hello world",
@@ -186,14 +186,26 @@ def test_alone_as_in_a_batch_of_both_kinds(case: tuple[Path, Rules]) -> None:
         np.testing.assert_allclose(together.colbert.row(row), alone.colbert.vectors, atol=TOLERANCE)
 
 
+@pytest.fixture
+def both(made_once: MadeOnce) -> Callable[[str], tuple[Path, Path]]:
+    """Gives the folder of a case, and its graphs of float32 and int8; not to be changed."""
+
+    def export_case(name: str) -> tuple[Path, Path]:
+        folder = made_once(f"late/{name}", CASES[name].write)
+        exported = made_once(
+            f"exported/late-{name}", lambda place: export_both(folder, place, ["hello world"] * 4)
+        )
+        return folder, exported
+
+    return export_case
+
+
 @pytest.mark.parametrize("name", ["pylate", "attended", "layers", "least", "stanford"])
-def test_an_exported_graph_gives_the_same(name: str, tmp_path: Path) -> None:
-    folder = CASES[name].write(tmp_path / "late")
-    for int8 in (False, True):
-        export(folder, tmp_path / "exported", int8=int8, calibration=["hello world"] * 4)
+def test_an_exported_graph_gives_the_same(name: str, both: Callable[[str], tuple[Path, Path]]) -> None:
+    folder, graphs = both(name)
     reference = load_encoder(str(folder), "torch", device="cpu")
-    exported = load_encoder(str(tmp_path / "exported"), precision="float32", device="cpu")
-    int8 = load_encoder(str(tmp_path / "exported"), precision="int8", device="cpu")
+    exported = load_encoder(str(graphs), precision="float32", device="cpu")
+    int8 = load_encoder(str(graphs), precision="int8", device="cpu")
     assert exported.info.fingerprint == reference.info.fingerprint
     for kind in KINDS:
         wanted = vectors_of(reference, TEXTS, kind).colbert
@@ -206,21 +218,23 @@ def test_an_exported_graph_gives_the_same(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "native"), [("least", True), ("plain", True), ("pylate", False)])
-def test_our_own_kernels_where_no_token_is_hidden(name: str, native: bool, tmp_path: Path) -> None:
+def test_our_own_kernels_where_no_token_is_hidden(
+    name: str, native: bool, both: Callable[[str], tuple[Path, Path]]
+) -> None:
     """They are as near to float32 as onnxruntime's, over the same tokens."""
-    export(CASES[name].write(tmp_path / "late"), tmp_path / "exported", int8=True, calibration=["hello"] * 4)
+    folder, graphs = both(name)
     if not native:
         with pytest.raises(UnsupportedError, match="hides no tokens of queries"):
-            load_encoder(str(tmp_path / "exported"), "native", device="cpu")
+            load_encoder(str(graphs), "native", device="cpu")
         return
-    reference = load_encoder(str(tmp_path / "late"), "torch", device="cpu")
+    reference = load_encoder(str(folder), "torch", device="cpu")
     for kind in KINDS:
         wanted = vectors_of(reference, TEXTS, kind).colbert
         assert wanted is not None
         errors = []
         engines: tuple[Engine, ...] = ("native", "onnxruntime")
         for engine in engines:
-            encoder = load_encoder(str(tmp_path / "exported"), engine, device="cpu")
+            encoder = load_encoder(str(graphs), engine, device="cpu")
             found = vectors_of(encoder, TEXTS, kind).colbert
             assert found is not None
             np.testing.assert_array_equal(found.offsets, wanted.offsets)
@@ -229,12 +243,12 @@ def test_our_own_kernels_where_no_token_is_hidden(name: str, native: bool, tmp_p
         assert errors[0] < 2 * errors[1] + 0.002
 
 
-def test_heads_stay_in_float32_in_an_int8_graph(tmp_path: Path) -> None:
+def test_heads_stay_in_float32_in_an_int8_graph(both: Callable[[str], tuple[Path, Path]]) -> None:
     """Also where a layer has no bias by whose name its product is known, and the body has one like it."""
     import onnx
 
-    export(write_pylate(tmp_path / "late", LAYERS), tmp_path / "exported", int8=True, calibration=["hello"])
-    graph = onnx.load(tmp_path / "exported" / "onnx" / "model_int8.onnx").graph
+    _, graphs = both("layers")
+    graph = onnx.load(graphs / "onnx" / "model_int8.onnx").graph
     after = [node.op_type for node in graph.node]
     last = len(after) - 1 - after[::-1].index("LayerNormalization")
     assert "MatMulIntegerToFloat" not in after[last:]

@@ -37,6 +37,7 @@ from models.formats.splade import SpladeSettings
 from models.lexical import splade_rows as rows_module
 from models.loader import load_encoder
 from models.representations import Float32, SparseRows, TokenBatch
+from tests.models.conftest import export_both
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 TEXTS = ["hello world", "the heat of the air, and a wave!", "", "wing wing", "별 밤", "word " * 60]
@@ -72,11 +73,7 @@ def case(request: pytest.FixtureRequest, folders: dict[str, Path], made_once: Ma
     if engine == "torch":
         return Case(load_encoder(str(source), "torch", device="cpu"), source, kind, 1e-5)
 
-    def write(folder: Path) -> None:
-        for int8 in (False, True):
-            export(source, folder, int8=int8)
-
-    exported = made_once(f"exported/{kind}", write)
+    exported = made_once(f"exported/{kind}", lambda folder: export_both(source, folder))
     tolerance = 1e-4 if engine == "float32" else 0.8 if kind == "sum" else 0.1
     return Case(load_encoder(str(exported), precision=engine, device="cpu"), source, kind, tolerance)
 

@@ -14,10 +14,10 @@ from benchmarks.tiny.late_folders import IDENTITY, POOLINGS, TANH, Layer, write_
 from benchmarks.tiny.word_pieces import BERT_WIDTH
 from models.encoder import encode
 from models.errors import CheckpointError
-from models.export_onnx import export
 from models.loader import load_encoder
 from models.representations import Float32
 from models.weights.dense_layers import DenseLayer, layer_arrays, layers_from_arrays
+from tests.models.conftest import export_both
 
 TEXTS = ["hello world", "", "wing, air. heat!", "word " * 40]
 # As EmbeddingGemma has them, and as LaBSE and distiluse do.
@@ -53,8 +53,8 @@ def test_dense_vectors_go_through_the_layers(name: str, tmp_path: Path) -> None:
     found = encode(encoder, TEXTS).dense
     wanted = np.stack([expected(folder, layers, pooling, text) for text in TEXTS])
     np.testing.assert_allclose(found, wanted, atol=1e-5)
+    export_both(folder, tmp_path / "exported", ["hello world"])
     for int8, tolerance in ((False, 1e-5), (True, 0.25)):
-        export(folder, tmp_path / "exported", int8=int8, calibration=["hello world"])
         exported = load_encoder(
             str(tmp_path / "exported"), precision="int8" if int8 else "float32", device="cpu"
         )

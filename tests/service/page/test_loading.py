@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import re
@@ -35,8 +36,8 @@ c,No text,,1900,drink,x
 
 DROP = """(files) => {
   const dataTransfer = new DataTransfer();
-  for (const [name, bytes] of Object.entries(files)) {
-    dataTransfer.items.add(new File([new Uint8Array(bytes)], name));
+  for (const [name, base64] of Object.entries(files)) {
+    dataTransfer.items.add(new File([Uint8Array.from(atob(base64), (byte) => byte.charCodeAt(0))], name));
   }
   document.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
 }"""
@@ -45,7 +46,7 @@ DROP = """(files) => {
 def give(page: Any, files: Mapping[str, bytes]) -> None:
     """Gives files to the page as somebody who drops them does."""
     page.locator(".drop").first.wait_for()
-    given = {name: list(content) for name, content in files.items()}
+    given = {name: base64.b64encode(content).decode() for name, content in files.items()}
     page.evaluate(DROP, given)
 
 
