@@ -350,6 +350,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         ),
     )
     _watch(runtime)
+    runtime.collections.observe(runtime.telemetry.shards)
     runtime.telemetry.watch_number(
         "tercet_keys_file_sound",
         "0: the file of keys is broken, and those of before are in use.",

@@ -43,6 +43,7 @@ from service.load.pools import Pool
 from service.load.reading import ANY_TIME, Reading
 from service.load.relay import on_loop
 from service.readable import ReadableSnapshot
+from service.shard_telemetry import ShardObserver
 from service.united_snapshots import UnitedSnapshots
 
 OPENING_THREADS = 2
@@ -286,6 +287,9 @@ class CollectionRegistry:
 
     async def stop(self) -> None:
         """As `start`; `close` closes it."""
+
+    def observe(self, observer: ShardObserver) -> None:
+        """Has no shards to tell of."""
 
     @property
     def search_threads(self) -> int:

@@ -15,6 +15,7 @@ from service.load.deadlines import Deadline
 from service.load.pools import Pool
 from service.load.reading import ANY_TIME, Reading
 from service.readable import NamedAliases, ReadableSnapshot
+from service.shard_telemetry import ShardObserver
 
 
 class ServedBackup(Protocol):
@@ -111,6 +112,8 @@ class ServedCollections(WritableCollections, Protocol):
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
+
+    def observe(self, observer: ShardObserver) -> None: ...
 
     async def open(self, name: str, how: Reading = ANY_TIME) -> ReadableSnapshot: ...
 

@@ -25,6 +25,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from service.exceptions import RefusalReason
 from service.jobs.store import ENDED, JobState
+from service.shard_telemetry import ShardTelemetry
 from service.workers.telemetry import WorkerTelemetry
 from service.write_telemetry import WriteTelemetry
 
@@ -45,6 +46,7 @@ class Telemetry:
         self.registry = CollectorRegistry()
         self.writes = WriteTelemetry(self.registry)
         self.workers = WorkerTelemetry(self.registry)
+        self.shards = ShardTelemetry(self.registry)
         self.requests = Counter(
             "tercet_requests", "Requests answered.", ["route", "method", "status"], registry=self.registry
         )

@@ -25,6 +25,7 @@ from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
 from service.load.reading import ANY_TIME, Reading
 from service.served_collections import Served, ServedBackup
+from service.shard_telemetry import ShardObserver
 
 SEARCH_THREADS = 8  # they wait for the engine more than they compute
 LOOKING_THREADS = 4
@@ -73,6 +74,9 @@ class EngineCollections:
 
     async def stop(self) -> None:
         """As `start`; `close` closes it."""
+
+    def observe(self, observer: ShardObserver) -> None:
+        """Has no shards to tell of."""
 
     def snapshot(self, name: str) -> EngineSnapshot:
         """A collection as it was at the last look. Raises InvalidNameError and CollectionNotFoundError."""

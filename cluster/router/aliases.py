@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from concurrent.futures import Future
 
 from cluster.shards.fleet import Fleet
 from cluster.shards.refusals import reading
@@ -13,8 +13,11 @@ from index.catalog.alike import names_of
 from index.catalog.settings import check_collection_name
 from index.errors import AliasNotFoundError, SeveralCollectionsError
 from service.exceptions import OverloadedError, ShardError
+from service.load.deadlines import NO_DEADLINE, Deadline, within
 
 KEPT_SECONDS = 1.0  # what the first shard told: so late a switch by another router is seen here
+SOON_SECONDS = 0.5  # for so long it is waited for where there is what it told last
+FIRST_SECONDS = 5.0  # and for so long where there is not
 
 
 class ShardedAliases:
@@ -25,6 +28,7 @@ class ShardedAliases:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._told: tuple[float, Mapping[str, Meant]] | None = None
+        self._late: Future[Mapping[str, Meant]] | None = None
 
     def collection_of(self, name: str) -> str:
         """The one collection that a name means. Raises InvalidNameError or SeveralCollectionsError."""
@@ -41,31 +45,47 @@ class ShardedAliases:
         return self.all().get(check_collection_name(name), (name,))
 
     def all(self) -> Mapping[str, Meant]:
-        """The collections of each alias, in order of alias. While the first shard is lost they are those that
-        it told last, since none can be switched then.
+        """The collections of each alias, in order of alias. While the first shard is lost or silent they are
+        those that it told last.
         """
         now, told = time.monotonic(), self._told
         if told is not None and now < told[0] + KEPT_SECONDS:
             return told[1]
-        try:
-            aliases = self._of_shard(0)
-        except (ShardError, OverloadedError):
-            aliases = self._others() if told is None else told[1]
+        aliases = self._first() if told is None else self._soon(told[1])
         self._told = now, aliases
         return aliases
 
-    def _of_shard(self, shard: int) -> Mapping[str, Meant]:
-        found = self._fleet.one(shard, lambda client: client.json("GET", "/aliases"))
-        with reading(self._fleet.clients[shard].name):
-            return {str(each["alias"]): tuple(map(str, each["collections"])) for each in found["aliases"]}
+    def _first(self) -> Mapping[str, Meant]:
+        """What the first shard says that answers. Where none does, none, if there are replicas, which know
+        collections by their names; else raises the failure of the last.
+        """
+        for shard in range(len(self._fleet)):
+            try:
+                return self._fleet.loop.run(self._of_shard(shard, within(FIRST_SECONDS)))
+            except (ShardError, OverloadedError) as error:
+                failure = error
+        if any(len(shard) > 1 for shard in self._fleet.servers):
+            return {}
+        raise failure
 
-    def _others(self) -> Mapping[str, Meant]:
-        """What the next shard says that answers; raises the failure of the last where none does."""
-        last = len(self._fleet) - 1
-        for shard in range(1, last):
-            with suppress(ShardError, OverloadedError):
-                return self._of_shard(shard)
-        return self._of_shard(last)
+    def _soon(self, told: Mapping[str, Meant]) -> Mapping[str, Meant]:
+        """What the first shard says; where it said nothing soon, what it told before."""
+        if self._late is not None and not self._late.done():
+            return told  # one request has waited for it
+        asked = self._fleet.loop.begin(self._of_shard(0))
+        try:
+            return asked.result(SOON_SECONDS)
+        except TimeoutError:
+            self._late = asked
+        except (ShardError, OverloadedError):
+            pass
+        return told
+
+    async def _of_shard(self, shard: int, deadline: Deadline = NO_DEADLINE) -> Mapping[str, Meant]:
+        client = self._fleet.clients[shard]
+        found = await client.json("GET", "/aliases", deadline=deadline)
+        with reading(client.name):
+            return {str(each["alias"]): tuple(map(str, each["collections"])) for each in found["aliases"]}
 
     def get(self, alias: str) -> Meant:
         """The collections of an alias. Raises InvalidNameError or AliasNotFoundError."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -34,7 +35,11 @@ class Loop:
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """What the work gives or raises. For threads other than that of the loop."""
+        return self.begin(work).result()
+
+    def begin(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """The same once it is there."""
         if self._loop is None or self._thread == threading.get_ident():  # which would wait for itself
             work.close()
             raise RuntimeError("shards are asked by threads, once the event loop is known")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)

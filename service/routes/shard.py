@@ -37,6 +37,7 @@ async def candidates(
     deadline: TimeLimit,
     tag: State = None,
     state: State = None,
+    known: State = None,
     pinned: bool = False,
 ) -> Response:
     """What this shard proposes for a query."""
@@ -44,7 +45,7 @@ async def candidates(
     target = await _opened(services, name)
     return _response(
         await services.pipeline.admitted(
-            deadline, services.shard.candidates, name, target, body, tag, state, pinned=pinned
+            deadline, services.shard.candidates, name, target, body, tag, state, known, pinned=pinned
         )
     )
 
@@ -60,13 +61,18 @@ async def parts(name: Name, request: Request, services: Services, deadline: Time
 
 
 async def statistics(
-    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+    name: Name,
+    request: Request,
+    services: Services,
+    deadline: TimeLimit,
+    state: State = None,
+    known: State = None,
 ) -> Response:
     """How many documents have each term, as far as the router does not know."""
     body = await request.body()
     target = await _opened(services, name)
     return _response(
-        await services.pipeline.run(deadline, services.shard.statistics, name, target, body, state)
+        await services.pipeline.run(deadline, services.shard.statistics, name, target, body, state, known)
     )
 
 
