@@ -67,15 +67,19 @@ class Asking:
         """The one that answered what the writing server is asked first."""
         return self._fleet.servers[shard].clients[self._describers.get(shard, WRITER)].name
 
-    def leave_out(self, servers: Collection[str]) -> None:
-        """Does not ask these, but for shards that have no others. Before the first request."""
-        for shard, order in enumerate(self._orders):
-            clients = self._fleet.servers[shard].clients
-            self._orders[shard] = [server for server in order if clients[server].name not in servers] or order
+    def ask_last(self, servers: Collection[str]) -> None:
+        """Asks these after all others of their shards. Before the first request."""
+        for order, shard in zip(self._orders, self._fleet.servers, strict=True):
+            order.sort(key=lambda server: shard.clients[server].name in servers)  # noqa: B023 - called here
 
     def reading(self, shard: int) -> AbstractContextManager[None]:
         """Within it, whatever is wrong with what a shard answered is its fault: ShardFailedError."""
         return reading(self.server_of(shard))
+
+    @property
+    def may_begin_again(self) -> bool:
+        """Whether whoever asks begins anew at BegunAgainError."""
+        return self._how.may_begin_again
 
     def is_lost(self, shard: int) -> bool:
         """Whether a shard gave no answer."""

@@ -60,8 +60,8 @@ class KnownCollection:
         )
 
     def is_another(self, server: str, shard: int) -> None:
-        """A server of a shard has another description. A replica is not asked for the collection then, until
-        that is described again.
+        """A server of a shard has another description. A replica is asked after all others then, until the
+        collection is described again.
         """
         if server == self.described_by[shard]:
             self.is_stale = True

@@ -226,7 +226,7 @@ class ShardedCollections:
             known.described = time.monotonic()  # so that others go on with it meanwhile
             with suppress(ShardError, OverloadedError):
                 known = self._describe(name, Asking(self._fleet, name, Reading(within(RENEWING_SECONDS))))
-        asking.leave_out(known.behind)
+        asking.ask_last(known.behind)
         return known, asking
 
     def _describe(self, name: str, asking: Asking) -> KnownCollection:

@@ -109,8 +109,8 @@ class ShardServers:
             drop(task)
 
     def leave(self, server: int) -> BegunAgainError:
-        """What has a request begin anew, at another server than this one, which has to be asked less."""
-        self.times.servers[server].silent()
+        """What has a request begin anew, at another server than this one."""
+        self.times.servers[server].left()
         self.observer.failed_over(self.name)
         return BegunAgainError(f"shard {self.clients[server].name} was lost meanwhile; ask again")
 

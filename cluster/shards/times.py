@@ -16,6 +16,7 @@ WEIGHT = 0.2  # of the last answer in a mean
 FORGOTTEN_SECONDS = 5.0  # after which a server that was not asked is known a third as well
 SLOWER_WHERE_SILENT = 4.0  # times the usual, at the first silence or failure; doubled at each further one
 SLOWEST = 1000.0
+LEFT_SECONDS = 1.0  # for so long whoever left a server asks the others first
 ALIKE = 1.25  # servers whose expected times differ by less are taken in their order
 
 Clock = Callable[[], float]
@@ -32,6 +33,7 @@ class ServerTimes:
         self.waiting = 0
         self._slowness = 1.0  # how many times as long as usual its answers take
         self._told = clock()
+        self._left = -math.inf
         self._recent: dict[str, deque[tuple[float, float]]] = {}
 
     @property
@@ -42,7 +44,11 @@ class ServerTimes:
 
     @property
     def expected(self) -> float:
-        """How long the next answer takes with those that are waited for, in usual times."""
+        """How long the next answer takes with those that are waited for, in usual times; without end where it
+        was left just now.
+        """
+        if self._clock() < self._left + LEFT_SECONDS:
+            return math.inf
         return self.slowness * (self.waiting + 1)
 
     def answered(self, operation: str, seconds: float, usual_seconds: float) -> None:
@@ -55,6 +61,11 @@ class ServerTimes:
     def silent(self) -> None:
         """It failed, or another one answered long before it did."""
         self._tell(min(max(SLOWER_WHERE_SILENT, 2 * self.slowness), SLOWEST))
+
+    def left(self) -> None:
+        """Requests that it had begun to answer begin anew elsewhere."""
+        self.silent()
+        self._left = self._clock()
 
     def long_seconds(self, operation: str) -> float | None:
         """The time within which most of its last answers came, None before there are enough of them."""

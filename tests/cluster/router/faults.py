@@ -17,7 +17,9 @@ PAGE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 
 
 
 class Relay:
-    """Hands bytes on to the server at a URL and back, or fails: see `Fault`."""
+    """Hands bytes on to the server at a URL and back, or fails: see `Fault`. ends_at: what a request has that
+    is to be the last of its connection, and is not handed on.
+    """
 
     def __init__(self, target: str) -> None:
         address = urlsplit(target)
@@ -25,6 +27,7 @@ class Relay:
         assert address.port is not None
         self._target = address.hostname, address.port
         self.fault: Fault = "none"
+        self.ends_at: bytes | None = None
         self.url = ""
         self.asked = 0
 
@@ -45,7 +48,7 @@ class Relay:
         try:
             while data := await reader.read(2**16):
                 self.asked += data.count(b"POST /shard/")
-                if self.fault == "closed":
+                if self.fault == "closed" or (self.ends_at is not None and self.ends_at in data):
                     break
                 if self.fault == "none":
                     inner_writer.write(data)
