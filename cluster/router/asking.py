@@ -70,7 +70,7 @@ class Asking:
     def ask_last(self, servers: Collection[str]) -> None:
         """Asks these after all others of their shards. Before the first request."""
         for order, shard in zip(self._orders, self._fleet.servers, strict=True):
-            order.sort(key=lambda server: shard.clients[server].name in servers)  # noqa: B023 - called here
+            order.sort(key=lambda server: shard.clients[server].name in servers)
 
     def reading(self, shard: int) -> AbstractContextManager[None]:
         """Within it, whatever is wrong with what a shard answered is its fault: ShardFailedError."""

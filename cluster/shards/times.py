@@ -16,7 +16,7 @@ WEIGHT = 0.2  # of the last answer in a mean
 FORGOTTEN_SECONDS = 5.0  # after which a server that was not asked is known a third as well
 SLOWER_WHERE_SILENT = 4.0  # times the usual, at the first silence or failure; doubled at each further one
 SLOWEST = 1000.0
-LEFT_SECONDS = 1.0  # for so long whoever left a server asks the others first
+LEFT_SECONDS = 5.0  # for so long whoever left a server asks the others first
 ALIKE = 1.25  # servers whose expected times differ by less are taken in their order
 
 Clock = Callable[[], float]
