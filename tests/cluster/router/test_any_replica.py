@@ -20,8 +20,9 @@ from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.placement import shards_of
 from cluster.shards.transport import ShardAnswer
-from index.candidates import Document
+from index.candidates import Document, Weights
 from index.collection import Collection
+from index.search.snapshot_query import SnapshotQuery
 from index.snapshot import Snapshot
 from models.encoder import Encoder
 from models.representations import Representations
@@ -64,8 +65,9 @@ class Replicated:
         background.run(self.collections.start())
 
     def choose(self, servers: Sequence[int]) -> None:
-        """From now on these are asked."""
+        """From now on these are asked, and no others."""
         for shard, server in zip(self.fleet.servers, servers, strict=True):
+            shard.budget._saved = -1e9  # so that no second one is asked
             for number, times in enumerate(shard.times.servers):
                 times.waiting = 0 if number == server else 1000
 
@@ -154,34 +156,32 @@ def _asked_of_replicas(made: Replicated) -> list[str]:
 @given(
     servers=choices,
     seed=st.integers(0, 30),
-    text=st.sampled_from([None, "green tea and water", "the kettle"]),
+    text=st.sampled_from(["tea", "green tea and water", "the kettle"]),
+    weights=st.sampled_from([Weights(), Weights(0, 1, 0), Weights(1, 1, 1, 1), Weights(0, 0, 0, 1)]),
     group_by=st.sampled_from([None, None, "tags"]),
     fusion=st.sampled_from(["sum", "sum", "rrf"]),
     top_k=st.sampled_from([3, 10, 200]),
 )
 def test_answers_are_those_of_the_servers_that_are_asked(
-    replicated: Replicated, servers: tuple[int, ...], seed: int, text: str | None, top_k: int, **options: Any
+    replicated: Replicated, servers: tuple[int, ...], seed: int, **options: Any
 ) -> None:
-    query = random_representations(1, seed)
+    asked = SnapshotQuery(random_representations(1, seed), **options)
     replicated.choose(servers)
     snapshot, one = replicated.sharded(), replicated.ones[servers]
-    assert (
-        snapshot.search(query, text=text, top_k=top_k, **options).hits
-        == one.search(query, text=text, top_k=top_k, **options).hits
-    )
+    assert snapshot.answer(asked).hits == one.answer(asked).hits
     assert snapshot.documents == one.documents
     assert snapshot.facets({"tags": 5}) == one.facets({"tags": 5})
     assert replicated.sharded().count() == one.count()
 
 
 def test_what_is_known_of_one_server_is_not_told_again(replicated: Replicated) -> None:
-    query = random_representations(1, 3)
+    asked = SnapshotQuery(random_representations(1, 3), text="green tea", top_k=5)
 
     def search(servers: tuple[int, ...]) -> list[str]:
         replicated.choose(servers)
         snapshot = replicated.sharded()
         replicated.asked()
-        snapshot.search(query, text="green tea", top_k=5)
+        snapshot.answer(asked)
         return replicated.asked()
 
     for servers in CHOICES:
@@ -191,9 +191,18 @@ def test_what_is_known_of_one_server_is_not_told_again(replicated: Replicated) -
         assert search(servers) == rounds
 
 
+def test_servers_with_the_same_are_at_one_state(replicated: Replicated) -> None:
+    versions = set()
+    for servers in CHOICES:
+        replicated.choose(servers)
+        versions.add(replicated.sharded().version)
+    alike = replicated.ones[0, 0].documents == replicated.ones[1, 1].documents
+    assert len(versions) == (1 if alike else len(CHOICES))
+
+
 def test_what_has_to_be_the_newest_is_of_the_writing_servers(replicated: Replicated) -> None:
     replicated.choose((1, 1))
-    query, writers = random_representations(1, 3), replicated.ones[0, 0]
+    asked, writers = SnapshotQuery(random_representations(1, 3), top_k=200), replicated.ones[0, 0]
     newest = replicated.sharded(Reading(newest=True))
-    assert newest.search(query, top_k=200).hits == writers.search(query, top_k=200).hits
+    assert newest.answer(asked).hits == writers.answer(asked).hits
     assert newest.count() == writers.count()
