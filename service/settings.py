@@ -189,9 +189,8 @@ class Settings(BaseSettings):
     shards: Names = Field(
         (),
         description="Servers that hold the collections, each a part of every one; this server then is the "
-        "router before them. Comma-separated URLs, always in the same order, where a shard has replicas with "
-        "theirs behind its own (http://a|http://b,http://c|http://d); or the URL of a build in shards whose "
-        "map names them.",
+        "router before them. Comma-separated URLs, always in the same order, those of a shard's replicas "
+        "behind its own, divided by vertical bars; or the URL of a build in shards whose map names them.",
     )
     shards_key: SecretStr | None = Field(
         None, description="Key that is sent to shards; it may do everything there."

@@ -23,6 +23,7 @@ from service.load.reading import Reading
 from service.shard.messages import Message
 
 SHARE = 0.5  # of the time that is left, which a shard may take where others are enough
+SOON_SECONDS = 2.0  # half of which a writing server may take to describe a collection
 
 Answer = TypeVar("Answer")
 Queries = Callable[[int, str], Mapping[str, str]]
@@ -38,6 +39,7 @@ class Asking:
         """collection: its name or an alias."""
         self._fleet = fleet
         self._orders = [[WRITER] if how.newest else servers.order() for servers in fleet.servers]
+        self._last: dict[int, list[int]] = {}  # servers that are asked where all others fail
         self._kept: dict[int, int] = {}  # the server of each shard that has answered
         self._describers: dict[int, int] = {}
         self._path = f"/shard/collections/{quote(collection)}"
@@ -67,10 +69,14 @@ class Asking:
         """The one that answered what the writing server is asked first."""
         return self._fleet.servers[shard].clients[self._describers.get(shard, WRITER)].name
 
-    def ask_last(self, servers: Collection[str]) -> None:
-        """Asks these after all others of their shards. Before the first request."""
-        for order, shard in zip(self._orders, self._fleet.servers, strict=True):
-            order.sort(key=lambda server: shard.clients[server].name in servers)
+    def ask_last(self, names: Collection[str]) -> None:
+        """Asks these servers where all others of their shards fail. Before the first request."""
+        for shard, servers in enumerate(self._fleet.servers) if names else ():
+            order = self._orders[shard]
+            last = [server for server in order if servers.clients[server].name in names]
+            if 0 < len(last) < len(order):
+                self._orders[shard] = [server for server in order if server not in last]
+                self._last[shard] = last
 
     def reading(self, shard: int) -> AbstractContextManager[None]:
         """Within it, whatever is wrong with what a shard answered is its fault: ShardFailedError."""
@@ -143,7 +149,7 @@ class Asking:
         """What the server gives that the request keeps to, from its first answer on."""
         servers, kept = self._fleet.servers[shard], self._kept.get(shard)
         if kept is None:
-            server, answer = await servers.ask(self._orders[shard], operation, ask, self._deadline())
+            server, answer = await self._of_first(shard, operation, ask)
             kept = self._kept.setdefault(shard, server)
             if kept == server:
                 return answer
@@ -151,10 +157,21 @@ class Asking:
             return await servers.go_on(kept, operation, ask, self._deadline())
         return await servers.ask_one(kept, operation, ask)
 
+    async def _of_first(self, shard: int, operation: str, ask: Ask[bytes]) -> tuple[int, bytes]:
+        """What the first server gives that does, and which one that is."""
+        servers, last = self._fleet.servers[shard], self._last.get(shard)
+        try:
+            return await servers.ask(self._orders[shard], operation, ask, self._deadline())
+        except Exception as error:
+            if last is None or not is_of_server(error):
+                raise
+        return await servers.ask(last, operation, ask, self._deadline())
+
     async def _of_writer(self, shard: int, operation: str, ask: Ask[bytes]) -> bytes:
         servers = self._fleet.servers[shard]
         order = [WRITER] if self._how.newest else servers.order(writer_first=True)
-        self._describers[shard], answer = await servers.ask(order, operation, ask, self._deadline())
+        soon = Deadline(min(self._deadline().moment, time.monotonic() + SOON_SECONDS))
+        self._describers[shard], answer = await servers.ask(order, operation, ask, soon)
         return answer
 
     def _may_leave(self, shard: int) -> bool:

@@ -32,8 +32,8 @@ class Fleet:
         self.loop = loop
 
     def reading(self, deadline: Deadline, *, writer_first: bool = False) -> Fleet:
-        """The same shards, of which each request is answered by whichever server does so first. deadline:
-        that these keep to; writer_first: others are asked where the writing server fails or is silent.
+        """The same shards, of which each request is answered by whichever server does so first. deadline: of
+        the requests; writer_first: others are asked where the writing server fails or is silent.
         """
         return _ReadingFleet(self, deadline, writer_first=writer_first)
 

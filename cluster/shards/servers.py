@@ -64,8 +64,9 @@ class ShardServers:
     ) -> tuple[int, Result]:
         """What one of these servers gives, and which one it is.
 
-        operation: what is asked, in a word: its times are known by it. deadline: that `ask` keeps to. Raises
-        what the request itself is to blame for, or else where all fail the first failure.
+        operation: what is asked, in a word: its times are known by it. deadline: where one is silent, another
+        is asked long before. Raises what the request itself is to blame for, or else where all fail the first
+        failure.
         """
         self.budget.asked()
         if len(order) == 1:

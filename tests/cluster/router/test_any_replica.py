@@ -191,6 +191,16 @@ def test_what_is_known_of_one_server_is_not_told_again(replicated: Replicated) -
         assert search(servers) == rounds
 
 
+def test_a_request_keeps_to_the_servers_that_it_asked_first(replicated: Replicated) -> None:
+    asked = SnapshotQuery(random_representations(1, 3), text="tea", top_k=200)
+    replicated.choose((1, 0))
+    snapshot, one = replicated.sharded(), replicated.ones[1, 0]
+    assert snapshot.documents == one.documents
+    replicated.choose((0, 1))
+    assert snapshot.answer(asked).hits == one.answer(asked).hits
+    assert snapshot.facets({"tags": 5}) == one.facets({"tags": 5})
+
+
 def test_servers_with_the_same_are_at_one_state(replicated: Replicated) -> None:
     versions = set()
     for servers in CHOICES:
