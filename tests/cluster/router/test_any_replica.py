@@ -27,8 +27,10 @@ from index.snapshot import Snapshot
 from models.encoder import Encoder
 from models.representations import Representations
 from service.app import create_app
+from service.exceptions import ShardUnavailableError
 from service.load.reading import ANY_TIME, Reading
 from service.settings import Settings
+from service.shard.messages import Message
 from tests.cluster.router.conftest import NAME, AppTransport, Background, ready, written
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for
@@ -42,15 +44,22 @@ often = settings(max_examples=60, deadline=None, suppress_health_check=list(Heal
 
 
 class Counting(AppTransport):
-    """The way to a server; asked: by what."""
+    """The way to a server; asked: by what; told: of how many terms; is_lost: it does not answer."""
 
     def __init__(self, name: str, app: Any) -> None:
         super().__init__(name, app)
         self.asked: list[str] = []
+        self.told = 0
+        self.is_lost = False
 
     async def request(self, method: str, path: str, *given: Any, **options: Any) -> ShardAnswer:
+        if self.is_lost:
+            raise ShardUnavailableError(f"{self.name} is lost", self.name, sent=False)
         self.asked.append(f"{method} {path.partition('?')[0].rpartition('/')[2]}")
-        return await super().request(method, path, *given, **options)
+        answer = await super().request(method, path, *given, **options)
+        if b"frequencies" in answer.body:
+            self.told += len(Message.read(answer.body).arrays["terms"])
+        return answer
 
 
 class Replicated:
@@ -201,13 +210,42 @@ def test_a_request_keeps_to_the_servers_that_it_asked_first(replicated: Replicat
     assert snapshot.facets({"tags": 5}) == one.facets({"tags": 5})
 
 
-def test_servers_with_the_same_are_at_one_state(replicated: Replicated) -> None:
-    versions = set()
+def test_a_request_keeps_to_the_server_that_answered(replicated: Replicated) -> None:
+    asked = SnapshotQuery(random_representations(1, 3), text="tea", top_k=200)
+    replicated.choose((0, 0))
+    snapshot, one = replicated.sharded(), replicated.ones[1, 0]
+    lost = replicated.fleet.servers[0].clients[0]._transport
+    assert isinstance(lost, Counting)
+    lost.is_lost = True
+    assert snapshot.documents == one.documents
+    lost.is_lost = False
+    assert snapshot.answer(asked).hits == one.answer(asked).hits
+
+
+def test_who_is_asked_in_place_of_another_tells_what_is_new(replicated: Replicated) -> None:
+    asked = SnapshotQuery(random_representations(1, 3), top_k=200)
     for servers in CHOICES:
         replicated.choose(servers)
-        versions.add(replicated.sharded().version)
+        replicated.sharded().answer(asked)
+    replicated.choose((0, 0))
+    lost, other = (client._transport for client in replicated.fleet.servers[0].clients)
+    assert isinstance(lost, Counting)
+    assert isinstance(other, Counting)
+    lost.is_lost, other.told = True, 0
+    assert replicated.sharded().answer(asked).hits == replicated.ones[1, 0].answer(asked).hits
+    lost.is_lost = False
+    assert other.told == 0
+
+
+def test_servers_with_the_same_are_at_one_state(replicated: Replicated) -> None:
+    seen, versions = set(), set()
+    for servers in CHOICES:
+        replicated.choose(servers)
+        snapshot = replicated.sharded()
+        versions.add(snapshot.version)
+        seen.add(snapshot._view.terms.states)
     alike = replicated.ones[0, 0].documents == replicated.ones[1, 1].documents
-    assert len(versions) == (1 if alike else len(CHOICES))
+    assert len(seen) == len(versions) == (1 if alike else len(CHOICES))
 
 
 def test_what_has_to_be_the_newest_is_of_the_writing_servers(replicated: Replicated) -> None:

@@ -12,6 +12,7 @@ from cluster.router.terms import KnownTerms, Told
 from cluster.router.told import COMBINATIONS, ToldTerms
 from index.bm25.query import WordCounts
 from index.sparse.term_totals import TermTotals
+from service.shard.messages import Message, message
 
 TERMS = 4
 ALL = np.arange(TERMS, dtype=np.int32)
@@ -128,4 +129,10 @@ def test_what_was_not_told_is_not_taken_for_nothing() -> None:
     terms = ToldTerms(nothing(1), [2])
     known = terms.after(terms.nothing, [told("a", None, 3)], ["one"])
     assert known is not None
-    assert terms.after(known, [told("b", "b")], ["two"]) is None
+    values = {"state": "b", "version": "B", "documents": 1, "since": None}
+    silent = Told.read(Message.read(message(values, {})), TERMS, 0)
+    assert terms.after(known, [silent], ["two"]) is None
+    nothing_there = {"terms": ALL[:0], "frequencies": np.empty(0, np.int64), "masses": np.empty(0, np.int64)}
+    empty = terms.after(known, [Told.read(Message.read(message(values, nothing_there)), TERMS, 0)], ["two"])
+    assert empty is not None
+    assert counts_of(empty) == [0, 0, 0, 0]
