@@ -165,6 +165,7 @@ class Asking:
         except Exception as error:
             if last is None or not is_of_server(error):
                 raise
+        servers.observer.failed_over(servers.name)
         return await servers.ask(last, operation, ask, self._deadline())
 
     async def _of_writer(self, shard: int, operation: str, ask: Ask[bytes]) -> bytes:
