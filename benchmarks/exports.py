@@ -105,7 +105,7 @@ def written(
 
 def compared(work: Path, snapshot: Snapshot, encoder: Encoder, texts: Sequence[str]) -> dict[str, Any]:
     """Rates of the exports, and how many answers of each system are ours."""
-    settings = snapshot.settings
+    settings = snapshot.undivided().settings
     queries = [encode(encoder, [text], "query") for text in texts]
     asked = [
         CollectionQuery.of(snapshot, text, query, Weights())

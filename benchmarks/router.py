@@ -5,6 +5,9 @@ a router. The same judged queries go to both in turns, over connections that are
 sixteen. Queries are encoded once before and then known (setting `query_cache_bytes`), since a router encodes
 as a server does. Times are the process's own, of user and system, a search; medians over the turns.
 
+A plan (`tercet plan`) goes by what a router takes for sixteen clients: the last line says what to write in
+`cluster/capacity/measured.py`.
+
 Run: python benchmarks/router.py [--quick]
 """
 
@@ -147,6 +150,7 @@ def main() -> None:
             "missed": missed,
         }
         RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(f"cluster/capacity/measured.py: ROUTER_MS is {figures[f'clients_{CLIENTS[-1]}']['router_ms']:.1f}")
     if missed or not figures["same_hits"]:
         raise SystemExit("; ".join(missed) or "the router's hits are others")
 

@@ -78,9 +78,10 @@ def push(
             soft_wrap=True,
         )
     else:
+        again = f"; {megabytes(pushed.sent_bytes)} were sent again" if pushed.sent_bytes else ""
         console().print(
             f"Snapshot {published.name} of {store.url} is this one already: {documents}; nothing was "
-            "published.",
+            f"published{again}.",
             soft_wrap=True,
         )
 

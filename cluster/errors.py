@@ -1,5 +1,10 @@
-"""The root of all exceptions of what goes beyond one machine."""
+"""The root of all exceptions of what goes beyond one machine; what messages have of those of libraries."""
 
 
 class ClusterError(Exception):
     """Any failure beyond one machine; its message names what failed and the remedy."""
+
+
+def first_line(error: Exception) -> str:
+    """Of the message of a library's exception, which may go on for pages; without one, its class."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

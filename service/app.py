@@ -28,7 +28,7 @@ from service.description import Description
 from service.errors import install_error_handlers
 from service.exceptions import SettingsError
 from service.following import Following
-from service.http.direct import direct_routes
+from service.http.direct import DirectRoutes
 from service.http.edge.bodies import BodyBudget, BodyLimits
 from service.http.edge.cross_origin import CrossOrigin
 from service.http.edge.edge import Edge, EdgeOptions
@@ -343,7 +343,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             ),
             records=app.state.records,
             telemetry=runtime.telemetry,
-            direct=direct_routes(routes, relayed={search.search}),
+            direct=DirectRoutes(routes, relayed={search.search, *shard.OPERATIONS.values()}),
             answer=answer,
             codings=runtime.pools.codings,
             compression=settings.compression,

@@ -208,11 +208,14 @@ class ShardError(ServiceError):
 
 
 class ShardUnavailableError(ShardError):
-    """A shard cannot be reached, or ended the connection before its answer. sent: it may have the request."""
+    """A shard cannot be reached, or ended the connection before its answer. sent: it may have the request;
+    paused: it was not asked, since it failed again and again.
+    """
 
-    def __init__(self, message: str, shard: str, *, sent: bool) -> None:
+    def __init__(self, message: str, shard: str, *, sent: bool, paused: bool = False) -> None:
         super().__init__(message, shard)
         self.sent = sent
+        self.paused = paused
 
 
 class ShardTimeoutError(ShardError):

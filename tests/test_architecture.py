@@ -109,6 +109,21 @@ MODELS_ORDER = [
     "loader",
 ]
 
+# The same of cluster.
+CLUSTER_ORDER = [
+    "errors",
+    "objects",
+    "shards",
+    "snapshots",
+    "work",
+    "building",
+    "resharding",
+    "router",
+    "backends",
+    "capacity",
+    "ray",
+]
+
 # Library → the places (file or folder) that may import it.
 HOMES = {
     "torch": {
@@ -215,7 +230,9 @@ def test_the_folders_of_training_know_those_below(folder: str) -> None:
                 assert other in TRAINING_ARROWS[folder], f"{path.relative_to(ROOT)} imports {module}"
 
 
-@pytest.mark.parametrize(("folder", "order"), [("index", INDEX_ORDER), ("models", MODELS_ORDER)])
+@pytest.mark.parametrize(
+    ("folder", "order"), [("index", INDEX_ORDER), ("models", MODELS_ORDER), ("cluster", CLUSTER_ORDER)]
+)
 def test_what_is_in_a_package_knows_what_is_below(folder: str, order: list[str]) -> None:
     found = {path.stem for path in (ROOT / folder).iterdir() if path.name[0] not in "._"}
     assert found == set(order)

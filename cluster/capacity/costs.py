@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cluster.capacity import measured
 from cluster.capacity.errors import CapacityError
 from cluster.capacity.measured import Measured
-from cluster.capacity.sizes import DenseKind
+from cluster.capacity.sizes import PlannedKind
 from cluster.capacity.workload import Workload
 
 MILLION = 1e6
@@ -22,7 +22,7 @@ MEASURED_DIMENSION = 384  # of dense vectors
 class DenseChoice:
     """A dense kind at an effort: the recall that was measured, and the milliseconds of a search."""
 
-    kind: DenseKind
+    kind: PlannedKind
     recall: float
     milliseconds: Measured
 

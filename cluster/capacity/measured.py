@@ -90,6 +90,14 @@ BUILD_SECONDS = Measured(
     "documents/1000000/build_seconds",
     "2026-11-25",
 )
+ROUTER_MS = Measured(
+    "router before two shards, 16 clients",
+    3.7,
+    "ms of a processor",
+    f"{RESULTS}/router.json",
+    "clients_16/router_ms",
+    "2026-11-27",
+)
 ASKING_MS = Measured(
     "asking one shard more, twice",
     0.114,

@@ -1,10 +1,8 @@
 """Processor time of a router for one search."""
 
-from cluster.capacity.measured import ASKING_MS
-
-AT_TWO_MS = 4.0  # chosen: the bar of a router before two shards is 5
+from cluster.capacity.measured import ASKING_MS, ROUTER_MS
 
 
 def router_ms(shards: int) -> float:
-    """Milliseconds before so many shards: each one more takes two requests."""
-    return AT_TWO_MS + ASKING_MS.value * (shards - 2)
+    """Milliseconds before so many shards: each one more than two takes two requests more."""
+    return ROUTER_MS.value + ASKING_MS.value * (shards - 2)

@@ -8,7 +8,7 @@ from cluster.capacity.measured import GRAPH_BYTES, LIST_BYTES
 from cluster.capacity.workload import Workload
 from index.token_codecs import RESIDUAL_BITS
 
-DenseKind = Literal["flat", "hnsw", "ivfrabitq"]
+PlannedKind = Literal["flat", "hnsw", "ivfrabitq"]
 
 POSTING_BYTES = 3  # a document within its block, and an impact
 LEXICAL_BYTES = 8  # a token id and a weight
@@ -17,7 +17,7 @@ ROW_BYTES = 5 * 8  # offsets of ids, texts, terms and tokens, and the order of i
 POSITION_BYTES = 8
 ROTATED = {128: 128, 1024: 496}
 """Values of a token vector that the residual codecs keep, by its dimension."""
-RESIDENT: dict[DenseKind, tuple[str, ...]] = {
+RESIDENT: dict[PlannedKind, tuple[str, ...]] = {
     "flat": ("dense", "postings"),
     "hnsw": ("dense", "search", "postings"),
     "ivfrabitq": ("search", "postings"),
@@ -25,7 +25,7 @@ RESIDENT: dict[DenseKind, tuple[str, ...]] = {
 """Parts that a search reads anywhere, so they have to be in memory; the rest is read of candidates alone."""
 
 
-def document_bytes(workload: Workload, kind: DenseKind) -> dict[str, float]:
+def document_bytes(workload: Workload, kind: PlannedKind) -> dict[str, float]:
     """Bytes of each part of a document that is stored, its text among them."""
     sides = 2 if workload.bm25 else 1
     return {
@@ -48,6 +48,6 @@ def token_bytes(workload: Workload) -> float:
     ]
 
 
-def resident_bytes(parts: dict[str, float], kind: DenseKind) -> float:
+def resident_bytes(parts: dict[str, float], kind: PlannedKind) -> float:
     """Bytes of a document that have to be in memory."""
     return sum(parts[name] for name in RESIDENT[kind])

@@ -13,6 +13,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import from_url
 
+from cluster.errors import first_line
 from cluster.objects.digests import SentFile, verified
 from cluster.objects.errors import (
     AlreadyThereError,
@@ -62,7 +63,7 @@ class CloudStore:
                 },
             )
         except (BaseError, ValueError) as error:
-            raise StoreAddressError(f"{url!r} names no store: {_reason(error)}") from error
+            raise StoreAddressError(f"{url!r} names no store: {first_line(error)}") from error
 
     @property
     def url(self) -> str:
@@ -178,15 +179,10 @@ class CloudStore:
 
     def _failed(self, error: Exception) -> UnreachableStoreError:
         return UnreachableStoreError(
-            f"{self._url} cannot be used ({_reason(error)}); see to the address, the bucket, the credentials "
-            "and the network"
+            f"{self._url} cannot be used ({first_line(error)}); see to the address, the bucket, the "
+            "credentials and the network"
         )
 
 
 def _described(found: ObjectMeta) -> StoredObject:
     return StoredObject(found["path"], found["size"], found["last_modified"])
-
-
-def _reason(error: Exception) -> str:
-    """The first line of a store's own message, which goes on for pages."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

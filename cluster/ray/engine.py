@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cluster.errors import ClusterError
+from cluster.errors import ClusterError, first_line
 from cluster.ray.errors import RayFailedError
 from cluster.ray.session import require_ray, session
 from cluster.work.engine import Work, Worker
@@ -26,7 +26,7 @@ from models.errors import ModelError
 from service.arenas import give_back_large
 
 MOST_TASKS = 10_000
-RETRIES = 10  # of a piece whose actor died: what kills each of them is not tried for ever
+RETRIES = 20  # of a piece whose actor died: a node that is lost takes several until that is known
 OWN = (ClusterError, IngestError, SearchIndexError, ModelError, OSError)
 
 
@@ -103,10 +103,9 @@ class RayEngine:
                     raise pickle.loads(row["failure"])  # noqa: S301  # made by an actor of this session
                 yield str(row["record"])
         except RayError as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise RayFailedError(
-                f"the work on Ray failed ({reason:.300}); what was done is kept: see to the reason, in Ray's "
-                "logs, and run it again"
+                f"the work on Ray failed ({first_line(error)}); what was done is kept: see to the reason, in "
+                "Ray's logs, and run it again"
             ) from error
 
 

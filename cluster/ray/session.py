@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from cluster.errors import first_line
 from cluster.ray.errors import RayFailedError, RayMissingError
 
 REACHED_SECONDS = 10.0
@@ -43,11 +44,10 @@ def session(address: str | None, cpus: int | None = None) -> Iterator[Mapping[st
         own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     try:
         ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    except Exception as error:  # of a node that does not start in time it is a plain one
         raise RayFailedError(
-            f"Ray at {address or 'this machine'} cannot be used ({reason:.300}); see to its address, its "
-            "token (RAY_AUTH_TOKEN) and its version"
+            f"Ray at {address or 'this machine'} cannot be used ({first_line(error)}); see to its address, "
+            "its token (RAY_AUTH_TOKEN) and its version"
         ) from error
     _take_back_sigterm(handler)
     try:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
-from cluster.shards.refusals import is_of_server, reading
+from cluster.shards.refusals import is_of_server
 from cluster.shards.servers import WRITER, Ask
 from index.errors import InvalidQueryError, SearchIndexError
 from service.answers.binary import MEDIA_TYPE
@@ -62,12 +62,11 @@ class Asking:
 
     def server_of(self, shard: int) -> str:
         """That of one shard."""
-        server = self._kept.get(shard, self._orders[shard][0])
-        return self._fleet.servers[shard].clients[server].name
+        return self._client_of(shard).name
 
     def describer_of(self, shard: int) -> str:
         """The one that answered what the writing server is asked first."""
-        return self._fleet.servers[shard].clients[self._describers.get(shard, WRITER)].name
+        return self._describing(shard).name
 
     def ask_last(self, names: Collection[str]) -> None:
         """Asks these servers where all others of their shards fail. Before the first request."""
@@ -80,7 +79,7 @@ class Asking:
 
     def reading(self, shard: int) -> AbstractContextManager[None]:
         """Within it, whatever is wrong with what a shard answered is its fault: ShardFailedError."""
-        return reading(self.server_of(shard))
+        return self._client_of(shard).reading()
 
     @property
     def may_begin_again(self) -> bool:
@@ -175,6 +174,13 @@ class Asking:
         self._describers[shard], answer = await servers.ask(order, operation, ask, soon)
         return answer
 
+    def _client_of(self, shard: int) -> ShardClient:
+        server = self._kept.get(shard, self._orders[shard][0])
+        return self._fleet.servers[shard].clients[server]
+
+    def _describing(self, shard: int) -> ShardClient:
+        return self._fleet.servers[shard].clients[self._describers.get(shard, WRITER)]
+
     def _may_leave(self, shard: int) -> bool:
         """Whether the request may begin anew at another server of a shard."""
         return self._how.may_begin_again and not self._how.newest and len(self._fleet.servers[shard]) > 1
@@ -189,8 +195,9 @@ class Asking:
     def _read(
         self, shard: int, body: bytes, read: Callable[[int, Message], Answer], *, of_writer: bool
     ) -> Answer:
-        name = self.describer_of(shard) if of_writer else self.server_of(shard)
-        with reading(name):
+        client = self._describing(shard) if of_writer else self._client_of(shard)
+        name = client.name
+        with client.reading():
             try:
                 return read(shard, Message.read(body))
             except SearchIndexError as error:

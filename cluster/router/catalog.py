@@ -101,13 +101,8 @@ class ShardedCatalog:
         """An empty collection in every shard. Raises InvalidNameError or CollectionExistsError; what this
         call made of it is removed then.
         """
-        path, body = (
-            f"{COLLECTIONS}/{check_collection_name(name)}",
-            {
-                **settings_record(settings),
-                "codebook": codebook_text(settings),
-            },
-        )
+        path = f"{COLLECTIONS}/{check_collection_name(name)}"
+        body = {**settings_record(settings), "codebook": codebook_text(settings)}
 
         async def created(shard: ShardClient) -> bool:
             answer = await shard.json("PUT", path, body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 
 from cluster.router.aliases import ShardedAliases
 from cluster.router.asking import Asking
@@ -241,9 +242,11 @@ class ShardedCollections:
         (first, description), *others = heard
         for shard, other in others:
             if other.settings != description.settings:
+                what = "codebooks" if _like(other.settings, description.settings) else "settings"
                 raise ShardFailedError(
                     f"shards {asking.describer_of(first)} and {asking.describer_of(shard)} have different "
-                    f"settings of collection {name!r}; create it anew on all of them",
+                    f"{what} of collection {name!r}; create it anew on all of them, or build it in shards "
+                    "(tercet index build --shards)",
                     asking.describer_of(shard),
                 )
         known = KnownCollection(
@@ -262,3 +265,8 @@ class ShardedCollections:
             known.told = former.told
         self._known[name] = known
         return known
+
+
+def _like(one: CollectionSettings, other: CollectionSettings) -> bool:
+    """Whether settings differ in their codebook alone."""
+    return replace(one, codebook=other.codebook) == other

@@ -9,9 +9,10 @@ import numpy as np
 
 from cluster.router.asking import Asking
 from index.candidates import Window
+from index.files.packed_bytes import PackedBytes
 from index.search.merging import Merged
 from index.search.shard_search import HitParts, ShardHits
-from models.representations import Int64
+from models.representations import Float64, Int64
 from service.shard.found import parts_of
 from service.shard.messages import Message, message
 
@@ -43,7 +44,8 @@ def details_of(
     """
     shards, places = chosen.shards, chosen.places
     details = [
-        _came(parts[shard], place) for shard, place in zip(shards.tolist(), places.tolist(), strict=True)
+        _detail(parts[shard].components[:, 2], parts[shard].windows, parts[shard].contents, place)
+        for shard, place in zip(shards.tolist(), places.tolist(), strict=True)
     ]
     waiting = [
         number for number, detail in enumerate(details) if more or (contents and detail.content is None)
@@ -61,28 +63,18 @@ def details_of(
             if answer is None:  # of a shard without hits, or a lost one
                 continue
             for place, number in enumerate(some[order].tolist()):
-                details[number] = _told(answer, place)
+                details[number] = _detail(answer.late, answer.windows, answer.contents, place)
                 if contents and details[number].content is None:
                     waiting.append(number)
     return details
 
 
-def _came(part: ShardHits, place: int) -> Detail:
-    """What came with the scores."""
-    has_content = part.contents is not None and place < len(part.contents)
+def _detail(late: Float64, windows: Int64 | None, contents: PackedBytes | None, place: int) -> Detail:
+    """That of one place. contents: of the first ones."""
     return Detail(
-        float(part.components[place, 2]),
-        None if part.windows is None else Window(*part.windows[place].tolist()),
-        part.contents[place] if has_content and part.contents is not None else None,
-    )
-
-
-def _told(parts: HitParts, place: int) -> Detail:
-    has_content = parts.contents is not None and place < len(parts.contents)
-    return Detail(
-        float(parts.late[place]),
-        None if parts.windows is None else Window(*parts.windows[place].tolist()),
-        parts.contents[place] if has_content and parts.contents is not None else None,
+        float(late[place]),
+        None if windows is None else Window(*windows[place].tolist()),
+        contents[place] if contents is not None and place < len(contents) else None,
     )
 
 

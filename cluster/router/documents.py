@@ -146,11 +146,6 @@ class ShardedDocuments:
             position = Positions.alone(shard_of(id, shards), int(stored.position), shards)
         return document, replace(stored, position=str(position))
 
-    def representations_of(self, id: str) -> StoredRepresentations | None:
-        """What is stored of a document's representations; None where it is not there."""
-        found = self.stored(id)
-        return None if found is None else found[1]
-
     def _one(self, id: str, query: Mapping[str, str]) -> Any:
         """What the shard of an id answers of its document; None where it is not there."""
         if not is_id(id):

@@ -17,6 +17,7 @@ from index.bm25.query import QueryWords, WeighedWords, words_of
 from index.candidates import CandidateLimits, Document, Hit, Scores, SearchResult
 from index.catalog.settings import CollectionSettings
 from index.documents.store import decode_document
+from index.fusion import SIDES
 from index.search.merging import Merged, left_of, merged
 from index.search.query import check_lexical
 from index.search.retrieval import limits_for
@@ -168,7 +169,8 @@ def _multiplied(query: Representations, terms: KnownTerms, vocabulary_size: int)
 
 
 def _sides(asked: SnapshotQuery, *, bm25: bool) -> int:
-    return 3 + bm25 + bool(asked.boosts)
+    """Of a score; what boosts add comes behind all sides that there may be."""
+    return SIDES + 1 if asked.boosts else SIDES - (not bm25)
 
 
 def _scored(

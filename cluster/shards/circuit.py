@@ -47,6 +47,7 @@ class Circuit:
                 f"{self._fault}",
                 self._name,
                 sent=False,
+                paused=True,
             )
         self._asked_again = now + self._pause_seconds  # one tries, the others go on failing
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,7 +12,9 @@ import orjson
 
 from cluster.shards.refusals import reading, refusal_of
 from cluster.shards.transport import JSON, NO_HEADERS, Headers, ShardAnswer, Transport
+from service.exceptions import ShardFailedError
 from service.load.deadlines import NO_DEADLINE, Deadline
+from service.shard_telemetry import ShardObserver, Unobserved
 
 OK = range(200, 300)
 LIMITS_SECONDS = 60.0  # for so long a shard's limits are taken as it told them
@@ -22,6 +25,7 @@ class ShardClient:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._observer: ShardObserver = Unobserved()
         self._body_bytes = 0
         self._told = -LIMITS_SECONDS  # when, of `time.monotonic()`
 
@@ -29,6 +33,21 @@ class ShardClient:
     def name(self) -> str:
         """What it is called in errors and answers."""
         return self._transport.name
+
+    def observe(self, observer: ShardObserver) -> None:
+        """Tells it of every request from now on."""
+        self._observer = observer
+        observer.known(self.name, [self.name])
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Within it, whatever is wrong with its answer is its fault: ShardFailedError."""
+        try:
+            with reading(self.name):
+                yield
+        except ShardFailedError as error:
+            self._observer.failed(self.name, error)
+            raise
 
     async def json(
         self,
@@ -48,14 +67,14 @@ class ShardClient:
         answer = await self.send(method, path, body, query=query, deadline=deadline, repeatable=repeatable)
         if not answer.body:
             return None
-        with reading(self.name):
+        with self.reading():
             return orjson.loads(answer.body)
 
     async def largest_body_bytes(self, deadline: Deadline = NO_DEADLINE) -> int:
         """The largest body of a request that it takes. Raises as `send`."""
         if time.monotonic() >= self._told + LIMITS_SECONDS:
             found = await self.json("GET", "/info", deadline=deadline)
-            with reading(self.name):
+            with self.reading():
                 self._body_bytes = int(found["limits"]["body_bytes"])
             self._told = time.monotonic()
         return self._body_bytes
@@ -79,7 +98,15 @@ class ShardClient:
         """
         target = f"{path}?{urlencode(query)}" if query else path
         given = {**headers, "Content-Type": content_type} if body else headers
-        answer = await self._transport.request(method, target, given, body, deadline, repeatable=repeatable)
-        if answer.status not in OK:
-            raise refusal_of(self.name, answer)
+        began = time.monotonic()
+        try:
+            answer = await self._transport.request(
+                method, target, given, body, deadline, repeatable=repeatable
+            )
+            self._observer.answered(self.name, time.monotonic() - began, len(body), len(answer.body))
+            if answer.status not in OK:
+                raise refusal_of(self.name, answer)
+        except Exception as error:
+            self._observer.failed(self.name, error)
+            raise
         return answer

@@ -46,7 +46,3 @@ class Positions:
     def merged(self, other: Positions) -> Positions:
         """The later one of each shard."""
         return Positions(tuple(map(max, self.numbers, other.numbers)))
-
-    def reaches(self, other: Positions) -> bool:
-        """Whether every shard is as far as in the other."""
-        return all(mine >= least for mine, least in zip(self.numbers, other.numbers, strict=True))

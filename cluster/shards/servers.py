@@ -53,6 +53,8 @@ class ShardServers:
     def observe(self, observer: ShardObserver) -> None:
         """Tells it from now on."""
         self.observer = observer
+        for client in self.clients:
+            client.observe(observer)
         observer.known(self.name, [client.name for client in self.clients])
 
     def order(self, *, writer_first: bool = False) -> list[int]:
@@ -85,9 +87,7 @@ class ShardServers:
             raise
         finally:
             times.waiting -= 1
-        seconds = self.clock() - began
-        self.times.answered(server, operation, seconds)
-        self.observer.answered(client.name, seconds)
+        self.times.answered(server, operation, self.clock() - began)
         return result
 
     async def go_on(self, server: int, operation: str, ask: Ask[Result], deadline: Deadline) -> Result:

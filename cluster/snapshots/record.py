@@ -61,11 +61,6 @@ class PublishedSnapshot:
         return sum(file.size_bytes for file in self.files.values())
 
     @property
-    def age_seconds(self) -> float:
-        """Since it was pushed, by the clocks of both machines."""
-        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(self.pushed)).total_seconds())
-
-    @property
     def content(self) -> bytes:
         """The bytes of the manifest on the store."""
         return json_bytes(

@@ -1,4 +1,4 @@
-"""Publishes the segments of a shard as its snapshot, and the shards as those of a collection."""
+"""Publishes the segments of a shard as its snapshot."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from index.documents.conditions import Condition
 from index.documents.filters import Filter
 from index.documents.metadata import FieldType
 from index.files.packed_bytes import PackedBytes
+from index.fusion import SIDES
 from index.scoring import DECIMALS
 from index.search.best_window import best_windows
 from index.search.boosts import boosts_at
@@ -143,7 +144,7 @@ class ShardSearch:
         self._asked = asked
         self._condition = condition
         self._fields = fields
-        self._sides = sides + bool(asked.boosts)
+        self._sides = SIDES + 1 if asked.boosts else sides
         self._without = without
         self._everything = everything
         self._collections = collections

@@ -1,4 +1,8 @@
-"""Token vectors as codes of a codebook, and back."""
+"""Token vectors as codes of a codebook, and back.
+
+They are turned in float64, so that a vector has the same code, and a code stands for the same vector,
+whatever else is turned with it: products of float32 have other last bits by how many there are at a time.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +27,12 @@ def encode(codebook: Codebook, vectors: Float32) -> tuple[UInt8, UInt16]:
     Which centroid is nearest is found with the vectors as bytes; of two nearly as near it may be either.
     """
     centroids, tables = codebook.halves
+    rotation = codebook.rotation.T.astype(np.float64)
     codes = np.empty((len(vectors), codebook.code_bytes), np.uint8)
     nearest = np.empty(len(vectors), np.uint16)
     for first in range(0, len(vectors), VECTORS_AT_ONCE):
         part = slice(first, first + VECTORS_AT_ONCE)
-        turned = (vectors[part] @ codebook.rotation.T) / np.float32(codebook.step)
+        turned = (vectors[part] @ rotation / codebook.step).astype(np.float32)
         nearest_centroids(*as_bytes(turned), codebook.centroid_tiles, codebook.half_lengths, nearest[part])
         encode_pieces(turned - centroids[nearest[part]], tables, codes[part])
     return codes, nearest
@@ -38,5 +43,6 @@ def decode(codebook: Codebook, codes: UInt8, nearest: UInt16) -> Float32:
     values = np.empty((len(codes), len(codebook.rotation)), np.float32)
     decode_pieces(codes, nearest, codebook.centroids, codebook.tables, values)
     lengths = np.sqrt(np.square(values).sum(axis=1, keepdims=True))
-    vectors: Float32 = values / np.maximum(lengths, np.float32(1)) @ codebook.rotation
+    turned = values / np.maximum(lengths, np.float32(1))
+    vectors: Float32 = (turned @ codebook.rotation.astype(np.float64)).astype(np.float32)
     return vectors

@@ -128,11 +128,11 @@ class RoutedEncoder:
             found[row] = route
         done = np.array([chosen[row] is None for row in rows.tolist()], np.bool_)
         rest = np.setdiff1d(np.arange(len(batch)), rows[done])
-        second = self._engine.encode_tokens(batch.take(rest), outputs, [chosen[row] for row in rest.tolist()])
-        encoded = second
-        if done.any():
-            kept = first.take(np.flatnonzero(done)).keep(outputs)
-            encoded = Representations.concatenate([kept, second])
+        parts = [first.take(np.flatnonzero(done)).keep(outputs)] if done.any() else []
+        if len(rest):
+            names_of_rest = [chosen[row] for row in rest.tolist()]
+            parts.append(self._engine.encode_tokens(batch.take(rest), outputs, names_of_rest))
+        encoded = Representations.concatenate(parts)
         order = np.argsort(np.concatenate([rows[done], rest]), kind="stable")
         return replace(encoded.take(order), routes=tuple(found))
 

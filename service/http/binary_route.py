@@ -20,8 +20,7 @@ class BinaryRoute(APIRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """None where the type is another one."""
-        given = (header(scope, b"content-type") or "").partition(";")[0].strip().lower()
-        if given not in BINARY_TYPES:
+        if not is_binary(header(scope, b"content-type")):
             return Match.NONE, {}
         return super().matches(scope)
 
@@ -34,3 +33,8 @@ class BinaryRoute(APIRoute):
             return await handle(request)
 
         return handle_binary
+
+
+def is_binary(content_type: str | None) -> bool:
+    """Whether a body of this type is binary."""
+    return (content_type or "").partition(";")[0].strip().lower() in BINARY_TYPES

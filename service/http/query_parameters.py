@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import parse_qsl
 
 from fastapi import Request
+from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
@@ -35,6 +38,28 @@ class QueryParameters:
             if name in seen:
                 raise InvalidRequestError(f"{name} is given twice; give it once", name)
             seen.add(name)
+
+
+class QueryValues:
+    """The values that a route's handler takes of a query."""
+
+    def __init__(self, parameters: Sequence[ModelField]) -> None:
+        self._parameters = {each.alias: each for each in parameters}
+        self.names = frozenset(each.name for each in parameters)
+
+    def of(self, query: bytes) -> dict[str, Any] | None:
+        """Those of a query that differ from their defaults; None where something is wrong."""
+        if not query:
+            return {}
+        values: dict[str, Any] = {}
+        for alias, text in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
+            parameter = self._parameters.get(alias)
+            if parameter is None or parameter.name in values:
+                return None
+            values[parameter.name], errors = parameter.validate(text)
+            if errors:
+                return None
+        return values
 
 
 def _names(dependant: Dependant) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import ParamSpec, TypeVar
@@ -48,8 +49,8 @@ class Pool:
     def submit(
         self, call: Callable[Arguments, Result], *args: Arguments.args, **options: Arguments.kwargs
     ) -> Future[Result]:
-        """The same, as a future."""
-        return self._executor.submit(call, *args, **options)
+        """The same, as a future. It works for the request at hand, whose trace and facts it may add to."""
+        return self._executor.submit(copy_context().run, partial(call, *args, **options))
 
     def close(self) -> None:
         """Begins nothing more; what runs ends by itself."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any
 
-from fastapi import Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from index.snapshot import Snapshot
 from service.answers.binary import MEDIA_TYPE
@@ -21,6 +21,13 @@ PATH = "/shard/collections/{name}"
 State = Annotated[str | None, Query(max_length=100)]
 """That of a snapshot which a router goes on with, or of a description that it knows."""
 
+
+async def _body(request: Request) -> bytes:
+    return await request.body()
+
+
+Body = Annotated[bytes, Depends(_body)]
+
 routes = router("shard")
 
 
@@ -32,7 +39,7 @@ async def describe(name: Name, services: Services, deadline: TimeLimit) -> Respo
 
 async def candidates(
     name: Name,
-    request: Request,
+    body: Body,
     services: Services,
     deadline: TimeLimit,
     tag: State = None,
@@ -41,7 +48,6 @@ async def candidates(
     pinned: bool = False,
 ) -> Response:
     """What this shard proposes for a query."""
-    body = await request.body()
     target = await _opened(services, name)
     return _response(
         await services.pipeline.admitted(
@@ -50,26 +56,25 @@ async def candidates(
     )
 
 
-async def hits(name: Name, request: Request, services: Services, deadline: TimeLimit) -> Response:
+async def hits(name: Name, body: Body, services: Services, deadline: TimeLimit) -> Response:
     """The exact scores of what is left of a search's candidates."""
-    return _response(await services.pipeline.run(deadline, services.shard.hits, name, await request.body()))
+    return _response(await services.pipeline.run(deadline, services.shard.hits, name, body))
 
 
-async def parts(name: Name, request: Request, services: Services, deadline: TimeLimit) -> Response:
+async def parts(name: Name, body: Body, services: Services, deadline: TimeLimit) -> Response:
     """What hits alone are told of."""
-    return _response(await services.pipeline.run(deadline, services.shard.parts, name, await request.body()))
+    return _response(await services.pipeline.run(deadline, services.shard.parts, name, body))
 
 
 async def statistics(
     name: Name,
-    request: Request,
+    body: Body,
     services: Services,
     deadline: TimeLimit,
     state: State = None,
     known: State = None,
 ) -> Response:
     """How many documents have each term, as far as the router does not know."""
-    body = await request.body()
     target = await _opened(services, name)
     return _response(
         await services.pipeline.run(deadline, services.shard.statistics, name, target, body, state, known)
@@ -77,42 +82,41 @@ async def statistics(
 
 
 async def facets(
-    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+    name: Name, body: Body, services: Services, deadline: TimeLimit, state: State = None
 ) -> Response:
     """All values of some fields, counted."""
-    return await _read(services.shard.reading.facets, name, request, services, deadline, state)
+    return await _read(services.shard.reading.facets, name, body, services, deadline, state)
 
 
 async def explanations(
-    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+    name: Name, body: Body, services: Services, deadline: TimeLimit, state: State = None
 ) -> Response:
     """Why documents have their scores."""
-    return await _read(services.shard.reading.explanations, name, request, services, deadline, state)
+    return await _read(services.shard.reading.explanations, name, body, services, deadline, state)
 
 
 async def boosts(
-    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+    name: Name, body: Body, services: Services, deadline: TimeLimit, state: State = None
 ) -> Response:
     """What boosts add to documents."""
-    return await _read(services.shard.reading.boosts, name, request, services, deadline, state)
+    return await _read(services.shard.reading.boosts, name, body, services, deadline, state)
 
 
 async def examples(
-    name: Name, request: Request, services: Services, deadline: TimeLimit, state: State = None
+    name: Name, body: Body, services: Services, deadline: TimeLimit, state: State = None
 ) -> Response:
     """Stored documents as queries."""
-    return await _read(services.shard.reading.examples, name, request, services, deadline, state)
+    return await _read(services.shard.reading.examples, name, body, services, deadline, state)
 
 
 async def _read(
     read: Callable[[SearchTarget[Snapshot], bytes, str | None], bytes],
     name: str,
-    request: Request,
+    body: bytes,
     services: Runtime,
     deadline: Deadline,
     state: str | None,
 ) -> Response:
-    body = await request.body()
     target = await _opened(services, name)
     return _response(await services.pipeline.run(deadline, read, target, body, state))
 
@@ -132,7 +136,19 @@ def _response(content: bytes) -> Response:
     return Response(content, media_type=MEDIA_TYPE)
 
 
-def _add(path: str, handler: Callable[..., Coroutine[Any, Any, Response]]) -> None:
+OPERATIONS: Mapping[str, Callable[..., Coroutine[Any, Any, Response]]] = {
+    "description": describe,
+    "candidates": candidates,
+    "hits": hits,
+    "parts": parts,
+    "statistics": statistics,
+    "facets": facets,
+    "explanations": explanations,
+    "boosts": boosts,
+    "examples": examples,
+}
+
+for path, handler in OPERATIONS.items():
     routes.add_api_route(
         f"{PATH}/{path}",
         handler,
@@ -140,14 +156,3 @@ def _add(path: str, handler: Callable[..., Coroutine[Any, Any, Response]]) -> No
         include_in_schema=False,
         route_class_override=BinaryRoute,
     )
-
-
-_add("description", describe)
-_add("candidates", candidates)
-_add("hits", hits)
-_add("parts", parts)
-_add("statistics", statistics)
-_add("facets", facets)
-_add("explanations", explanations)
-_add("boosts", boosts)
-_add("examples", examples)

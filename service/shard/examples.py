@@ -11,10 +11,8 @@ from index.files.packed_bytes import PackedBytes
 from index.reading.examples import Example
 from index.segments.stored import StoredQuery
 from models.representations import offsets_of
-from service.shard.messages import Array, Message
+from service.shard.messages import Arrays, Message
 from service.shard.queries import representation_arrays, representations_of
-
-Arrays = dict[str, Array | PackedBytes | None]
 
 
 def example_arrays(found: Sequence[tuple[Example, str] | None]) -> Arrays:

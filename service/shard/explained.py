@@ -12,17 +12,17 @@ from index.candidates import Window
 from index.files.packed_bytes import PackedBytes
 from index.search.explanation import Alignment, Explanation, MatchingTerms
 from models.representations import Int64, offsets_of
-from service.shard.messages import Array, Message
+from service.shard.messages import Array, Arrays, Message
 
 NO_WINDOW = (-1, -1, -1)
 
 
-def explanation_arrays(found: Sequence[Explanation]) -> dict[str, Array | PackedBytes | None]:
+def explanation_arrays(found: Sequence[Explanation]) -> Arrays:
     """The arrays of some explanations, those of all one after the other."""
     terms, alignments = [each.terms for each in found], [each.alignment for each in found]
     words = [each.bm25 for each in found if each.bm25 is not None]
     windows = [each.windows for each in terms if each.windows is not None]
-    arrays: dict[str, Array | PackedBytes | None] = {
+    arrays: Arrays = {
         "terms": offsets_of(np.array([len(each.token_ids) for each in terms], np.int64)),
         "token_ids": _joined([each.token_ids for each in terms], np.int32),
         "query_weights": _joined([each.query_weights for each in terms], np.float64),

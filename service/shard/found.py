@@ -9,10 +9,9 @@ import numpy as np
 from index.files.packed_bytes import PackedBytes
 from index.search.groups import GroupValues
 from index.search.shard_search import HitParts, Proposals, ShardHits, Side
-from service.shard.messages import Array, Message
+from service.shard.messages import Arrays, Message
 
 SIDES = ("dense", "lexical", "bm25")
-Arrays = dict[str, Array | PackedBytes | None]
 
 
 def proposal_arrays(found: Proposals) -> Arrays:

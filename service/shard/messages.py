@@ -23,6 +23,7 @@ from service.exceptions import InvalidRequestError, MalformedBodyError
 
 VALUES = "values"
 Array = npt.NDArray[Any]
+Arrays = dict[str, Array | PackedBytes | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,8 @@ async def test_embed_says_what_each_text_went_through(
     assert [each["adapter"] for each in answer["embeddings"]] == CHOSEN
     for text, name, found in zip(TEXTS, CHOSEN, answer["embeddings"], strict=True):
         assert np.allclose(found["dense"], encode(with_adapter(tiny, name), [text]).dense[0], atol=1e-6)
+    alone = (await client.post("/embed", json={"inputs": "the train", "adapter": "by-domain"})).json()
+    assert alone["embeddings"] == [answer["embeddings"][1]]  # left to the base, as all of its request
     plain = (await client.post("/embed", json={"inputs": TEXTS, "adapter": "law"})).json()
     assert all("adapter" not in each for each in plain["embeddings"])
 

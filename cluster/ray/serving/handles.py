@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from cluster.errors import first_line
 from cluster.shards.circuit import Circuit
 from cluster.shards.transport import NO_HEADERS, Headers, ShardAccess, ShardAnswer
 from service.exceptions import OverloadedError, ShardTimeoutError, ShardUnavailableError
@@ -141,8 +142,7 @@ def _faults() -> Iterator[None]:
             "again in a moment"
         ) from None
     except (RayError, RayServeException) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise _ReplicaLostError(f"{type(error).__name__}: {reason:.200}") from None
+        raise _ReplicaLostError(f"{type(error).__name__}: {first_line(error)}") from None
 
 
 def _too_many(message: str) -> tuple[int, dict[str, str], bytes]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastapi import Request, Response
@@ -25,7 +25,7 @@ from service.facts import gathering
 from service.http.asgi import Application, Message, Receive, Scope, Send, header, headers
 from service.http.departure import STATE as DEPARTURE
 from service.http.departure import Departure
-from service.http.direct import DirectRoute
+from service.http.direct import DirectRoutes
 from service.http.edge.answers import AnswerCoding
 from service.http.edge.bodies import Body, BodyBudget, BodyLimits
 from service.http.edge.cross_origin import CrossOrigin
@@ -51,9 +51,9 @@ log = logging.getLogger("tercet.request")
 
 @dataclass(frozen=True, slots=True)
 class EdgeOptions:
-    """What the edge of one server goes by. direct: routes by method and path; answer: to an exception that is
-    known. codings: where large bodies are decoded and encoded; compression: whether answers are encoded for
-    clients that take them so.
+    """What the edge of one server goes by. direct: routes that it calls itself; answer: to an exception that
+    is known. codings: where large bodies are decoded and encoded; compression: whether answers are encoded
+    for clients that take them so.
     """
 
     keys: KeyRing
@@ -66,7 +66,7 @@ class EdgeOptions:
     key_limits: KeyBook
     records: Records
     telemetry: Telemetry
-    direct: Mapping[tuple[str, str], DirectRoute]
+    direct: DirectRoutes
     answer: Callable[[Exception], Response]
     codings: Pool
     compression: bool = True
@@ -206,12 +206,13 @@ class _Exchange:
     async def _answered_directly(self) -> bool:
         """Calls the handler of a route that needs no more than its body; false where FastAPI is to answer."""
         scope = self._scope
-        direct = self._options.direct.get((scope["method"], scope["path"]))
-        if direct is None or scope["query_string"]:
+        found = self._options.direct.find(scope)
+        if found is None:
             return False
+        direct, name = found
         try:
             body = (await self.receive())["body"]
-            response = await direct.answer(body, Request(scope, self.receive))
+            response = await direct.answer(body, Request(scope, self.receive), name)
         except KNOWN as error:
             response = self._options.answer(error)
         if response is None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +23,7 @@ from cluster.objects.opening import open_store
 from cluster.ray.engine import ActorPool, RayEngine
 from cluster.ray.errors import RayFailedError
 from cluster.ray.session import prepare
+from cluster.snapshots.collecting import collect
 from cluster.work.engine import Engine, ThisProcess, Work, Worker
 from index.collection import Collection
 from index.errors import FingerprintMismatchError
@@ -125,6 +127,8 @@ def test_whatever_dies_every_document_is_there_once(
     built(urls[0], source, tiny, ThisProcess())
     report = built(urls[1], source, tiny, Killing(engine, died))
     assert sorted(path.name for path in died.iterdir()) == ["after the files", "before", "before returning"]
+    left = collect(open_store(urls[1]), keep=1, grace=timedelta(0))
+    assert (left.manifests, left.files) == (0, 0)  # what was killed left nothing that nobody names
     here, on_ray = ([stored(shard) for shard in pull_shards(url)] for url in urls)
     assert on_ray == here
     assert (report.report.documents, sum(report.documents)) == (100, 100)

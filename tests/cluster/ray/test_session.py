@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster.ray import session
-from cluster.ray.errors import RayMissingError
+from cluster.ray.errors import RayFailedError, RayMissingError
 from cluster.ray.session import prepare, require_ray
 
 
@@ -40,3 +40,15 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "find_spec", lambda _: None)
     with pytest.raises(RayMissingError, match=r"pip install 'tercet\[ray\]'"):
         require_ray()
+
+
+def test_a_node_that_does_not_start_is_one_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray", reason="install tercet[ray]")
+
+    def late(*_: object, **_given: object) -> None:
+        raise Exception("The current node timed out during startup.\nIts logs say more.")
+
+    monkeypatch.setattr(ray, "init", late)
+    failed = pytest.raises(RayFailedError, match=r"this machine cannot be used \(The current .* startup\.\)")
+    with failed, session.session(None):
+        pass

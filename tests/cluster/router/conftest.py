@@ -35,6 +35,7 @@ from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.reading import ANY_TIME, Reading
 from service.settings import Settings
 from tests.service.polling import pause
+from tests.service.tracing.conftest import collector as collector
 
 Result = TypeVar("Result")
 NAME = "demo"

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from index.candidates import CandidateLimits, Page, Weights
+from index.documents.boosts import DecayBoost, FilterBoost
+from index.documents.filters import parse_filter
 from index.errors import DocumentNotFoundError, InvalidQueryError
 from index.search.snapshot_query import SnapshotQuery
 from index.windows.store import DocumentWindows
@@ -22,6 +24,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "plain": {"lexical": "plain"},
     "float16": {"token_codec": "float16", "lexical": "idf"},
     "sign": {"token_codec": "sign", "lexical": "idf"},
+    "pooled": {"token_pooling": 2, "lexical": "idf"},
     "none": {"token_codec": "none", "lexical": "idf", "bm25": True},
     "windows": {"window": WINDOW, "lexical": "idf", "bm25": True},
     "colbert": {"dense_dimension": 0, "vocabulary_size": 0},
@@ -36,6 +39,8 @@ SEARCHES: list[dict[str, Any]] = [
     {"fusion": "rrf", "candidates": CandidateLimits(20, 10)},
     {"group_by": "tags", "weights": Weights(0.5, 1, 0)},
     {"group_by": "kind", "contents": False, "without": ["d5.0"]},
+    {"boosts": (FilterBoost(parse_filter({"gte": {"year": 2003}}), 0.3),), "page": Page(offset=1)},
+    {"boosts": (DecayBoost("year", "exp", 2004, 2, 0.5),), "fusion": "rrf", "group_by": "tags"},
 ]
 
 

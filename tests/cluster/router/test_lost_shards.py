@@ -9,18 +9,26 @@ from typing import Any, cast, get_args
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.router.app import create_router_app
 from cluster.shards.placement import shard_of
 from models.encoder import Encoder
 from service.app import create_app
 from service.settings import Settings
+from service.shard_telemetry import FailureReason
 from tests.cluster.router.faults import Fault, Relay, relay
 from tests.service.conftest import real_server
 
 WORDS = ["tea", "water", "rail", "steam", "leaf", "black"]
 SEARCH = {"collection": "demo", "query": "hot tea", "top_k": 20}
 SOON = {"X-Request-Timeout": "2"}
+REASONS = {
+    "closed": {"unavailable", "paused"},
+    "silent": {"silent"},
+    "garbage": {"failed"},
+    "page": {"failed"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +79,45 @@ def test_a_shard_that_fails_is_named(failing: tuple[str, Relay]) -> None:
         error = answer.json()["error"]
         assert error["code"] in ("shard_unavailable", "shard_timeout", "shard_failed")
         assert faulty.url in error["message"]
+
+
+def test_failures_are_counted_by_their_reason(failing: tuple[str, Relay]) -> None:
+    router, faulty = failing
+    before = after = measured(router)
+
+    def risen(name: str, **labels: str) -> bool:
+        sample = (name, *sorted(labels.items()))
+        return after[sample] > before[sample]
+
+    def counted(url: str) -> set[str]:
+        return {
+            reason
+            for reason in get_args(FailureReason)
+            if risen("tercet_shard_failures_total", url=url, reason=reason)
+        }
+
+    while not REASONS[faulty.fault] <= counted(faulty.url):
+        search(router)
+        after = measured(router)
+    (other,) = {dict(labels)["url"] for (_, *labels) in after} - {faulty.url}
+    assert counted(other) <= {"deadline", "silent"}  # as on a machine that is busy
+    assert risen("tercet_shard_seconds_count", url=other)
+    for direction in ("sent", "received"):
+        assert risen("tercet_shard_bytes_total", url=other, direction=direction)
+    assert after["tercet_shard_up", ("url", other)] == 1
+    if "paused" in REASONS[faulty.fault]:
+        assert after["tercet_shard_up", ("url", faulty.url)] == 0
+
+
+def measured(router: str) -> dict[Any, float]:
+    """What the router tells of its shards, by names and labels."""
+    families = text_string_to_metric_families(httpx.get(f"{router}/metrics", timeout=30).text)
+    samples = [sample for family in families for sample in family.samples]
+    return {
+        (each.name, *sorted(each.labels.items())): each.value
+        for each in samples
+        if each.name.startswith("tercet_shard_")
+    }
 
 
 def test_what_is_missing_is_told_where_that_is_allowed(failing: tuple[str, Relay]) -> None:

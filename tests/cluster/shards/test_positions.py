@@ -17,9 +17,6 @@ def test_positions_are_written_and_read() -> None:
 def test_the_later_of_each_shard_counts() -> None:
     one, other = Positions((3, 1)), Positions((2, 5))
     assert one.merged(other) == Positions((3, 5))
-    assert not one.reaches(other)
-    assert one.merged(other).reaches(one)
-    assert one.merged(other).reaches(other)
 
 
 @pytest.mark.parametrize(

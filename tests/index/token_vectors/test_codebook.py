@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from index.catalog.settings import CODEBOOK_FILE, CollectionSettings
-from index.codebook import Codebook
+from index.codebook import Codebook, sign_codebook
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 from index.scoring import near_packed_maxsim, packed_maxsim
@@ -60,6 +60,20 @@ def test_codes_are_those_of_the_nearest_centroid_and_entries(bits: int) -> None:
     off = np.square(pieces - tables).sum(axis=3)
     chosen = np.take_along_axis(off, codes[:, :, None].astype(np.int64), axis=2)[:, :, 0]
     np.testing.assert_allclose(chosen, off.min(axis=2), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 7, 256])
+def test_codes_do_not_depend_on_what_is_coded_beside(count: int) -> None:
+    """The first value of each vector, once turned, is 0 but for rounding, whose sign is a bit of its code."""
+    book = sign_codebook(64)
+    vectors = np.random.default_rng(0).standard_normal((600, 64)).astype(np.float32)
+    vectors -= np.outer(vectors @ book.rotation[0], book.rotation[0])
+    codes, nearest = encode(book, vectors)
+    decoded = decode(book, codes, nearest)
+    for first in range(0, len(vectors), count):
+        part = slice(first, first + count)
+        np.testing.assert_array_equal(encode(book, vectors[part])[0], codes[part])
+        np.testing.assert_array_equal(decode(book, codes[part], nearest[part]), decoded[part])
 
 
 def test_more_bits_come_nearer_and_the_rotation_has_right_angles() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service.http.direct import direct_routes
+from service.http.direct import DirectRoutes
+from service.routes import shard
 
 BODIES = {
     "/search": {"collection": "demo", "query": "hot tea"},
@@ -33,8 +34,7 @@ def told(answer: httpx.Response) -> Any:
 
 @pytest.mark.parametrize("path", BODIES)
 async def test_an_answer_is_that_of_the_framework(make_app: Any, make_client: Any, path: str) -> None:
-    routes = direct_routes(make_app().state.records.routes)
-    assert ("POST", path) in routes
+    assert ("POST", path) in DirectRoutes(make_app().state.records.routes).fixed
     async with make_client() as client:
         headers = {"Content-Type": "application/json"}
         body = json.dumps(BODIES[path])
@@ -51,12 +51,14 @@ async def test_an_answer_is_that_of_the_framework(make_app: Any, make_client: An
 
 
 async def test_only_routes_without_parameters_of_their_own_are_called_directly(make_app: Any) -> None:
-    """A key that may write, a path or a query are the framework's to judge."""
-    paths = {path for _, path in direct_routes(make_app().state.records.routes)}
-    assert "/collections/{name}" not in paths
+    """A key that may write, a path or a query are the framework's to judge, but for those of shards."""
+    routes = DirectRoutes(make_app().state.records.routes)
+    paths = {path for _, path in routes.fixed}
+    assert "/embed" in paths
     assert not [
         path for path in paths if "{" in path or path.startswith(("/collections", "/aliases", "/jobs"))
     ]
+    assert set(routes.named) == {("POST", "/shard/collections", operation) for operation in shard.OPERATIONS}
 
 
 async def test_a_search_wakes_the_loop_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

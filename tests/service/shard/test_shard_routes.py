@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,6 +19,7 @@ from index.search.shard_search import ShardQuery
 from models.representations import Representations
 from service.answers.binary import MEDIA_TYPE
 from service.exceptions import ShardStateGoneError
+from service.http.direct import DirectRoutes
 from service.shard.messages import Message, message
 from service.shard.pins import KEPT_SECONDS, MOST_SEARCHES, BegunSearch, Pins
 from service.shard.queries import query_values
@@ -154,6 +158,82 @@ async def test_a_router_that_knows_less_is_told(client: httpx.AsyncClient) -> No
     assert Message.read(again.content).values["state"] == moved.values["state"]
     gone = await post(client, "candidates", message(*asked()), state="before", pinned="true")
     assert gone.json()["error"]["code"] == "shard_state_gone"
+
+
+SOUND = {
+    "description": {},
+    "candidates": asked()[0],
+    "hits": {"search": "x", "wanted": 2, "least": None, "group_by": None, "content_bytes": 0},
+    "parts": {"search": "x", "content_bytes": 0},
+    "statistics": {"known": None, "words": None},
+    "facets": {"fields": ["lang"], "filter": None},
+    "explanations": {"ids": ["tea"], "collections": None, "words": None},
+    "boosts": {"ids": ["tea"], "collections": None, "boosts": []},
+    "examples": {"ids": ["tea"], "collections": None, "window": None, "most_tokens": 3},
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"params": {"state": "gone"}},
+        {"params": {"state": "x" * 101}},
+        {"params": {"other": "1"}},
+        {"params": [("state", "a"), ("state", "b")]},
+        {"headers": {"X-Request-Timeout": "20"}},
+        {"headers": {"X-Request-Timeout": "-1"}},
+        {"headers": {"Content-Type": "application/json"}},
+        {"url": "/shard/collections/none"},
+        {"url": "/shard/collections/No Name"},
+    ],
+)
+async def test_an_answer_is_that_of_the_framework(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, operation: str, changes: dict[str, Any]
+) -> None:
+    url = f"{changes.get('url', PATH)}/{operation}"
+    headers = BINARY | changes.get("headers", {})
+    body = message(SOUND[operation], asked()[1])
+
+    async def told() -> tuple[int, Any]:
+        answer = await client.post(url, content=body, headers=headers, params=changes.get("params"))
+        if not answer.is_success:
+            return answer.status_code, answer.json()
+        found = Message.read(answer.content)
+        values = {name: value for name, value in found.values.items() if name != "search"}
+        return answer.status_code, (values, {name: each.tolist() for name, each in found.arrays.items()})
+
+    direct = await told()
+    monkeypatch.setattr(DirectRoutes, "find", lambda *_: None)
+    assert direct == await told()
+
+
+async def test_a_request_wakes_the_loop_once(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads hand it on from one to the next."""
+    loop, woken = asyncio.get_running_loop(), list[Any]()
+    wake = loop.call_soon_threadsafe
+
+    def counted(callback: Any, *args: Any, **options: Any) -> Any:
+        woken.append(callback)
+        return wake(callback, *args, **options)
+
+    await post(client, "candidates", message(*asked()))
+    monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
+    for _ in range(20):
+        assert (await post(client, "candidates", message(*asked()))).is_success
+    assert 20 <= len(woken) < 30  # and a few for what a server does beside
+
+
+async def test_a_key_has_its_collections_for_routers_too(make_client: Any, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.jsonl"
+    keys.write_text(json.dumps({"key": "secret", "access": "read", "collections": ["other"]}), "utf-8")
+    keys.chmod(0o600)
+    async with make_client({"Authorization": "Bearer secret"}, keys_file=keys) as client:
+        answer = await post(client, "candidates", message(*asked()))
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "collection_not_allowed")
 
 
 class Found:
