@@ -218,8 +218,8 @@ def measured(*, quick: bool) -> Figures:
             times = asyncio.run(asked(routers, queries, QUICK_SECONDS if quick else seconds))
             after = list(map(counted, routers))
             found[case] = {
-                name: figures_of(*figures)
-                for name, *figures in zip(ROUTERS, times, before, after, strict=True)
+                name: figures_of(times[place], before[place], after[place])
+                for place, name in enumerate(ROUTERS)
             }
         first[0].process.send_signal(signal.SIGCONT)
         return found
