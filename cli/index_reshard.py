@@ -36,7 +36,7 @@ def reshard(
         str | None,
         typer.Option(
             metavar="URL[,URL…]",
-            help="The servers of the new shards, in order, for the map.",
+            help="The servers of the new shards, in order, for the map; replicas behind each as http://a|http://b.",
             show_default=False,
         ),
     ] = None,

@@ -4,9 +4,11 @@ several collections, searched alike.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from itertools import chain
 from operator import attrgetter
 
@@ -17,7 +19,7 @@ from index.bm25.query import Bm25Query, Bm25Statistics, WeighedWords, WordCounts
 from index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
 from index.catalog.alike import united_settings
 from index.catalog.layout import EMPTY_NAME, CollectionLayout
-from index.catalog.manifest import Manifest
+from index.catalog.manifest import Manifest, segment_record
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import Device
 from index.documents.boosts import Boost, check_boosts
@@ -161,6 +163,20 @@ class Snapshot(StoredDocuments):
             self.idf.close()
         if self._bm25 is not None:
             self._bm25.close()
+
+    def content(self) -> str | None:
+        """A name that it shares with any snapshot, wherever that is, of the same segments of which the same
+        documents are deleted; None where documents are in memory alone.
+        """
+        settings, segments = self.settings, self._opened()
+        held: list[object] = [settings.sha256, sorted(settings.fields.items()), self._collections]
+        entries = [segment.entry for segment in segments if segment.entry is not None]
+        if len(entries) < len(segments):
+            return None
+        for segment, entry in zip(segments, entries, strict=True):
+            deleted = sha256(segment.rows_deleted().astype("<i8").tobytes()).hexdigest()
+            held.append((segment_record(replace(entry, deletes=None)), deleted))
+        return sha256(json.dumps(held).encode()).hexdigest()
 
     def published_segments(self) -> dict[str, Segment]:
         """The segments that manifests name, by id, for a later snapshot to take over; none once closed."""

@@ -28,6 +28,7 @@ from models.checkpoint import DEFAULT_CHECKPOINT
 from service.exceptions import SettingsError
 from service.invalid_values import message_of
 from service.keys import KEY_SETTINGS, is_key, read_keys
+from service.server_urls import SERVERS, servers_of_shards, url_of
 
 PREFIX = "TERCET_"
 CONFIG_FILE = Path("tercet.toml")
@@ -188,8 +189,8 @@ class Settings(BaseSettings):
     shards: Names = Field(
         (),
         description="Servers that hold the collections, each a part of every one; this server then is the "
-        "router before them. Comma-separated URLs, always in the same order, or the URL of a build in shards "
-        "whose map names them.",
+        "router before them. Comma-separated URLs, always in the same order, those of a shard's replicas "
+        "behind its own, divided by vertical bars; or the URL of a build in shards whose map names them.",
     )
     shards_key: SecretStr | None = Field(
         None, description="Key that is sent to shards; it may do everything there."
@@ -352,14 +353,14 @@ class Settings(BaseSettings):
     @field_validator("encoder_urls")
     @classmethod
     def _urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(_url, value))
+        return tuple(map(url_of, value))
 
     @field_validator("shards")
     @classmethod
     def _servers_or_map(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if len(value) == 1 and value[0].startswith(STORES):
             return value
-        return tuple(map(_url, value))
+        return tuple(SERVERS.join(servers) for servers in servers_of_shards(value))
 
     @field_validator("cors_origins")
     @classmethod
@@ -383,12 +384,12 @@ class Settings(BaseSettings):
     @field_validator("backend_url")
     @classmethod
     def _engine(cls, value: str | None) -> str | None:
-        return _url(value) if value is not None and "://" in value else value
+        return url_of(value) if value is not None and "://" in value else value
 
     @field_validator("trace_endpoint")
     @classmethod
     def _endpoint(cls, value: str | None) -> str | None:
-        return None if value is None else _url(value)
+        return None if value is None else url_of(value)
 
     @field_validator(*KEY_SETTINGS)
     @classmethod
@@ -511,13 +512,6 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
         raise SettingsError(f"{CONFIG_FILE}: {error}") from None
     settings._flags = frozenset(given)
     return settings
-
-
-def _url(value: str) -> str:
-    """An address without the slash at its end. Raises ValueError."""
-    if not value.startswith(("http://", "https://")):
-        raise ValueError(f"{value!r} is not a URL; write it as http://host:port")
-    return value.rstrip("/")
 
 
 def _refuse_misspelt_variables() -> None:

@@ -48,6 +48,18 @@ class ShardObserver(Protocol):
         """A request has this error."""
         ...
 
+    def hedged(self, shard: str) -> None:
+        """A second server was asked, since the first took long."""
+        ...
+
+    def hedge_won(self, shard: str) -> None:
+        """The second one answered first."""
+        ...
+
+    def failed_over(self, shard: str) -> None:
+        """Another server was asked, since one failed or was silent."""
+        ...
+
 
 class ShardTelemetry:
     """A `ShardObserver` that counts."""
@@ -78,6 +90,18 @@ class ShardTelemetry:
             ["url"],
             registry=registry,
         )
+        self._hedges = Counter(
+            "tercet_shard_hedges",
+            "Reads for which a second server of a shard was asked, since the first took long.",
+            ["shard", "result"],
+            registry=registry,
+        )
+        self._failovers = Counter(
+            "tercet_shard_failovers",
+            "Reads that went on at another server of a shard, since one failed or was silent.",
+            ["shard"],
+            registry=registry,
+        )
         self._servers: set[str] = set()
         self._children_of = cache(
             lambda url: (
@@ -96,6 +120,10 @@ class ShardTelemetry:
             up.set(1)
             for reason in get_args(FailureReason):
                 self._failures.labels(url, reason)
+        if len(servers) > 1:
+            self._failovers.labels(self._label(shard))
+            for result in ("asked", "won"):
+                self._hedges.labels(self._label(shard), result)
 
     def answered(self, server: str, seconds: float, sent_bytes: int, received_bytes: int) -> None:
         """Counts an answer."""
@@ -114,6 +142,18 @@ class ShardTelemetry:
         self._failures.labels(url, reason).inc()
         if reason == "paused":
             self._up.labels(url).set(0)
+
+    def hedged(self, shard: str) -> None:
+        """Counts a second server."""
+        self._hedges.labels(self._label(shard), "asked").inc()
+
+    def hedge_won(self, shard: str) -> None:
+        """Counts its answer."""
+        self._hedges.labels(self._label(shard), "won").inc()
+
+    def failed_over(self, shard: str) -> None:
+        """Counts another server."""
+        self._failovers.labels(self._label(shard)).inc()
 
     def _label(self, server: str) -> str:
         """A server's own, unless a router whose map changes again and again has seen very many."""
@@ -142,4 +182,13 @@ class Unobserved:
         """Nothing."""
 
     def failed(self, server: str, error: Exception) -> None:
+        """Nothing."""
+
+    def hedged(self, shard: str) -> None:
+        """Nothing."""
+
+    def hedge_won(self, shard: str) -> None:
+        """Nothing."""
+
+    def failed_over(self, shard: str) -> None:
         """Nothing."""

@@ -15,6 +15,7 @@ from cli.building.reports import print_json_report, print_report
 from cli.building.stopping import interruptible
 from cli.output import console, counted, print_failure, print_pairs
 from cli.sources import GivenSources
+from service.server_urls import servers_of_shards
 
 if TYPE_CHECKING:
     from cluster.building.build import ShardedReport
@@ -101,7 +102,8 @@ class ElsewhereFlags(RayFlags):
         str | None,
         typer.Option(
             metavar="URL[,URL…]",
-            help="With --output: the servers of the shards, in order, for the map.",
+            help="With --output: the servers of the shards, in order, for the map; replicas behind each as "
+            "http://a|http://b.",
             show_default=False,
         ),
     ] = None
@@ -120,7 +122,7 @@ class ElsewhereFlags(RayFlags):
         """Whether the build is not an ordinary one."""
         return self.ray or self.output is not None
 
-    def servers(self) -> tuple[str, ...]:
+    def servers(self) -> list[tuple[str, ...]]:
         """The addresses of the shards' servers. Raises typer.BadParameter."""
         return shard_servers(self.shard_urls, self.shards or 1)
 
@@ -140,12 +142,15 @@ class ElsewhereFlags(RayFlags):
         self.servers()
 
 
-def shard_servers(urls: str | None, shards: int) -> tuple[str, ...]:
+def shard_servers(urls: str | None, shards: int) -> list[tuple[str, ...]]:
     """The servers of so many shards, or none, by a flag. Raises typer.BadParameter."""
-    found = tuple(filter(None, (urls or "").split(",")))
+    try:
+        found = servers_of_shards(list(filter(None, (urls or "").split(","))))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--shard-urls") from None
     if found and len(found) != shards:
         raise typer.BadParameter(
-            f"names {counted(len(found), 'server')}, and there are {counted(shards, 'shard')}",
+            f"names servers of {counted(len(found), 'shard')}, and there are {counted(shards, 'shard')}",
             param_hint="--shard-urls",
         )
     return found

@@ -64,7 +64,7 @@ def build_shards(
     *,
     kept: CollectionSettings | None = None,
     mark: str | None = None,
-    servers: Sequence[str] = (),
+    servers: Sequence[Sequence[str]] = (),
     progress: Callable[[BuildProgress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> ShardedReport:
@@ -74,7 +74,7 @@ def build_shards(
     encoder: reads the sample and measures texts, here; open_encoder: opens it wherever the engine encodes.
     kept: the settings that the collection is to have, where those are not the ones it has there; mark: of
     letters a to f and digits, which the names of segments end with, by default random.
-    servers: the address of each shard's server, for the map, where they are known.
+    servers: the addresses of each shard's servers, the writing one first, for the map, where they are known.
 
     Raises what `build_collection` raises, ClusterError for the store, and CollectionBusyError where another
     build published meanwhile.
@@ -111,7 +111,7 @@ class _Sharded:
     def run(
         self,
         open_encoder: Callable[[], DocumentEncoder],
-        servers: Sequence[str],
+        servers: Sequence[Sequence[str]],
         kept: CollectionSettings | None,
         mark: str | None,
     ) -> ShardedReport:
@@ -212,13 +212,13 @@ class _Sharded:
         return [[joined[group.name] for group in groups if group.shard == folder] for folder in folders]
 
     def _publish(
-        self, begun: BegunWork, shards: Sequence[Sequence[SegmentEntry]], servers: Sequence[str]
+        self, begun: BegunWork, shards: Sequence[Sequence[SegmentEntry]], servers: Sequence[Sequence[str]]
     ) -> ShardMap:
         places = []
         for number, segments in enumerate(shards):
             folder = begun.shard(number)
             publish_shard(self._store.below(folder), begun.settings, segments)
-            places.append(ShardPlace(folder, servers[number] if servers else None))
+            places.append(ShardPlace.of_servers(folder, servers[number] if servers else ()))
         return publish_map(self._store, self._build.name, places, self._former)
 
     def _count(self, part: Part) -> None:

@@ -62,12 +62,13 @@ def reshard(
     engine: Engine,
     *,
     switch: bool = True,
-    servers: Sequence[str] = (),
+    servers: Sequence[Sequence[str]] = (),
     progress: Callable[[ReshardProgress], None] = lambda _: None,
 ) -> ReshardReport:
     """Brings so many new shards up to what the present ones have published, and has the map name them.
 
-    switch: otherwise the map stays, and a later call does less. servers: of the new shards, in order.
+    switch: otherwise the map stays, and a later call does less. servers: of each new shard in
+    order, the writing one first.
 
     What a shard has not published is not in the new ones: who switches stops writes before, and has every
     shard publish. Raises NotInShardsError where the URL has no map, SettingsMovedError where fields were
@@ -111,13 +112,13 @@ class _Resharding:
         self._begun: BegunWork = found_work(self._records) or begin_work(self._records, settings)
         self._folders = tuple(self._begun.shard(number) for number in range(shards))
 
-    def run(self, servers: Sequence[str], *, switch: bool) -> ReshardReport:
+    def run(self, servers: Sequence[Sequence[str]], *, switch: bool) -> ReshardReport:
         """Does all of it."""
         done = self._catch_up(())
         published = None
         if switch:
             places = [
-                ShardPlace(folder, servers[number] if servers else None)
+                ShardPlace.of_servers(folder, servers[number] if servers else ())
                 for number, folder in enumerate(self._folders)
             ]
             published = publish_map(self._store, self._former.collection, places, self._former)

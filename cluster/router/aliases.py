@@ -70,14 +70,20 @@ class ShardedAliases:
             return {str(each["alias"]): tuple(map(str, each["collections"])) for each in found["aliases"]}
 
     def _first_told(self, deadline: Deadline) -> Mapping[str, Meant]:
-        """What the first shard says that answers, each with half of the time that is left; raises the failure
-        of the last where none does.
+        """What the first shard says that answers, each with half of the time that is left. Where none does,
+        none, if there are replicas, which know collections by their names; else raises the failure of the
+        last.
         """
         last = len(self._fleet) - 1
         for shard in range(last):
             with suppress(ShardError, OverloadedError):
                 return self._of_shard(shard, within(deadline.remaining_seconds / 2))
-        return self._of_shard(last, deadline)
+        try:
+            return self._of_shard(last, deadline)
+        except (ShardError, OverloadedError):
+            if any(len(servers) > 1 for servers in self._fleet.servers):
+                return {}
+            raise
 
     def get(self, alias: str) -> Meant:
         """The collections of an alias. Raises InvalidNameError or AliasNotFoundError."""

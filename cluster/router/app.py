@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from cluster.router.collections import ShardedCollections
-from cluster.router.places import shard_urls
+from cluster.router.places import shard_servers
 from cluster.shards.calls import Loop
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
@@ -34,6 +34,7 @@ def create_router_app(
     settings; worker_transport: how encoder workers are reached, by default by HTTP.
     """
     session = None
+    replicas: list[list[ShardClient]] = []
     if not transports:
         key = settings.shards_key
         session = HttpSession(
@@ -42,7 +43,9 @@ def create_router_app(
                 timeout_seconds=settings.shards_timeout_seconds,
             )
         )
-        transports = [HttpTransport(url, session) for url in shard_urls(settings.shards)]
-    fleet = Fleet([ShardClient(transport) for transport in transports], Loop())
+        shards = shard_servers(settings.shards)
+        transports = [HttpTransport(url, session) for url, *_ in shards]
+        replicas = [[ShardClient(HttpTransport(url, session)) for url in others] for _, *others in shards]
+    fleet = Fleet([ShardClient(transport) for transport in transports], Loop(), replicas)
     served = ShardedCollections(fleet, session).served
     return create_app(settings, encoder, served=served, worker_transport=worker_transport)

@@ -1,26 +1,33 @@
-"""All shards at once, for threads that wait: what each answers, and which were lost."""
+"""All shards at once, for threads that wait: what each answers, and which were lost.
+
+All that one request asks of a shard is of one of its servers, which is the one that answers it first.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import TypeVar
 from urllib.parse import quote
 
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
+from cluster.shards.refusals import is_of_server
+from cluster.shards.servers import WRITER, Ask
 from index.errors import InvalidQueryError, SearchIndexError
 from service.answers.binary import MEDIA_TYPE
-from service.exceptions import OverloadedError, RelayedError, ShardError, ShardFailedError
+from service.exceptions import RelayedError, ShardFailedError
 from service.load.deadlines import Deadline
 from service.load.reading import Reading
 from service.shard.messages import Message
 
 SHARE = 0.5  # of the time that is left, which a shard may take where others are enough
+SOON_SECONDS = 2.0  # half of which a writing server may take to describe a collection
 
 Answer = TypeVar("Answer")
+Queries = Callable[[int, str], Mapping[str, str]]
+"""What is in a request's path, by the shard's number and the server's name."""
 
 
 class Asking:
@@ -31,6 +38,10 @@ class Asking:
     def __init__(self, fleet: Fleet, collection: str, how: Reading) -> None:
         """collection: its name or an alias."""
         self._fleet = fleet
+        self._orders = [[WRITER] if how.newest else servers.order() for servers in fleet.servers]
+        self._last: dict[int, list[int]] = {}  # servers that are asked where all others fail
+        self._kept: dict[int, int] = {}  # the server of each shard that has answered
+        self._describers: dict[int, int] = {}
         self._path = f"/shard/collections/{quote(collection)}"
         self._how = how
         self._lost: dict[int, str] = {}
@@ -44,13 +55,36 @@ class Asking:
         """The names of shards that gave no answer, in order."""
         return tuple(name for _, name in sorted(self._lost.items()))
 
-    def name_of(self, shard: int) -> str:
-        """What a shard is called."""
-        return self._fleet.clients[shard].name
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The server of each shard that is asked first, or has answered."""
+        return tuple(self.server_of(shard) for shard in range(len(self)))
+
+    def server_of(self, shard: int) -> str:
+        """That of one shard."""
+        return self._client_of(shard).name
+
+    def describer_of(self, shard: int) -> str:
+        """The one that answered what the writing server is asked first."""
+        return self._describing(shard).name
+
+    def ask_last(self, names: Collection[str]) -> None:
+        """Asks these servers where all others of their shards fail. Before the first request."""
+        for shard, servers in enumerate(self._fleet.servers) if names else ():
+            order = self._orders[shard]
+            last = [server for server in order if servers.clients[server].name in names]
+            if 0 < len(last) < len(order):
+                self._orders[shard] = [server for server in order if server not in last]
+                self._last[shard] = last
 
     def reading(self, shard: int) -> AbstractContextManager[None]:
         """Within it, whatever is wrong with what a shard answered is its fault: ShardFailedError."""
-        return self._fleet.clients[shard].reading()
+        return self._client_of(shard).reading()
+
+    @property
+    def may_begin_again(self) -> bool:
+        """Whether whoever asks begins anew at BegunAgainError."""
+        return self._how.may_begin_again
 
     def is_lost(self, shard: int) -> bool:
         """Whether a shard gave no answer."""
@@ -61,24 +95,23 @@ class Asking:
         operation: str,
         bodies: Sequence[bytes | None],
         read: Callable[[int, Message], Answer],
-        queries: Sequence[Mapping[str, str]] | None = None,
+        queries: Queries = lambda _shard, _server: {},
+        *,
+        of_writer: bool = False,
     ) -> list[Answer | None]:
         """What each shard that has a body answers, as `read` takes it from the shard's number and its
         message; None of one that has none or is lost.
 
-        queries: of each request, in its path. Raises as `ShardClient.send`; what cannot be read is the fault
-        of the shard.
+        of_writer: replicas are asked only where the writing server fails, and nothing else has to come from
+        the same. Raises as `ShardClient.send`; what cannot be read is the fault of the shard. Raises
+        BegunAgainError where one was lost that has begun something, and whoever asks may begin anew.
         """
         asked = [shard for shard, body in enumerate(bodies) if body is not None and shard not in self._lost]
         answers: list[Answer | None] = [None] * len(bodies)
-        found = self._fleet.outcomes(
+        send = self._of_writer if of_writer else self._of_kept
+        found = self._fleet.run(
             {
-                shard: partial(
-                    self._sent,
-                    operation=operation,
-                    body=bodies[shard] or b"",
-                    query=None if queries is None else queries[shard],
-                )
+                shard: send(shard, operation, self._asking(shard, operation, bodies[shard] or b"", queries))
                 for shard in asked
             }
         )
@@ -86,11 +119,14 @@ class Asking:
             try:
                 if isinstance(answer, Exception):
                     raise answer
-                answers[shard] = self._read(shard, answer, read)
+                answers[shard] = self._read(shard, answer, read, of_writer=of_writer)
             except Exception as error:
                 if isinstance(error, RelayedError) and error.code == "invalid_query":
                     raise InvalidQueryError(str(error)) from None
-                if not (self._how.allow_partial and _is_of_shard(error)):
+                unreadable = answer is not error and isinstance(error, ShardFailedError)
+                if unreadable and self._may_leave(shard):
+                    raise self._fleet.servers[shard].leave(self._kept.get(shard, WRITER)) from error
+                if not (self._how.allow_partial and is_of_server(error)):
                     raise
                 self._lost[shard] = self._fleet.clients[shard].name
                 self._last_failure = error
@@ -98,12 +134,56 @@ class Asking:
             raise self._last_failure
         return answers
 
-    async def _sent(
-        self, client: ShardClient, operation: str, body: bytes, query: Mapping[str, str] | None
-    ) -> bytes:
-        path = f"{self._path}/{operation}"
-        answer = await client.send("POST", path, body, MEDIA_TYPE, query=query, deadline=self._deadline())
-        return answer.body
+    def _asking(self, shard: int, operation: str, body: bytes, queries: Queries) -> Ask[bytes]:
+        deadline = self._deadline()
+
+        async def ask(client: ShardClient) -> bytes:
+            path, query = f"{self._path}/{operation}", queries(shard, client.name)
+            answer = await client.send("POST", path, body, MEDIA_TYPE, query=query, deadline=deadline)
+            return answer.body
+
+        return ask
+
+    async def _of_kept(self, shard: int, operation: str, ask: Ask[bytes]) -> bytes:
+        """What the server gives that the request keeps to, from its first answer on."""
+        servers, kept = self._fleet.servers[shard], self._kept.get(shard)
+        if kept is None:
+            server, answer = await self._of_first(shard, operation, ask)
+            kept = self._kept.setdefault(shard, server)
+            if kept == server:
+                return answer
+        if self._may_leave(shard):
+            return await servers.go_on(kept, operation, ask, self._deadline())
+        return await servers.ask_one(kept, operation, ask)
+
+    async def _of_first(self, shard: int, operation: str, ask: Ask[bytes]) -> tuple[int, bytes]:
+        """What the first server gives that does, and which one that is."""
+        servers, last = self._fleet.servers[shard], self._last.get(shard)
+        try:
+            return await servers.ask(self._orders[shard], operation, ask, self._deadline())
+        except Exception as error:
+            if last is None or not is_of_server(error):
+                raise
+        servers.observer.failed_over(servers.name)
+        return await servers.ask(last, operation, ask, self._deadline())
+
+    async def _of_writer(self, shard: int, operation: str, ask: Ask[bytes]) -> bytes:
+        servers = self._fleet.servers[shard]
+        order = [WRITER] if self._how.newest else servers.order(writer_first=True)
+        soon = Deadline(min(self._deadline().moment, time.monotonic() + SOON_SECONDS))
+        self._describers[shard], answer = await servers.ask(order, operation, ask, soon)
+        return answer
+
+    def _client_of(self, shard: int) -> ShardClient:
+        server = self._kept.get(shard, self._orders[shard][0])
+        return self._fleet.servers[shard].clients[server]
+
+    def _describing(self, shard: int) -> ShardClient:
+        return self._fleet.servers[shard].clients[self._describers.get(shard, WRITER)]
+
+    def _may_leave(self, shard: int) -> bool:
+        """Whether the request may begin anew at another server of a shard."""
+        return self._how.may_begin_again and not self._how.newest and len(self._fleet.servers[shard]) > 1
 
     def _deadline(self) -> Deadline:
         """When a shard is given up: early enough to go on without it, where that is allowed."""
@@ -112,9 +192,12 @@ class Asking:
             return deadline
         return Deadline(time.monotonic() + SHARE * deadline.remaining_seconds)
 
-    def _read(self, shard: int, body: bytes, read: Callable[[int, Message], Answer]) -> Answer:
-        name = self._fleet.clients[shard].name
-        with self.reading(shard):
+    def _read(
+        self, shard: int, body: bytes, read: Callable[[int, Message], Answer], *, of_writer: bool
+    ) -> Answer:
+        client = self._describing(shard) if of_writer else self._client_of(shard)
+        name = client.name
+        with client.reading():
             try:
                 return read(shard, Message.read(body))
             except SearchIndexError as error:
@@ -124,10 +207,3 @@ class Asking:
 def given(query: Mapping[str, str | None]) -> dict[str, str]:
     """What is there of a path's query."""
     return {name: value for name, value in query.items() if value is not None}
-
-
-def _is_of_shard(error: Exception) -> bool:
-    """Whether an error concerns one shard alone, and not the request."""
-    if isinstance(error, RelayedError):
-        return error.shard is not None
-    return isinstance(error, ShardError | OverloadedError)

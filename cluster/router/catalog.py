@@ -28,8 +28,10 @@ from service.answers.collection_settings import (
     settings_record,
 )
 from service.collections import CollectionDescription
+from service.load.deadlines import within
 
 COLLECTIONS = "/shard/collections"
+LONGEST_SECONDS = 4.0  # half of which a writing server may take to tell what there is
 
 log = logging.getLogger("tercet")
 
@@ -64,7 +66,7 @@ class ShardedCatalog:
 
     def names(self) -> list[str]:
         """Of all collections, in order."""
-        found = self._fleet.one(0, lambda shard: shard.json("GET", "/collections"))
+        found = self._reading().one(0, lambda shard: shard.json("GET", "/collections"))
         with reading(self._fleet.clients[0].name):
             return [str(each["name"]) for each in found["collections"]]
 
@@ -85,7 +87,7 @@ class ShardedCatalog:
 
     def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
         """The collections of these names that are there, by default all, in order of name."""
-        answers = self._fleet.all(lambda shard: shard.json("GET", COLLECTIONS))
+        answers = self._reading().all(lambda shard: shard.json("GET", COLLECTIONS))
         found: dict[str, list[Any]] = {}
         for shard, answer in zip(self._fleet.clients, answers, strict=True):
             with reading(shard.name):
@@ -156,10 +158,14 @@ class ShardedCatalog:
             merging=any(answer["merging"] for answer in answers),
         )
 
+    def _reading(self) -> Fleet:
+        """Replicas answer where the writing server does not."""
+        return self._fleet.reading(within(LONGEST_SECONDS), writer_first=True)
+
     def _describe(self, name: str) -> CollectionDescription:
         """One collection, by its own name."""
         path = f"{COLLECTIONS}/{check_collection_name(name)}"
-        return self._description(self._fleet.all(lambda shard: shard.json("GET", path)))
+        return self._description(self._reading().all(lambda shard: shard.json("GET", path)))
 
     def _description(self, records: Sequence[Any]) -> CollectionDescription:
         """What the records of all shards say, of which the first has settings and defaults."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from cluster.router.asking import Asking, given
 from cluster.router.terms import KnownTerms, Told
+from cluster.router.told import ToldTerms
 from index.bm25.query import WordCounts
 from index.sparse.term_totals import TermTotals
 from service.exceptions import ShardFailedError
@@ -22,29 +23,50 @@ Answer = TypeVar("Answer")
 @dataclass(slots=True)
 class KnownCollection:
     """A collection as its shards described it, and what they last told of its terms. tags: of each shard's
-    description, None of one that was lost. is_stale: a shard has another description by now, or was lost.
+    description, None of one that was lost; described_by: the servers that gave them; servers: how many each
+    shard has. is_stale: a shard has another description by now, or was lost; behind: servers that have
+    another one than the shard.
     """
 
     name: str
     description: ShardDescription
     tags: Sequence[str | None]
+    described_by: Sequence[str]
+    servers: Sequence[int]
     is_stale: bool = False
-    terms: KnownTerms = field(init=False)
+    behind: set[str] = field(default_factory=set)
+    told: ToldTerms = field(init=False)
     described: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.terms = self.nothing()
+        settings = self.description.settings
+        totals = TermTotals([], settings.vocabulary_size) if settings.lexical == "idf" else None
+        self.told = ToldTerms(KnownTerms.nothing(len(self.tags), totals), self.servers)
 
     @property
     def age_seconds(self) -> float:
         """How long ago shards described it."""
         return time.monotonic() - self.described
 
-    def nothing(self) -> KnownTerms:
-        """What is known of terms before any shard was heard."""
-        settings = self.description.settings
-        totals = TermTotals([], settings.vocabulary_size) if settings.lexical == "idf" else None
-        return KnownTerms.nothing(len(self.tags), totals)
+    def stays(self, later: KnownCollection, writers: Sequence[str]) -> bool:
+        """Whether it counts on, beside a later one: it is the same, or where not, the later one comes from a
+        replica and this from the writing server.
+        """
+        return not self.is_stale and all(
+            tag == other or by == writer != later_by
+            for tag, other, by, later_by, writer in zip(
+                self.tags, later.tags, self.described_by, later.described_by, writers, strict=True
+            )
+        )
+
+    def is_another(self, server: str, shard: int) -> None:
+        """A server of a shard has another description. A replica is asked after all others then, until the
+        collection is described again.
+        """
+        if server == self.described_by[shard]:
+            self.is_stale = True
+        else:
+            self.behind.add(server)
 
 
 class View:
@@ -65,8 +87,10 @@ class View:
 
     @property
     def terms(self) -> KnownTerms:
-        """What is known at the states, or where they are not fixed yet, what was told last."""
-        return self._fixed or self.known.terms
+        """What is known at the states, or where they are not fixed yet, what the servers told last that are
+        asked first.
+        """
+        return self._fixed or self.known.told.at(self.asking.servers)
 
     def is_pinned(self, terms: KnownTerms) -> bool:
         """Whether the states of these are the fixed ones."""
@@ -85,10 +109,9 @@ class View:
         """
         with self._fixing:
             if self._fixed is None:
-                later = began.after(told) or self._anew(
+                self._fixed = self.known.told.after(began, told, self.asking.servers) or self._anew(
                     [None if each is None else each.state for each in told]
                 )
-                self._fixed = self.known.terms = later
             return self._fixed
 
     def tell(self, words: Sequence[str] | None = None) -> tuple[KnownTerms, WordCounts | None]:
@@ -118,13 +141,22 @@ class View:
         """What shards answer that have a body, all at the states that are fixed, or that are by this."""
         if not self.is_fixed:
             self.tell()
-        queries = [given({"state": state}) for state in self.terms.states]
-        return self.asking.ask(operation, bodies, read, queries)
+        states = self.terms.states
+        return self.asking.ask(
+            operation, bodies, read, lambda shard, _server: given({"state": states[shard]})
+        )
+
+    def known_by(self, shard: int, server: str, states: Sequence[str | None]) -> str | None:
+        """The state from which on a server is to tell what changed: that which it last told, or else that
+        of the shard among these.
+        """
+        return self.known.told.state_of(shard, server) or states[shard]
 
     def _anew(self, states: Sequence[str | None]) -> KnownTerms:
         """What is known once all shards have told everything, those that have a state here at that."""
-        nothing = self.known.nothing()
-        later = nothing.after(self._told(states, nothing.states, None))
+        nothing = self.known.told.nothing
+        told = self._told(states, nothing.states, None, anew=True)
+        later = self.known.told.after(nothing, told, self.asking.servers)
         if later is None:
             raise ShardFailedError(
                 f"a shard of {self.known.name!r} tells what changed, and was asked for everything",
@@ -137,15 +169,19 @@ class View:
         states: Sequence[str | None] | None,
         known: Sequence[str | None],
         words: Sequence[str] | None,
+        *,
+        anew: bool = False,
     ) -> list[Told | None]:
+        """What shards tell at these states, by default those of now. known: what they need not tell again;
+        anew: whether that is nothing.
+        """
         size, count = self.known.description.settings.vocabulary_size, len(words or ())
 
         def read(_shard: int, found: Message) -> Told:
             return Told.read(found, size, count)
 
-        return self.asking.ask(
-            "statistics",
-            [message({"known": state, "words": words}, {}) for state in known],
-            read,
-            None if states is None else [given({"state": state}) for state in states],
-        )
+        def queries(shard: int, server: str) -> dict[str, str]:
+            state = None if states is None else states[shard]
+            return given({"state": state, "known": None if anew else self.known_by(shard, server, known)})
+
+        return self.asking.ask("statistics", [message({"words": words}, {})] * len(known), read, queries)

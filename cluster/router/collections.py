@@ -99,8 +99,8 @@ class ShardedCollections:
 
     def observe(self, observer: ShardObserver) -> None:
         """Tells how the servers of shards fare from now on."""
-        for client in self._fleet.clients:
-            client.observe(observer)
+        for shard in self._fleet.servers:
+            shard.observe(observer)
 
     async def open(self, name: str, how: Reading = ANY_TIME) -> ShardedSnapshot:
         """A collection as one request sees it. Raises as `open_with_defaults`."""
@@ -228,8 +228,9 @@ class ShardedCollections:
         own = names[0] if len(names) == 1 else name
         known, asking = self._described(own, how)
         description = known.description
+        documents = self._fleet if how.newest else self._fleet.reading(how.deadline)
         return SearchTarget(
-            ShardedSnapshot(View(known, asking), self._fleet, how.deadline, several=len(names) > 1),
+            ShardedSnapshot(View(known, asking), documents, how.deadline, several=len(names) > 1),
             description.defaults if defaults else None,
             description.effort if effort else None,
         )
@@ -244,34 +245,42 @@ class ShardedCollections:
             known.described = time.monotonic()  # so that others go on with it meanwhile
             with suppress(ShardError, OverloadedError):
                 known = self._describe(name, Asking(self._fleet, name, Reading(within(RENEWING_SECONDS))))
+        asking.ask_last(known.behind)
         return known, asking
 
     def _describe(self, name: str, asking: Asking) -> KnownCollection:
         """The collection as all shards describe it."""
+        servers = self._fleet.servers
 
         def read(shard: int, found: Message) -> ShardDescription:
-            return description_of(found, asking.name_of(shard))
+            return description_of(found, asking.describer_of(shard))
 
-        told = asking.ask("description", [message({}, {})] * len(asking), read)
+        told = asking.ask("description", [message({}, {})] * len(asking), read, of_writer=True)
         heard = [(shard, each) for shard, each in enumerate(told) if each is not None]
         (first, description), *others = heard
         for shard, other in others:
             if other.settings != description.settings:
                 what = "codebooks" if _like(other.settings, description.settings) else "settings"
                 raise ShardFailedError(
-                    f"shards {asking.name_of(first)} and {asking.name_of(shard)} have different {what} of "
-                    f"collection {name!r}; create it anew on all of them, or build it in shards "
+                    f"shards {asking.describer_of(first)} and {asking.describer_of(shard)} have different "
+                    f"{what} of collection {name!r}; create it anew on all of them, or build it in shards "
                     "(tercet index build --shards)",
-                    asking.name_of(shard),
+                    asking.describer_of(shard),
                 )
-        tags = [None if each is None else each.tag for each in told]
+        known = KnownCollection(
+            name,
+            description,
+            [None if each is None else each.tag for each in told],
+            [asking.describer_of(shard) for shard in range(len(asking))],
+            [len(shard) for shard in servers],
+            is_stale=None in told,
+        )
         former = self._known.get(name)
-        if former is not None and former.tags == tags and not former.is_stale:
-            former.described = time.monotonic()
+        if former is not None and former.stays(known, [shard.name for shard in servers]):
+            former.described, former.behind = time.monotonic(), set()
             return former
-        known = KnownCollection(name, description, tags, is_stale=None in tags)
         if former is not None and former.description.settings == description.settings:
-            known.terms = former.terms
+            known.told = former.told
         self._known[name] = known
         return known
 

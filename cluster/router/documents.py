@@ -12,10 +12,11 @@ import orjson
 from cluster.router.pages import ShardedPages, value_key
 from cluster.router.stored_json import document_from, stored_from
 from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Ask, Fleet
+from cluster.shards.fleet import Fleet
 from cluster.shards.placement import shard_of, shards_of
 from cluster.shards.positions import Positions
 from cluster.shards.refusals import reading
+from cluster.shards.servers import Ask
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.documents.fields import field_values

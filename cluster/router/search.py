@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -88,10 +89,12 @@ def _proposals(
     words = query_words(settings, asked.text)
     by_states = settings.lexical == "idf" or words is not None
 
-    def read(shard: int, found: Message) -> _Proposed | Told:
+    others: list[int] = []
+
+    def read(shard: int, found: Message) -> _Proposed | Told | None:
         if found.values.get("changed"):
-            known.is_stale = True
-            raise BegunAgainError(f"collection {known.name!r} was changed meanwhile; ask again")
+            others.append(shard)
+            return None
         told = Told.read(found, settings.vocabulary_size, 0)
         if found.values.get("moved"):
             return told
@@ -114,11 +117,11 @@ def _proposals(
         body = message(values, arrays)
         pinned = view.is_pinned(terms)
         states = terms.states if by_states or pinned else [None] * len(terms.states)
-        queries = [
-            {"pinned": str(pinned), **given({"tag": tag, "state": state})}
-            for tag, state in zip(known.tags, states, strict=True)
-        ]
-        answers = view.asking.ask("candidates", [body] * len(states), read, queries)
+        answers = view.asking.ask(
+            "candidates", [body] * len(states), read, partial(_queries, view, states, pinned=pinned)
+        )
+        if others:
+            raise _changed(view, others)
         told = [each.told if isinstance(each, _Proposed) else each for each in answers]
         fixed = view.fix(told, terms)
         if all(
@@ -127,6 +130,30 @@ def _proposals(
         ):
             return [each if isinstance(each, _Proposed) else None for each in answers]
     raise ShardFailedError(f"shards of {known.name!r} do not keep to a state that they told", known.name)
+
+
+def _changed(view: View, shards: Sequence[int]) -> Exception:
+    """What is raised where servers of these shards have another description than is known."""
+    known, servers = view.known, [view.asking.server_of(shard) for shard in shards]
+    for shard, server in zip(shards, servers, strict=True):
+        known.is_another(server, shard)
+    if known.is_stale or view.asking.may_begin_again:
+        return BegunAgainError(f"collection {known.name!r} was changed meanwhile; ask again")
+    return ShardFailedError(
+        f"{servers[0]} has other settings of collection {known.name!r} than the server that it follows, "
+        "which does not answer",
+        servers[0],
+    )
+
+
+def _queries(
+    view: View, states: Sequence[str | None], shard: int, server: str, *, pinned: bool
+) -> dict[str, str]:
+    """What a server is told of what is known: that of which the weights are, and what it told itself."""
+    state = states[shard]
+    told = None if state is None else view.known_by(shard, server, states)
+    query = given({"tag": view.known.tags[shard], "state": state, "known": told})
+    return {**query, "pinned": "true"} if pinned else query
 
 
 def query_words(settings: CollectionSettings, text: str | None) -> QueryWords | None:

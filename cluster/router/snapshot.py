@@ -73,7 +73,7 @@ class ShardedSnapshot(ShardedDocuments):
     @property
     def documents(self) -> int:
         """How many there are in all shards."""
-        return sum(self._fixed().documents)
+        return self._fixed().documents
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class ShardedSnapshot(ShardedDocuments):
         answers: dict[int, Answer] = {}
         for shard, (own, found) in enumerate(zip(numbers, told, strict=True)):
             if own and found is None:
-                name = self._view.asking.name_of(shard)
+                name = self._view.asking.server_of(shard)
                 raise ShardUnavailableError(
                     f"shard {name} gave no answer, and has documents that are asked for", name, sent=False
                 )

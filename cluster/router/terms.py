@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from index.bm25.query import WordCounts
 from index.sparse.idf import factors_of
-from index.sparse.term_totals import TermTotals
+from index.sparse.term_totals import TermCounts, TermTotals
 from models.representations import Float64, Int32, Int64
 from service.shard.messages import Message
 
 MOST_WORDS = 100_000  # whose counts are kept
 VERSIONS = ","  # between those of shards
 
+TermChange = tuple[Int32, Int64, Int64]
+"""Terms int32[X], and what is added to n(t) and M(t) of each, int64[X] both."""
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """What a shard says of its documents at a state. version: the state's name for people; documents: how
     many there are. frequencies, masses: int64[X], what comes to n(t) and M(t) of X terms since another state,
-    or since no documents at all; words: what it knows of those that were asked for.
+    None for no documents at all, or the same where it was not asked; words: what it knows of those that
+    were asked for.
     """
 
     state: str
@@ -33,12 +37,19 @@ class Told:
     masses: Int64
     words: WordCounts | None
 
+    @property
+    def change(self) -> TermChange:
+        """What it tells of terms."""
+        return self.terms, self.frequencies, self.masses
+
     @staticmethod
     def read(found: Message, vocabulary_size: int, words: int) -> Told:
         """Of a message. words: how many were asked for. Raises ValueError and its like."""
         values = found.values
+        since = values["state"]
         terms, frequencies, masses = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
         if "terms" in found.arrays:
+            since = values["since"]
             terms = found.array("terms", np.int32, None)
             frequencies, masses = (
                 found.array(name, np.int64, len(terms)) for name in ("frequencies", "masses")
@@ -53,7 +64,7 @@ class Told:
             str(values["state"]),
             str(values["version"]),
             int(values["documents"]),
-            values.get("since"),
+            since,
             terms,
             frequencies,
             masses,
@@ -87,48 +98,60 @@ class KnownWords:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTerms:
-    """What shards told at certain states, None where one was never heard; versions: their names for people;
-    documents: how many each had; totals: the counts of terms of all of them, None where there is no idf.
+class ShardTerms:
+    """What a shard told at a state, None where it was never heard. counts: n(t) and M(t) of all terms, where
+    they are kept for another server of the shard, which may be at another state.
     """
 
-    states: tuple[str | None, ...]
-    versions: tuple[str, ...]
-    documents: tuple[int, ...]
+    state: str | None = None
+    version: str = ""
+    documents: int = 0
+    counts: TermCounts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTerms:
+    """What shards told at certain states; totals: the counts of terms of all of them, None where there is no
+    idf.
+    """
+
+    shards: tuple[ShardTerms, ...]
     totals: TermTotals | None
     words: KnownWords
 
     @staticmethod
     def nothing(shards: int, totals: TermTotals | None) -> KnownTerms:
         """Before any shard was heard. totals: of no documents; None where there is no idf."""
-        return KnownTerms((None,) * shards, ("",) * shards, (0,) * shards, totals, KnownWords())
+        return KnownTerms((ShardTerms(),) * shards, totals, KnownWords())
+
+    @property
+    def states(self) -> tuple[str | None, ...]:
+        """Of each shard, None of one that was never heard."""
+        return tuple(shard.state for shard in self.shards)
+
+    @property
+    def documents(self) -> int:
+        """Of all shards together."""
+        return sum(shard.documents for shard in self.shards)
 
     @property
     def version(self) -> str:
-        """That of all shards together."""
-        return VERSIONS.join(self.versions)
+        """The names of all states for people."""
+        return VERSIONS.join(shard.version for shard in self.shards)
 
     def factors(self, token_ids: Int32) -> Float64:
         """The idf of some terms over all shards, float64[T]; 1 where there is none."""
         if self.totals is None:
             return np.ones(len(token_ids))
-        return factors_of(sum(self.documents), self.totals.frequencies(token_ids), self.totals.sums)
+        return factors_of(self.documents, self.totals.frequencies(token_ids), self.totals.sums)
 
-    def after(self, told: Sequence[Told | None]) -> KnownTerms | None:
-        """What is known with what shards told, None of one that told nothing; None where one began anew, so
-        that all have to tell everything.
+    def with_shards(self, changed: Mapping[int, tuple[ShardTerms, TermChange | None]]) -> KnownTerms:
+        """What is known where some shards are at other states. With each what it adds to the counts of terms,
+        None for nothing.
         """
-        states, versions, documents = list(self.states), list(self.versions), list(self.documents)
-        totals = self.totals
-        for shard, each in enumerate(told):
-            if each is None or each.state == states[shard]:
-                continue
-            if totals is not None:
-                if each.since != states[shard]:
-                    return None
-                if len(each.terms):
-                    totals = totals.changed(each.terms, each.frequencies, each.masses)
-            states[shard], versions[shard], documents[shard] = each.state, each.version, each.documents
-        if tuple(states) == self.states:
-            return self
-        return KnownTerms(tuple(states), tuple(versions), tuple(documents), totals, KnownWords())
+        shards, totals = list(self.shards), self.totals
+        for number, (shard, change) in changed.items():
+            shards[number] = shard
+            if change is not None and totals is not None and len(change[0]):
+                totals = totals.changed(*change)
+        return KnownTerms(tuple(shards), totals, KnownWords()) if changed else self

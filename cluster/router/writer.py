@@ -20,10 +20,11 @@ from cluster.router.bodies import body_of
 from cluster.router.incomplete import Part, failure_of_parts
 from cluster.router.positions import KnownPositions
 from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Ask, Fleet
+from cluster.shards.fleet import Fleet
 from cluster.shards.placement import shard_of, shards_of
 from cluster.shards.positions import Positions
 from cluster.shards.refusals import reading
+from cluster.shards.servers import Ask
 from cluster.shards.transport import JSON, NO_HEADERS, Headers
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from cluster.shards.calls import Loop, outcomes
 from cluster.shards.client import ShardClient
+from cluster.shards.servers import WRITER, Ask, ShardServers
+from service.load.deadlines import Deadline
+
+READ = "read"  # of documents and what is told of collections
 
 Result = TypeVar("Result")
-Ask = Callable[[ShardClient], Coroutine[Any, Any, Result]]
 
 
 class Fleet:
-    """Shards in order of their numbers. Methods are for threads other than that of the event loop."""
+    """Shards in order of their numbers, each asked at the server that takes its writes. Methods are for
+    threads other than that of the event loop.
+    """
 
-    def __init__(self, clients: Sequence[ShardClient], loop: Loop) -> None:
-        self.clients = tuple(clients)
+    def __init__(
+        self, clients: Sequence[ShardClient], loop: Loop, replicas: Sequence[Sequence[ShardClient]] = ()
+    ) -> None:
+        """clients: the writing servers; replicas: of each shard those that follow it, by default none."""
+        more = replicas or [()] * len(clients)
+        self.servers = tuple(
+            ShardServers([client, *others]) for client, others in zip(clients, more, strict=True)
+        )
+        self.clients = tuple(shard.clients[WRITER] for shard in self.servers)
         self.loop = loop
+
+    def reading(self, deadline: Deadline, *, writer_first: bool = False) -> Fleet:
+        """The same shards, of which each request is answered by whichever server does so first. deadline: of
+        the requests; writer_first: others are asked where the writing server fails or is silent.
+        """
+        return _ReadingFleet(self, deadline, writer_first=writer_first)
 
     def __len__(self) -> int:
         return len(self.clients)
@@ -62,12 +80,31 @@ class Fleet:
 
     def outcomes(self, asks: Mapping[int, Ask[Result]]) -> dict[int, Result | Exception]:
         """What some shards give or raise, by their numbers, once all have ended."""
-        if not asks:
+        return self.run({shard: self._asked(shard, ask) for shard, ask in asks.items()})
+
+    def run(self, work: Mapping[int, Coroutine[Any, Any, Result]]) -> dict[int, Result | Exception]:
+        """What work on some shards gives or raises, by their numbers, once all has ended."""
+        if not work:
             return {}
-        shards = sorted(asks)
-        found = self.loop.run(outcomes([asks[shard](self.clients[shard]) for shard in shards]))
+        shards = sorted(work)
+        found = self.loop.run(outcomes([work[shard] for shard in shards]))
         return dict(zip(shards, found, strict=True))
 
     def one(self, shard: int, ask: Ask[Result]) -> Result:
         """What one gives or raises."""
-        return self.loop.run(ask(self.clients[shard]))
+        return self.loop.run(self._asked(shard, ask))
+
+    async def _asked(self, shard: int, ask: Ask[Result]) -> Result:
+        return await ask(self.clients[shard])
+
+
+class _ReadingFleet(Fleet):
+    def __init__(self, fleet: Fleet, deadline: Deadline, *, writer_first: bool) -> None:
+        self.servers, self.clients, self.loop = fleet.servers, fleet.clients, fleet.loop
+        self._deadline = deadline
+        self._writer_first = writer_first
+
+    async def _asked(self, shard: int, ask: Ask[Result]) -> Result:
+        servers = self.servers[shard]
+        order = servers.order(writer_first=self._writer_first)
+        return (await servers.ask(order, READ, ask, self._deadline))[1]

@@ -24,10 +24,29 @@ _KEYS = {"format", "collection", "shards", "version"}
 
 @dataclass(frozen=True, slots=True)
 class ShardPlace:
-    """One shard: the folder of its snapshots, below the map's URL, and the server that has it, if any."""
+    """One shard: the folder of its snapshots, below the map's URL, and the server that has it, if any, with
+    the replicas that follow it.
+    """
 
     snapshots: str
     url: str | None = None
+    replicas: tuple[str, ...] = ()
+
+    @staticmethod
+    def of_servers(snapshots: str, servers: Sequence[str]) -> ShardPlace:
+        """With these servers, of which the first takes its writes; none is none."""
+        return ShardPlace(snapshots, servers[0] if servers else None, tuple(servers[1:]))
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """All of them, the one that takes writes first."""
+        return () if self.url is None else (self.url, *self.replicas)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As a map has it, in JSON."""
+        record: dict[str, Any] = {"snapshots": self.snapshots, "url": self.url}
+        return {**record, "replicas": list(self.replicas)} if self.replicas else record
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +68,7 @@ class ShardMap:
         record = {
             "format": FORMAT,
             "collection": self.collection,
-            "shards": [{"snapshots": shard.snapshots, "url": shard.url} for shard in self.shards],
+            "shards": [shard.record for shard in self.shards],
             "version": self.version,
         }
         return json.dumps(record, indent=1, ensure_ascii=False).encode() + b"\n"
@@ -89,12 +108,19 @@ def _map_of(content: bytes, version: int, name: str) -> ShardMap:
         record: dict[str, Any] = json.loads(content)
         if record.keys() != _KEYS or record["format"] != FORMAT or record["version"] != version:
             raise ValueError(f"not a map of format {FORMAT} and version {version}")
-        shards = tuple(ShardPlace(_text(each["snapshots"]), each["url"]) for each in record["shards"])
+        shards = tuple(map(_place_of, record["shards"]))
         if not shards:
             raise ValueError("it has no shards")
         return ShardMap(_text(record["collection"]), shards, version)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DamagedObjectError(f"{name} is no map of shards ({error}); restore it") from error
+
+
+def _place_of(record: dict[str, Any]) -> ShardPlace:
+    url, replicas = record["url"], tuple(map(_text, record.get("replicas", ())))
+    if replicas and url is None:
+        raise ValueError("a shard has replicas, and no server that they follow")
+    return ShardPlace(_text(record["snapshots"]), None if url is None else _text(url), replicas)
 
 
 def _text(value: object) -> str:

@@ -31,6 +31,7 @@ from service.exceptions import (
     PositionAheadError,
     PositionNotReachedError,
     RelayedError,
+    ShardError,
     ShardFailedError,
     ShardStateGoneError,
     ShardUnavailableError,
@@ -87,6 +88,13 @@ def refusal_of(name: str, answer: ShardAnswer) -> Exception:
     if status < 500:
         return RelayedError(message, status, code, param)
     return RelayedError(f"shard {name}: {message}", status, code, param, shard=name)
+
+
+def is_of_server(error: Exception) -> bool:
+    """Whether an error concerns the one server that was asked, and not the request."""
+    if isinstance(error, RelayedError):
+        return error.shard is not None
+    return isinstance(error, ShardError | OverloadedError)
 
 
 @contextmanager

@@ -9,10 +9,16 @@ from service.load.deadlines import NO_DEADLINE, Deadline
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Until when the answer is of use, and whether it may lack what parts of a divided collection have."""
+    """Until when the answer is of use, and whether it may lack what parts of a divided collection have.
+
+    newest: it has to come from where the collection is written, and not from who follows that.
+    may_begin_again: whoever asks begins anew at BegunAgainError.
+    """
 
     deadline: Deadline = NO_DEADLINE
     allow_partial: bool = False
+    newest: bool = False
+    may_begin_again: bool = False
 
 
 ANY_TIME = Reading()

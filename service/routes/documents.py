@@ -201,7 +201,7 @@ async def list_documents(
     with _about_the_filter():
         tree = None if filter is None else parse_filter(_json(filter))
     await reached(services, name, min_position, deadline)
-    snapshot = await services.readable.open(name, Reading(deadline))
+    snapshot = await services.readable.open(name, Reading(deadline, newest=min_position is not None))
     if order_by is None:
         begin = name_from(after, several=snapshot.is_of_several)
         pieces = page_pieces(snapshot, begin, count, tree, services.pools.search)
@@ -218,10 +218,11 @@ async def count_documents(
     name: Name, services: Services, deadline: TimeLimit, body: CountDocumentsRequest | None = None
 ) -> Response:
     """Count documents: all of them, or those that a filter allows."""
-    await reached(services, name, None if body is None else body.min_position, deadline)
+    position = None if body is None else body.min_position
+    await reached(services, name, position, deadline)
     with _about_the_filter():
         tree = None if body is None or body.filter is None else parse_filter(body.filter)
-        snapshot = await services.readable.open(name, Reading(deadline))
+        snapshot = await services.readable.open(name, Reading(deadline, newest=position is not None))
         return json_response({"count": await services.pools.search.run(snapshot.count, tree)})
 
 
@@ -234,7 +235,7 @@ async def get_documents(
     Of an alias of several collections an id may give a document of each.
     """
     await reached(services, name, body.min_position, deadline)
-    snapshot = await services.readable.open(name, Reading(deadline))
+    snapshot = await services.readable.open(name, Reading(deadline, newest=body.min_position is not None))
     return await response_of(
         documents_pieces(snapshot, list(dict.fromkeys(body.ids)), services.pools.operations)
     )
@@ -313,7 +314,7 @@ async def get_document(
 ) -> Response:
     """A stored document by its id."""
     await reached(services, name, min_position, deadline)
-    snapshot = await services.readable.open(name, Reading(deadline))
+    snapshot = await services.readable.open(name, Reading(deadline, newest=min_position is not None))
     missing = DocumentNotFoundError(f"collection {name!r} has no document {document_id[:600]!r}")
     if not representations:
         document = await services.pools.operations.run(snapshot.get, document_id)

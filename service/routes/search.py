@@ -91,6 +91,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         include=include,
         snapshot=body.snapshot,
         allow_partial=bool(body.allow_partial),
+        newest=body.min_position is not None,
     )
     queries = [
         alike(_query(each, limits, param), text=_text(each, limits, param), param=param)

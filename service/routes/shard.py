@@ -44,13 +44,14 @@ async def candidates(
     deadline: TimeLimit,
     tag: State = None,
     state: State = None,
+    known: State = None,
     pinned: bool = False,
 ) -> Response:
     """What this shard proposes for a query."""
     target = await _opened(services, name)
     return _response(
         await services.pipeline.admitted(
-            deadline, services.shard.candidates, name, target, body, tag, state, pinned=pinned
+            deadline, services.shard.candidates, name, target, body, tag, state, known, pinned=pinned
         )
     )
 
@@ -66,12 +67,17 @@ async def parts(name: Name, body: Body, services: Services, deadline: TimeLimit)
 
 
 async def statistics(
-    name: Name, body: Body, services: Services, deadline: TimeLimit, state: State = None
+    name: Name,
+    body: Body,
+    services: Services,
+    deadline: TimeLimit,
+    state: State = None,
+    known: State = None,
 ) -> Response:
     """How many documents have each term, as far as the router does not know."""
     target = await _opened(services, name)
     return _response(
-        await services.pipeline.run(deadline, services.shard.statistics, name, target, body, state)
+        await services.pipeline.run(deadline, services.shard.statistics, name, target, body, state, known)
     )
 
 

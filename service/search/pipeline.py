@@ -59,7 +59,8 @@ class SearchQuery:
     added to the scores of candidates; fusion: how scores become one. include: the parts of a hit that are
     wanted, by default all; highlight: where hits have what the query says. snapshot: the version that is to
     be searched, by default the latest. allow_partial: whether hits may lack those of parts of a divided
-    collection that do not answer. param: what the query is called in messages.
+    collection that do not answer; newest: they have to come from where the collection is written. param: what
+    the query is called in messages.
     """
 
     collection: str
@@ -82,6 +83,7 @@ class SearchQuery:
     highlight: bool = False
     snapshot: str | None = None
     allow_partial: bool = False
+    newest: bool = False
     param: str = "query"
 
     @property
@@ -217,8 +219,8 @@ class SearchPipeline:
         self._admission.require(self.wait_seconds(tokens), deadline)
         with self._line.places(len(queries)):
             try:
-                return await relay(self._search(queries, shape, deadline), deadline)
-            except BegunAgainError:  # what the collection is was not known any more; by now it is
+                return await relay(self._search(queries, shape, deadline, may_begin_again=True), deadline)
+            except BegunAgainError:  # by now it is known what the collection is, and which server was lost
                 return await relay(self._search(queries, shape, deadline), deadline)
 
     async def _search(
@@ -226,6 +228,8 @@ class SearchPipeline:
         queries: Sequence[SearchQuery],
         shape: Callable[[SearchQuery, SearchOutcome], Shaped],
         deadline: Deadline,
+        *,
+        may_begin_again: bool = False,
     ) -> list[Shaped]:
         query = queries[0]  # the others are like it
         note(collection=query.collection)
@@ -237,7 +241,7 @@ class SearchPipeline:
             query.adapter,
             with_defaults=not complete,
             with_effort=not query.effort.complete,
-            how=Reading(deadline, query.allow_partial),
+            how=Reading(deadline, query.allow_partial, query.newest, may_begin_again),
         )
         snapshot = target.snapshot
         if query.snapshot is not None and query.snapshot != await self._pool.run(_version, snapshot):

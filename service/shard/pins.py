@@ -1,7 +1,8 @@
 """What a router goes on with in a moment: snapshots as it saw them, and searches that it has begun.
 
-A snapshot has a state, a text that no other snapshot of any process has, so that what a router knows of it
-stays true. All is let go of after a while, and the oldest where there is too much of it.
+A snapshot has a state, a text that no snapshot of another content has, in any process, so that what a router
+knows of it stays true. Servers that follow what another one published have the same. All is let go of after a
+while, and the oldest where there is too much of it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from index.snapshot import Snapshot
 from service.exceptions import ShardStateGoneError
 
 KEPT_SECONDS = 60.0
+CONTENT_DIGITS = 32  # of a state that is named by its content
 MOST_SNAPSHOTS = 64
 MOST_SEARCHES = 1024
 MOST_BYTES = 64 << 20  # of searches
@@ -52,8 +54,11 @@ class Pins:
         """The state of a snapshot, which from now on can be had by it for a while."""
         with self._lock:
             state = self._states.get(snapshot)
-            if state is None:
-                state = self._states[snapshot] = f"{self._process}-{next(self._numbers)}"
+        if state is None:
+            content = snapshot.content()
+            state = f"{self._process}-{next(self._numbers)}" if content is None else content[:CONTENT_DIGITS]
+        with self._lock:
+            state = self._states.setdefault(snapshot, state)
             self._snapshots.keep(state, snapshot)
             return state
 
@@ -76,6 +81,11 @@ class Pins:
             if found.collection != collection:
                 raise _gone(name)
             return found.search
+
+
+def is_of_content(state: str) -> bool:
+    """Whether a state is named by what its snapshot holds, as on every server that has the same."""
+    return "-" not in state
 
 
 class _Kept(Generic[Kept]):

@@ -16,10 +16,11 @@ from service.collections import SearchTarget
 from service.shard.examples import example_arrays, stored_arrays
 from service.shard.explained import explanation_arrays
 from service.shard.messages import Array, Message, asked, message, request_of
-from service.shard.pins import Pins
+from service.shard.pins import Pins, is_of_content
 from service.shard.queries import boosts_of, filter_of, representations_of, texts, words_of
 
 MOST_EXAMPLE_TOKENS = 512
+VERSION_DIGITS = 12  # of a state, as people read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,9 @@ class ShardReading:
 
 
 def described(snapshot: Snapshot, state: str) -> dict[str, Any]:
-    """What each answer says of the snapshot that it is of."""
-    return {"state": state, "version": snapshot.version, "documents": snapshot.documents}
+    """What each answer says of the snapshot that it is of. Its version is named alike wherever it is."""
+    version = state[:VERSION_DIGITS] if is_of_content(state) else snapshot.version
+    return {"state": state, "version": version, "documents": snapshot.documents}
 
 
 def _named(found: Message) -> tuple[list[str], Sequence[str | None] | None]:

@@ -44,14 +44,15 @@ class ShardServing:
         body: bytes,
         tag: str | None,
         state: str | None,
+        known: str | None,
         *,
         pinned: bool,
     ) -> bytes:
         """What this shard proposes for a query; or what the router does not know yet: that settings changed,
         or what documents did.
 
-        tag: of the description that the router knows; state: that it knows, None where it does not matter;
-        pinned: another will not do.
+        tag: of the description that the router knows; state: by which the query was made, None where it does
+        not matter; known: the last one that this server told it; pinned: another will not do.
         Raises InvalidRequestError, InvalidQueryError, or ShardStateGoneError for a state that is asked for.
         """
         found = request_of(body)
@@ -65,7 +66,7 @@ class ShardServing:
             snapshot = target.snapshot
             current = self._pins.pin(snapshot)
             if state not in (None, current):
-                return self._statistics(name, snapshot, current, state, None)
+                return self._statistics(name, snapshot, current, known, None)
             state = current
         search = snapshot.shard_search(query)
         proposals = search.propose()
@@ -113,14 +114,21 @@ class ShardServing:
             numbers = _ascending(found.numbers("numbers", search.candidates))
         return message({}, part_arrays(search.parts(numbers, content_bytes)))
 
-    def statistics(self, name: str, target: SearchTarget[Snapshot], body: bytes, state: str | None) -> bytes:
+    def statistics(
+        self,
+        name: str,
+        target: SearchTarget[Snapshot],
+        body: bytes,
+        state: str | None,
+        known: str | None = None,
+    ) -> bytes:
         """How many documents have each term, as far as the router does not know; and the same of some words.
 
-        state: that is asked for, by default the current one. Raises as `candidates`.
+        state: that is asked for, by default the current one; known: of which the router knows. Raises as
+        `candidates`.
         """
         found = request_of(body)
         with asked():
-            known = _text(found.values["known"])
             words = None if found.values["words"] is None else texts(found.values["words"])
         snapshot, state = self.reading.at(state, target)
         return self._statistics(name, snapshot, state, known, words)

@@ -39,7 +39,7 @@ def test_shards_are_built_divided_and_searched(tercet: Run, source: Path, tmp_pa
         (["--output", "file:///x", "--mode", "upsert"], "--mode: goes without --output"),
         (
             ["--output", "file:///x", "--shards", "2", "--shard-urls", "http://one"],
-            "names 1 server, and there",
+            "names servers of 1 shard, and there",
         ),
         (["--ray", "--url", "http://127.0.0.1:1"], "--url: goes without --ray"),
         (["--ray", "--ray-address", "head:1"], "--ray-storage: is needed with a cluster"),

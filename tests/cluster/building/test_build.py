@@ -130,7 +130,7 @@ def test_a_second_build_keeps_the_settings_and_takes_the_place_at_once(
 ) -> None:
     url = (tmp_path / "store").as_uri()
     built(tiny, url, write_source(20), 2, build={"asked": {"fields": {"year": "integer"}}})
-    report = built(tiny, url, write_source(30, "y.jsonl"), 3, servers=[f"http://s{i}" for i in range(3)])
+    report = built(tiny, url, write_source(30, "y.jsonl"), 3, servers=[(f"http://s{i}",) for i in range(3)])
     assert (report.map.version, report.report.snapshot) == (2, "000002")
     assert [shard.url for shard in report.map.shards] == ["http://s0", "http://s1", "http://s2"]
     shards = pull_shards(url)

@@ -19,7 +19,9 @@ PAGE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 
 
 
 class Relay:
-    """Hands bytes on to the server at a URL and back, or fails: see `Fault`."""
+    """Hands bytes on to the server at a URL and back, or fails: see `Fault`. ends_at: what a request has that
+    is to be the last of its connection, and is not handed on.
+    """
 
     def __init__(self, target: str) -> None:
         address = urlsplit(target)
@@ -27,6 +29,7 @@ class Relay:
         assert address.port is not None
         self._target = address.hostname, address.port
         self.fault: Fault = "none"
+        self.ends_at: bytes | None = None
         self.url = ""
         self.asked = 0
 
@@ -48,7 +51,11 @@ class Relay:
             while data := await reader.read(2**16):
                 self.asked += data.count(b"POST /shard/")
                 is_later = b"/hits " in data or b"/parts " in data
-                if self.fault == "closed" or (self.fault == "half" and is_later):
+                if (
+                    self.fault == "closed"
+                    or (self.fault == "half" and is_later)
+                    or (self.ends_at is not None and self.ends_at in data)
+                ):
                     break
                 if self.fault in ("none", "half"):
                     inner_writer.write(data)

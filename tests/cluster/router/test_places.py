@@ -1,11 +1,12 @@
 """Where a router's shards are: as its setting says, or as the newest map does."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from cluster.objects.opening import open_store
-from cluster.router.places import shard_urls
+from cluster.router.places import shard_servers
 from cluster.shards.map import ShardPlace, publish_map
 from service.exceptions import SettingsError
 from service.settings import Settings
@@ -13,20 +14,47 @@ from service.settings import Settings
 
 def test_servers_are_as_named() -> None:
     named = Settings(shards=("http://one:8080/", "https://two")).shards
-    assert shard_urls(named) == ("http://one:8080", "https://two")
+    assert shard_servers(named) == [("http://one:8080",), ("https://two",)]
+
+
+def test_replicas_are_named_behind_their_shard() -> None:
+    named = Settings(shards="http://a/ | http://b,http://c|http://d|http://e").shards
+    assert shard_servers(named) == [("http://a", "http://b"), ("http://c", "http://d", "http://e")]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("http://a||http://b", "has a server without a URL"),
+        ("http://a|", "has a server without a URL"),
+        ("http://a|b", "'b' is not a URL"),
+        ("http://a|http://b,http://c|http://b/", "'http://b' is named twice"),
+        ("http://a,http://a", "'http://a' is named twice"),
+    ],
+)
+def test_what_names_no_servers_is_told(given: str, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Settings(shards=given)
 
 
 def test_the_newest_map_names_them(tmp_path: Path) -> None:
     store, url = open_store(tmp_path.as_uri()), tmp_path.as_uri()
     named = Settings(shards=(url,)).shards
     with pytest.raises(SettingsError, match="there is no map below it: build one"):
-        shard_urls(named)
+        shard_servers(named)
     first = publish_map(store, "articles", [ShardPlace("shards/a-0")], None)
     with pytest.raises(SettingsError, match=r"map/000001.json does not say where all of its 1 shards are"):
-        shard_urls(named)
+        shard_servers(named)
     servers = ["http://one:8080", "http://two:8080/"]
-    publish_map(store, "articles", [ShardPlace(f"shards/b-{each}", each) for each in servers], first)
-    assert shard_urls(named) == ["http://one:8080", "http://two:8080"]
+    places = [
+        ShardPlace(f"shards/b-{each}", each, ("http://three",) * (not number))
+        for number, each in enumerate(servers)
+    ]
+    second = publish_map(store, "articles", places, first)
+    assert shard_servers(named) == [("http://one:8080", "http://three"), ("http://two:8080",)]
+    publish_map(store, "articles", [*places, ShardPlace("shards/b-2", "http://three")], second)
+    with pytest.raises(SettingsError, match=r"map/000003.json: 'http://three' is named twice"):
+        shard_servers(named)
 
 
 def test_a_store_is_named_alone() -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from cluster.router.collection import View
-from cluster.router.terms import KnownTerms, Told
+from cluster.router.terms import KnownTerms
+from cluster.router.told import ToldTerms
 from index.search.snapshot_query import SnapshotQuery
-from index.sparse.term_totals import TermTotals
 from models.representations import Representations
 from service.exceptions import ShardStateGoneError
 from tests.cluster.router.conftest import Divided
@@ -63,8 +63,9 @@ def test_counts_follow_from_change_to_change(divided: Divided) -> None:
             written.delete(found[:1])
     snapshot = divided.sharded()
     ids(snapshot, query)
-    followed = snapshot._view.terms
-    view.known.terms = view.known.nothing()
+    view = snapshot._view
+    followed = view.terms
+    view.known.told = ToldTerms(view.known.told.nothing, [1, 1])
     anew, _ = View(view.known, view.asking).tell()
     assert (anew.states, anew.documents) == (followed.states, followed.documents)
     assert anew.totals is not None
@@ -73,36 +74,12 @@ def test_counts_follow_from_change_to_change(divided: Divided) -> None:
     assert len({each.states for each in known}) == 4
 
 
-def test_what_is_told_leads_from_what_is_known() -> None:
-    def told(state: str, since: str | None, count: int) -> Told:
-        terms = np.array([2], np.int32)
-        numbers = np.array([count], np.int64)
-        return Told(state, state.upper(), count, since, terms, numbers, 10 * numbers, None)
-
-    nothing = KnownTerms.nothing(2, TermTotals([], 4))
-    one = nothing.after([told("a", None, 3), None])
-    assert one is not None
-    both = one.after([told("a", None, 3), told("b", None, 2)])
-    assert both is not None
-    assert (both.states, both.version, both.documents) == (("a", "b"), "A,B", (3, 2))
-    assert both.totals is not None
-    assert both.totals.frequencies(np.array([2], np.int32)).tolist() == [5]
-    later = both.after([told("c", "a", 4), None])
-    assert later is not None
-    assert later.totals is not None
-    assert later.totals.frequencies(np.array([2], np.int32)).tolist() == [9]
-    assert both.totals.frequencies(np.array([2], np.int32)).tolist() == [5]  # it stays as it was
-    assert both.after([None, told("d", "x", 1)]) is None  # of a state that is not known here
-    assert both.after([None, told("d", None, 1)]) is None  # a shard that begins anew
-
-
 def test_a_snapshot_that_is_not_kept_is_told(divided: Divided) -> None:
     snapshot = divided.sharded()
     query = random_representations(1, 7)
     ids(snapshot, query)
     terms = snapshot._view.terms
-    snapshot._view._fixed = KnownTerms(
-        ("gone", "gone"), terms.versions, terms.documents, terms.totals, terms.words
-    )
+    gone = tuple(replace(shard, state="gone") for shard in terms.shards)
+    snapshot._view._fixed = replace(terms, shards=gone)
     with pytest.raises(ShardStateGoneError):
         ids(snapshot, query)

@@ -36,6 +36,19 @@ def test_versions_follow_each_other(folder: ObjectStore) -> None:
     }
 
 
+def test_replicas_are_in_a_map(folder: ObjectStore) -> None:
+    places = (ShardPlace.of_servers("s/0", ["http://a", "http://b"]), ShardPlace.of_servers("s/1", ()))
+    publish_map(folder, "articles", places, None)
+    assert json.loads(folder.get("map/000001.json"))["shards"] == [
+        {"snapshots": "s/0", "url": "http://a", "replicas": ["http://b"]},
+        {"snapshots": "s/1", "url": None},
+    ]
+    found = newest_map(folder)
+    assert found is not None
+    assert found.shards == places
+    assert [place.servers for place in found.shards] == [("http://a", "http://b"), ()]
+
+
 def test_of_two_who_publish_the_next_one_succeeds(folder: ObjectStore) -> None:
     first = publish_map(folder, "articles", PLACES, None)
     publish_map(folder, "articles", PLACES[:1], first)
@@ -64,6 +77,9 @@ def test_names_of_more_digits_are_newer(folder: ObjectStore) -> None:
         '{"format": 1, "collection": "a", "shards": [{"snapshots": 1, "url": null}], "version": 1}',
         '{"format": 1, "collection": "a", "shards": [{"url": null}], "version": 1}',
         '{"format": 1, "collection": "a", "shards": 3, "version": 1}',
+        '{"format": 1, "collection": "a", "shards": [{"snapshots": "s", "url": 1}], "version": 1}',
+        '{"format": 1, "collection": "a", "shards": [{"snapshots": "s", "url": null, "replicas": ["b"]}],'
+        ' "version": 1}',
     ],
 )
 def test_what_is_no_map_is_named(folder: ObjectStore, content: str) -> None:
