@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster.objects.opening import open_store
-from cluster.shards.map import newest_map
+from cluster.objects.store import ObjectStore
+from cluster.shards.map import ShardMap, newest_map
 from service.exceptions import SettingsError
 
 
-def shard_urls(named: Sequence[str]) -> Sequence[str]:
-    """The shards' servers in order of their numbers. named: these, or the URL of an object store below which
-    there is a map.
+def is_map(named: Sequence[str]) -> bool:
+    """Whether a setting names an object store below which there is a map, and not the shards' servers."""
+    return not named[0].startswith(("http://", "https://"))
 
-    Raises SettingsError where there is no map or it does not say where a shard is, StoreAddressError,
-    UnreachableStoreError, or DamagedObjectError.
+
+def map_at(store: ObjectStore) -> ShardMap:
+    """The newest map there. Raises SettingsError where there is none, UnreachableStoreError, or
+    DamagedObjectError.
     """
-    if named[0].startswith(("http://", "https://")):
-        return named
-    store = open_store(named[0])
     found = newest_map(store)
     if found is None:
         raise SettingsError(
-            f"shards is {named[0]}, and there is no map below it: build one (tercet index build --shards N "
+            f"shards is {store.url}, and there is no map below it: build one (tercet index build --shards N "
             "--output URL), or name the shards' servers"
         )
+    return found
+
+
+def servers_of(store: ObjectStore, found: ShardMap) -> list[str]:
+    """The servers that a map names, in order of shard. Raises SettingsError where it does not say where one
+    is.
+    """
     urls = [shard.url for shard in found.shards if shard.url is not None]
     if len(urls) < len(found.shards):
         raise SettingsError(
