@@ -89,6 +89,13 @@ class SnapshotMoving:
                     f"collection {name!r} of this server was kept for version {kept.version} of the map of "
                     f"shards; remove it here, so that it can be brought for version {version}"
                 )
+            followed = Followed.of(layout.folder)
+            if (
+                followed is not None
+                and store.url != followed.url
+                and followed.url.startswith(self._store.url)
+            ):
+                collections.delete(name)  # of another re-sharding, which was not ended
             with _unwritten(layout, name):
                 take_up(store, published, collections, self._stages, nobody)
             return _moved(published)

@@ -21,7 +21,7 @@ routes = router("shard")
 @routes.put(f"{PATH}/fence", include_in_schema=False, dependencies=ADMIN)
 async def fence_shard_collection(name: Name, body: ShardFenceRequest, services: Services) -> Response:
     """Have a collection refuse writes from now on, or take them again; the answer has its position."""
-    position = await services.pools.backups.run(
+    position = await services.pools.operations.run(
         lambda: services.moves.fence(name, body.version, closed=body.closed)
     )
     return json_response({"position": position})
@@ -43,5 +43,5 @@ async def bring_shard_collection(name: Name, body: ShardBringRequest, services: 
 @routes.post(f"{PATH}/keep", include_in_schema=False, dependencies=ADMIN)
 async def keep_shard_collection(name: Name, body: ShardKeepRequest, services: Services) -> Response:
     """Have what was brought be a collection of its own from now on."""
-    await services.pools.backups.run(services.moves.keep, name, body.version)
+    await services.pools.operations.run(services.moves.keep, name, body.version)
     return json_response({})

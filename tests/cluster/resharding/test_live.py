@@ -1,0 +1,270 @@
+"""Re-sharding while writers never stop: nothing lost, nothing twice, answers those of one server."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cluster.building.build import build_shards
+from cluster.building.settings import ShardedBuild
+from cluster.objects.opening import open_store
+from cluster.resharding.errors import ServersError
+from cluster.resharding.live import give_up, reshard_live
+from cluster.resharding.reshard import Resharding
+from cluster.resharding.servers import Opening, ShardServers
+from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
+from cluster.work.engine import ThisProcess
+from index.errors import CollectionBusyError
+from index.verify import verify
+from ingest.document_encoders import LocalDocuments
+from tests.cluster.resharding.live_servers import (
+    COLLECTION,
+    DOCUMENTS,
+    NAME,
+    Cluster,
+    answers_of,
+    documents_of,
+    wait_for_writes,
+    writing,
+)
+from tests.service.polling import REST_SECONDS
+
+
+class Killed(BaseException):
+    """The end of a process, which cleans nothing up."""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, tiny: Any, write_source: Any) -> Iterator[Cluster]:
+    """A build in two shards, of 30 documents, and one server with the same."""
+    url, source = (tmp_path / "store").as_uri(), write_source(30)
+    encoder = LocalDocuments(tiny)
+    build = ShardedBuild(NAME, source, 2, {"fields": {"year": "integer"}, "bm25": True})
+    build_shards(build, encoder, lambda: encoder, url, ThisProcess())
+    made = Cluster(tmp_path, url, tiny)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def one(cluster: Cluster, tmp_path: Path) -> str:
+    """A server that has all documents."""
+    url = cluster.server("one")
+    lines = (tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()
+    documents = []
+    for line in map(json.loads, lines):
+        year = line.pop("year")
+        documents.append({**line, "metadata": {"year": year}})
+    httpx.put(url + COLLECTION, json={"fields": {"year": "integer"}, "bm25": True}).raise_for_status()
+    httpx.put(url + DOCUMENTS, json={"documents": documents}, timeout=60).raise_for_status()
+    return url
+
+
+def moved(cluster: Cluster, servers: Sequence[str], opened: Opening | None = None) -> ShardMap:
+    report = reshard_live(cluster.url, len(servers), ThisProcess(), servers, opened or cluster.opened)
+    assert report.map is not None
+    return report.map
+
+
+def version(router: str) -> int:
+    lines = httpx.get(f"{router}/metrics").text.splitlines()
+    (found,) = [line for line in lines if line.startswith("tercet_shard_map_version")]
+    return int(float(found.split()[1]))
+
+
+def wait_for_version(router: str, wanted: int) -> None:
+    while version(router) < wanted:
+        time.sleep(REST_SECONDS)
+
+
+def same(router: str, one: str) -> None:
+    """Documents and answers are those of one server."""
+    assert documents_of(router) == documents_of(one)
+    assert answers_of(router) == answers_of(one)
+
+
+def test_more_and_fewer_shards_while_writers_never_stop(cluster: Cluster, one: str, tmp_path: Path) -> None:
+    cluster.serve_map("a", "b")
+    routers = [cluster.router("router"), cluster.router("slow", follow_seconds=1.0)]
+    with writing(routers, one) as writers:
+        three = [cluster.server(name) for name in ("c", "d", "e")]
+        assert moved(cluster, three).version == 3
+        wait_for_writes(writers)
+        two = [cluster.server(name) for name in ("f", "g")]
+        assert moved(cluster, two).version == 4
+    for router in routers:
+        wait_for_version(router, 4)
+        same(router, one)
+    for name in ("f", "g"):
+        assert verify(tmp_path / name / "collections", NAME) == []
+
+
+def dying(opened: Opening, at: int) -> Opening:
+    """Servers at whose call of a number the process that asks ends, before it or, where odd, after it."""
+    calls = iter(range(10_000))
+
+    class Dying(ShardServers):
+        def _asked(self, *args: Any) -> list[Any]:
+            number = next(calls)
+            if number == at // 2 and not at % 2:
+                raise Killed
+            found = super()._asked(*args)
+            if number == at // 2:
+                raise Killed
+            return found
+
+    def open_dying(urls: Sequence[str], collection: str) -> ShardServers:
+        return Dying(opened(urls, collection)._fleet, collection)
+
+    return open_dying
+
+
+def test_a_killed_move_goes_on(cluster: Cluster, one: str) -> None:
+    """It is killed before and after each thing that it asks of servers, and before and after the switch."""
+    cluster.serve_map("a", "b")
+    routers = [cluster.router("router"), cluster.router("slow", follow_seconds=1.0)]
+    three = [cluster.server(name) for name in ("c", "d", "e")]
+    kills = 0
+    with writing(routers, one):
+        for at in range(100):
+            try:
+                moved(cluster, three, dying(cluster.opened, at))
+                break
+            except Killed:
+                kills += 1
+        assert moved(cluster, three).version == 3
+    assert kills == 12
+    for router in routers:
+        wait_for_version(router, 3)
+        same(router, one)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_move_that_is_killed_at_the_switch_goes_on(
+    cluster: Cluster, one: str, monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> None:
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    three = [cluster.server(name) for name in ("c", "d", "e")]
+    switch: Callable[..., Any] = Resharding.switch
+
+    def killed(move: Resharding, servers: Sequence[str]) -> None:
+        if after:
+            switch(move, servers)
+        raise Killed
+
+    with writing([router], one):
+        monkeypatch.setattr(Resharding, "switch", killed)
+        with pytest.raises(Killed):
+            moved(cluster, three)
+        monkeypatch.setattr(Resharding, "switch", switch)
+        assert moved(cluster, three).version == 3
+    wait_for_version(router, 3)
+    same(router, one)
+
+
+def test_a_move_is_given_up(cluster: Cluster, one: str) -> None:
+    """Writes that were held go on at the shards that there were, and a later move has them all."""
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    three = [cluster.server(name) for name in ("c", "d", "e")]
+    store = open_store(cluster.url)
+    with writing([router], one) as writers:
+        with pytest.raises(Killed):
+            moved(cluster, three, dying(cluster.opened, 5))
+        assert give_up(store, cluster.opened).version == 3
+        wait_for_writes(writers)
+        assert moved(cluster, three).version == 4
+    wait_for_version(router, 4)
+    same(router, one)
+
+
+def test_a_move_that_fails_lets_writes_go_on(cluster: Cluster, one: str) -> None:
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    two = [cluster.server(name) for name in ("c", "d")]
+
+    class Failing(ShardServers):
+        def keep(self, version: int) -> None:
+            raise ServersError("no")
+
+    def opened(urls: Sequence[str], collection: str) -> ShardServers:
+        return Failing(cluster.opened(urls, collection)._fleet, collection)
+
+    with writing([router], one) as writers:
+        with pytest.raises(ServersError, match="no"):
+            moved(cluster, two, opened)
+        wait_for_writes(writers)
+    wait_for_version(router, 3)
+    same(router, one)
+
+
+def test_who_gave_up_is_not_overtaken(cluster: Cluster, one: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A move that goes on after it was given up switches nothing, and fences nothing."""
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    two = [cluster.server(name) for name in ("c", "d")]
+    switch: Callable[..., Any] = Resharding.switch
+
+    def late(move: Resharding, servers: Sequence[str]) -> Any:
+        give_up(open_store(cluster.url), cluster.opened)
+        return switch(move, servers)
+
+    monkeypatch.setattr(Resharding, "switch", late)
+    with writing([router], one) as writers:
+        with pytest.raises(CollectionBusyError, match="version 3 of the map was published meanwhile"):
+            moved(cluster, two)
+        wait_for_writes(writers)
+        found = newest_map(open_store(cluster.url))
+        assert found is not None
+        former = cluster.opened([str(place.url) for place in found.shards], NAME)
+        with pytest.raises(CollectionBusyError, match="was given up"):
+            former.fence(3)
+        wait_for_writes(writers)
+    same(router, one)
+
+
+def test_a_map_that_cannot_be_used_is_not_taken(
+    cluster: Cluster, one: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    store = open_store(cluster.url)
+    found = newest_map(store)
+    assert found is not None
+    places = [*found.shards[:1], ShardPlace("shards/x", "http://127.0.0.1:9")]
+    publish_map(store, NAME, places, found)
+    wait_for_log(caplog, "version 2 of the map of shards stays in use: shard http://127.0.0.1:9 cannot be")
+    same(router, one)
+    store.create("map/000004.json", b"{}")
+    wait_for_log(caplog, "map/000004.json is no map of shards")
+    assert len([line for line in caplog.messages if "127.0.0.1:9 cannot be reached" in line]) == 1
+    assert version(router) == 2
+    same(router, one)
+
+
+def wait_for_log(caplog: pytest.LogCaptureFixture, wanted: str) -> None:
+    while not any(wanted in line for line in caplog.messages):
+        time.sleep(REST_SECONDS)
+
+
+def test_servers_that_cannot_be_moved_between_are_refused(cluster: Cluster) -> None:
+    a, _ = cluster.serve_map("a", "b")
+    c, d = cluster.server("c"), cluster.server("d")
+    with pytest.raises(ServersError, match="has a present shard"):
+        moved(cluster, [a, c])
+    with pytest.raises(ServersError, match="named twice"):
+        moved(cluster, [c, c])
+    httpx.put(f"{c}/collections/other", json={}).raise_for_status()
+    with pytest.raises(ServersError, match="the new servers have collection 'other'"):
+        moved(cluster, [c, d])
+    httpx.delete(f"{c}/collections/other").raise_for_status()
+    httpx.put(f"{c}{COLLECTION}", json={}).raise_for_status()
+    with pytest.raises(CollectionBusyError, match="of its own"):
+        moved(cluster, [c, d])
