@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -20,6 +22,7 @@ from cluster.shards.transport import ShardAccess
 from cluster.snapshots.moving import SnapshotMoving
 from service.app import create_app
 from service.settings import Settings
+from tests.cluster.conftest import free_port
 from tests.service.conftest import real_server
 
 NAME = "articles"
@@ -36,6 +39,7 @@ class Cluster:
         self._folder = folder
         self._encoder = encoder
         self._stack = ExitStack()
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.opened: Opening = self._stack.enter_context(opened_servers(ShardAccess()))
 
     def server(self, name: str) -> str:
@@ -49,6 +53,26 @@ class Cluster:
         """The address of a router that follows the map."""
         settings = Settings(data=self._folder / name, shards=(self.url,), follow_seconds=follow_seconds)
         return self._stack.enter_context(real_server(create_router_app(settings, self._encoder)))
+
+    @contextmanager
+    def router_process(self, name: str) -> Iterator[str]:
+        """The address of a router in a process of its own, which is killed in the end."""
+        port = free_port()
+        program = [sys.executable, "-m", "tests.cluster.resharding.router_process"]
+        with subprocess.Popen([*program, self.url, str(self._folder / name), str(port)]) as process:
+            address = f"http://127.0.0.1:{port}"
+            try:
+                while not _is_ready(address):
+                    assert process.poll() is None
+                    time.sleep(0.05)
+                self._processes[address] = process
+                yield address
+            finally:
+                process.kill()
+
+    def kill(self, address: str) -> None:
+        """Ends the process of a router at once."""
+        self._processes[address].kill()
 
     def serve_map(self, *names: str) -> list[str]:
         """Begins servers with what a build in shards published, and has the map name them."""
@@ -68,6 +92,13 @@ class Cluster:
         self._stack.close()
 
 
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/ready", timeout=5).is_success
+    except httpx.TransportError:
+        return False
+
+
 class Writer(threading.Thread):
     """Puts, changes and deletes documents of its own without pause, first at routers and then at one server.
 
@@ -83,7 +114,6 @@ class Writer(threading.Thread):
         self._ended = threading.Event()
         self.acknowledged = self.repeated = 0
         self.failures: list[str] = []
-        self.longest_seconds = 0.0
 
     def run(self) -> None:
         with httpx.Client(timeout=60) as client:
@@ -118,8 +148,11 @@ class Writer(threading.Thread):
         began = time.monotonic()
         while True:
             router = self._random.choice(self._routers)
-            answer = client.request(method, router + path, json=body)
-            self.longest_seconds = max(self.longest_seconds, time.monotonic() - began)
+            try:
+                answer = client.request(method, router + path, json=body)
+            except httpx.TransportError:  # it was killed
+                self.repeated += 1
+                continue
             if answer.is_success:
                 self.acknowledged += 1
                 return True

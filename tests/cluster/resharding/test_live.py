@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,11 +19,14 @@ from cluster.resharding.errors import ServersError
 from cluster.resharding.live import give_up, reshard_live
 from cluster.resharding.reshard import Resharding
 from cluster.resharding.servers import Opening, ShardServers
+from cluster.router.app import create_router_app
 from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
+from cluster.shards.placement import shard_of
 from cluster.work.engine import ThisProcess
 from index.errors import CollectionBusyError
 from index.verify import verify
 from ingest.document_encoders import LocalDocuments
+from service.settings import Settings
 from tests.cluster.resharding.live_servers import (
     COLLECTION,
     DOCUMENTS,
@@ -33,6 +37,7 @@ from tests.cluster.resharding.live_servers import (
     wait_for_writes,
     writing,
 )
+from tests.service.conftest import real_server
 from tests.service.polling import REST_SECONDS
 
 
@@ -89,6 +94,7 @@ def same(router: str, one: str) -> None:
     assert answers_of(router) == answers_of(one)
 
 
+@pytest.mark.slow
 def test_more_and_fewer_shards_while_writers_never_stop(cluster: Cluster, one: str, tmp_path: Path) -> None:
     cluster.serve_map("a", "b")
     routers = [cluster.router("router"), cluster.router("slow", follow_seconds=1.0)]
@@ -125,6 +131,7 @@ def dying(opened: Opening, at: int) -> Opening:
     return open_dying
 
 
+@pytest.mark.slow
 def test_a_killed_move_goes_on(cluster: Cluster, one: str) -> None:
     """It is killed before and after each thing that it asks of servers, and before and after the switch."""
     cluster.serve_map("a", "b")
@@ -145,6 +152,7 @@ def test_a_killed_move_goes_on(cluster: Cluster, one: str) -> None:
         same(router, one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_a_move_that_is_killed_at_the_switch_goes_on(
     cluster: Cluster, one: str, monkeypatch: pytest.MonkeyPatch, *, after: bool
@@ -169,6 +177,7 @@ def test_a_move_that_is_killed_at_the_switch_goes_on(
     same(router, one)
 
 
+@pytest.mark.slow
 def test_a_move_is_given_up(cluster: Cluster, one: str) -> None:
     """Writes that were held go on at the shards that there were, and a later move has them all."""
     cluster.serve_map("a", "b")
@@ -205,6 +214,7 @@ def test_a_move_that_fails_lets_writes_go_on(cluster: Cluster, one: str) -> None
     same(router, one)
 
 
+@pytest.mark.slow
 def test_who_gave_up_is_not_overtaken(cluster: Cluster, one: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A move that goes on after it was given up switches nothing, and fences nothing."""
     cluster.serve_map("a", "b")
@@ -268,3 +278,134 @@ def test_servers_that_cannot_be_moved_between_are_refused(cluster: Cluster) -> N
     httpx.put(f"{c}{COLLECTION}", json={}).raise_for_status()
     with pytest.raises(CollectionBusyError, match="of its own"):
         moved(cluster, [c, d])
+
+
+def test_writes_wait_while_the_shards_refuse_them(cluster: Cluster) -> None:
+    """As long as their requests allow; then the answer says when to come again."""
+    urls = cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    shards = cluster.opened(urls, NAME)
+    shards.fence(3)
+    soon = {"X-Request-Timeout": "0.3"}
+    body = {"documents": [{"id": "x", "text": "tea"}]}
+    refused = httpx.put(router + DOCUMENTS, json=body, headers=soon)
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert refused.json()["error"]["code"] == "collection_fenced"
+    dependent = httpx.put(router + DOCUMENTS, json={**body, "if_position": "0.0"})
+    assert dependent.json()["error"]["code"] == "collection_fenced"
+    answers: list[httpx.Response] = []
+
+    def write(method: str, path: str, body: Any) -> None:
+        answers.append(httpx.request(method, router + path, json=body, timeout=60))
+
+    writes = [
+        ("PUT", DOCUMENTS, body),
+        ("PATCH", f"{DOCUMENTS}/d0001", {"metadata": {"year": 1}}),
+        ("POST", f"{DOCUMENTS}/update", {"ids": ["d0002"], "metadata": {"year": 1}}),
+        (
+            "POST",
+            f"{DOCUMENTS}/update",
+            {"filter": {"eq": {"year": 1905}}, "metadata": {"year": 1}, "merge": True},
+        ),
+        ("POST", f"{DOCUMENTS}/delete", {"ids": ["d0003", "missing"]}),
+        ("POST", f"{DOCUMENTS}/delete", {"filter": {"eq": {"year": 1910}}}),
+    ]
+    threads = [threading.Thread(target=write, args=each) for each in writes]
+    for thread in threads:
+        thread.start()
+    threads[0].join(0.5)
+    assert answers == []
+    shards.lift(3)
+    for thread in threads:
+        thread.join(30)
+    assert [answer.status_code for answer in answers] == [200] * len(writes)
+    found = documents_of(router)
+    assert {"x"} <= found.keys()
+    assert not {"d0003", "d0010"} & found.keys()
+    assert [found[f"d000{number}"]["metadata"]["year"] for number in (1, 2, 5)] == [1, 1, 1]
+
+
+def test_only_what_was_refused_is_written_again(cluster: Cluster) -> None:
+    """What others wrote meanwhile to the part that was taken stays."""
+    a, b = cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    ids = {shard_of(id, 2): id for id in ("x0", "x1", "x2", "x3", "x4", "x5")}
+    shard = cluster.opened([b], NAME)
+    shard.fence(3)
+    answers: list[httpx.Response] = []
+
+    def put() -> None:
+        documents = [{"id": id, "text": "first"} for id in ids.values()]
+        answers.append(httpx.put(router + DOCUMENTS, json={"documents": documents}, timeout=60))
+
+    writer = threading.Thread(target=put)
+    writer.start()
+    while httpx.get(f"{a}{DOCUMENTS}/{ids[0]}").status_code != 200:
+        time.sleep(REST_SECONDS)
+    later = {"documents": [{"id": ids[0], "text": "second"}]}
+    httpx.put(router + DOCUMENTS, json=later).raise_for_status()
+    shard.lift(3)
+    writer.join(30)
+    assert answers[0].json()["upserted"] == 2
+    found = documents_of(router)
+    assert [found[ids[shard]]["text"] for shard in (0, 1)] == ["second", "first"]
+
+
+def test_a_router_over_named_servers_does_not_wait(cluster: Cluster, tmp_path: Path, tiny: Any) -> None:
+    """It never learns of others."""
+    urls = cluster.serve_map("a", "b")
+    app = create_router_app(Settings(data=tmp_path / "static", shards=tuple(urls)), tiny)
+    cluster.opened(urls, NAME).fence(3)
+    with real_server(app) as router:
+        answer = httpx.put(router + DOCUMENTS, json={"documents": [{"id": "x", "text": "tea"}]})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "collection_fenced")
+
+
+def test_a_position_of_other_shards_is_refused(cluster: Cluster) -> None:
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    body = {"documents": [{"id": "x", "text": "tea"}]}
+    position = httpx.put(router + DOCUMENTS, json=body).json()["position"]
+    moved(cluster, [cluster.server(name) for name in ("c", "d", "e")])
+    wait_for_version(router, 3)
+    for answer in (
+        httpx.put(router + DOCUMENTS, json={**body, "if_position": position}),
+        httpx.post(f"{router}{DOCUMENTS}/count", json={"min_position": position}),
+    ):
+        assert answer.status_code == 422
+        assert "is a position of 2 shards, and there are 3 now" in answer.json()["error"]["message"]
+    later = httpx.put(router + DOCUMENTS, json=body).json()["position"]
+    assert max(map(int, later.split("."))) > max(map(int, position.split(".")))
+
+
+def test_aliases_and_searches_under_way_go_along(cluster: Cluster, one: str) -> None:
+    urls = cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    httpx.put(f"{router}/aliases/now", json={"collections": [NAME]}).raise_for_status()
+    moved(cluster, [cluster.server(name) for name in ("c", "d", "e")])
+    wait_for_version(router, 3)
+    (alias,) = httpx.get(f"{router}/aliases").json()["aliases"]
+    assert (alias["alias"], alias["collections"]) == ("now", [NAME])
+    same(router, one)
+    for url in urls:  # the former ones refuse whatever comes late
+        for request in (
+            httpx.put(f"{url}{DOCUMENTS}", json={"documents": [{"id": "x", "text": "tea"}]}),
+            httpx.post(f"{url}{COLLECTION}/fields", json={"fields": {"kind": "keyword"}}),
+        ):
+            assert request.json()["error"]["code"] == "collection_fenced"
+    httpx.delete(f"{router}/aliases/now").raise_for_status()
+    httpx.delete(f"{urls[0]}/aliases/now").raise_for_status()
+    assert httpx.delete(f"{urls[0]}{COLLECTION}").json()["error"]["code"] == "collection_fenced"
+
+
+@pytest.mark.slow
+def test_a_killed_router_takes_nothing_with_it(cluster: Cluster, one: str) -> None:
+    """Its clients go to another one, and what it did not acknowledge they write again."""
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    with cluster.router_process("killed") as killed, writing([router, killed], one) as writers:
+        wait_for_writes(writers)
+        cluster.kill(killed)
+        moved(cluster, [cluster.server(name) for name in ("c", "d", "e")])
+    wait_for_version(router, 3)
+    same(router, one)
