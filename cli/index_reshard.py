@@ -87,7 +87,8 @@ def reshard(
                     url, shards, engine, switch=not prepare, servers=servers, progress=report
                 )
     except KeyboardInterrupt:
-        print_failure("interrupted; the map is as before. The same command goes on where this one was")
+        so_far = "interrupted" if live else "interrupted; the map is as before"
+        print_failure(f"{so_far}. The same command goes on where this one was")
         raise
     if as_json:
         print_json(

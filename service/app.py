@@ -443,5 +443,6 @@ def _watch(runtime: Runtime) -> None:
     telemetry.watch("tercet_ready", "What /ready says: reads, writes.", "operation", runtime.readiness)
     telemetry.watch("tercet_open_collections", "Open collections.", "kind", runtime.open_collections)
     telemetry.watch("tercet_backup_age_seconds", "Since the last backup.", "collection", runtime.backup_ages)
+    telemetry.watch_number("tercet_shard_map_version", "Of the map of shards in use.", runtime.map_version)
     telemetry.watch_number("tercet_data_free_bytes", "Of the data root's disk.", runtime.free_bytes)
     telemetry.watch_number("tercet_threads", "Threads of the process.", threads)

@@ -267,6 +267,10 @@ class Runtime:
         """Collections that are open, by what for."""
         return self.collections.open_counts
 
+    def map_version(self) -> float:
+        """Of the map that says where the shards of collections are; 0 without one."""
+        return self.collections.map_version
+
     def backup_ages(self) -> Iterable[tuple[str, float]]:
         """Seconds since the last backup of each collection that has any."""
         return self._backups.ages()

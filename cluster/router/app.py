@@ -18,7 +18,6 @@ from cluster.shards.http_transport import HttpSession, HttpTransport
 from cluster.shards.transport import ShardAccess, Transport
 from models.encoder import Encoder
 from service.app import create_app
-from service.runtime import Runtime
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -41,14 +40,7 @@ def create_router_app(
         collections = ShardedCollections(fleet)
     else:
         collections = _over_http(settings)
-    app = create_app(settings, encoder, served=collections.served, worker_transport=worker_transport)
-    runtime: Runtime = app.state.runtime
-    runtime.telemetry.watch_number(
-        "tercet_shard_map_version",
-        "Of the map that names the shards of a router; 0 without one.",
-        lambda: collections.map_version,
-    )
-    return app
+    return create_app(settings, encoder, served=collections.served, worker_transport=worker_transport)
 
 
 def _over_http(settings: Settings) -> ShardedCollections:
