@@ -35,9 +35,11 @@ from serving.server import Server, environment, free_port, machine, serving
 
 from cluster.objects.opening import open_store
 from cluster.shards.map import newest_map
+from models.checkpoint import ENGLISH
 
 RESULT = Path(__file__).resolve().parent / "results" / "resharding.json"
 NAME = "articles"
+CODEC = "int8"  # which learns nothing of the documents that there are first
 DOCUMENTS = f"/collections/{NAME}/documents"
 WORDS = ("tea", "water", "train", "steam", "leaf", "green", "black", "station", "hot", "brew", "rail", "cup")
 QUERIES = ("green tea", "steam train at the station", "hot water", "black leaf", "brew a cup", "rail")
@@ -96,9 +98,9 @@ class Writer(threading.Thread):
                 ids = self._random.sample(self._ids, self._random.randint(1, 5))
                 match self._random.randrange(4):
                     case 0:
-                        self._delete(client, ids)
+                        self._remove(client, ids)
                     case 1:
-                        self._update(client, ids)
+                        self._change(client, ids)
                     case _:
                         self._put(client, ids)
 
@@ -110,14 +112,14 @@ class Writer(threading.Thread):
         if self._acknowledged(client, "PUT", DOCUMENTS, {"documents": documents}):
             self._all.documents.update(new)
 
-    def _update(self, client: httpx.Client, ids: Sequence[str]) -> None:
+    def _change(self, client: httpx.Client, ids: Sequence[str]) -> None:
         metadata = {"year": self._random.randrange(2000, 2020)}
         if self._acknowledged(client, "POST", f"{DOCUMENTS}/update", {"ids": ids, "metadata": metadata}):
             for id in ids:
                 if id in self._all.documents:
                     self._all.documents[id] = {**self._all.documents[id], "metadata": metadata}
 
-    def _delete(self, client: httpx.Client, ids: Sequence[str]) -> None:
+    def _remove(self, client: httpx.Client, ids: Sequence[str]) -> None:
         if self._acknowledged(client, "POST", f"{DOCUMENTS}/delete", {"ids": ids}):
             for id in ids:
                 self._all.documents.pop(id, None)
@@ -171,7 +173,8 @@ class World:
         source.write_text("".join(lines), encoding="utf-8")
         ports = [free_port(), free_port()]
         urls = ",".join(f"http://127.0.0.1:{port}" for port in ports)
-        flags = ["--collection", NAME, "--field", "year:integer", "--progress", "none"]
+        flags = ["--collection", NAME, "--checkpoint", ENGLISH, "--field", "year:integer"]
+        flags += ["--token-codec", CODEC, "--progress", "none"]
         run(
             "index",
             "build",
@@ -279,13 +282,14 @@ def measured(documents: int, writers: int, kills: int, seed: int) -> Figures:
         world.stop("up-0", "up-1", "up-2")
         found = documents_of(routers[0].url)
         one = world.server("one").url
-        settings = {"fields": {"year": "integer"}}
+        settings = {"fields": {"year": "integer"}, "token_codec": CODEC}
         httpx.put(f"{one}/collections/{NAME}", json=settings, timeout=60).raise_for_status()
         everything = [{"id": id, **content} for id, content in writes.documents.items()]
         for start in range(0, len(everything), 200):
             body = {"documents": everything[start : start + 200]}
             httpx.put(one + DOCUMENTS, json=body, timeout=600).raise_for_status()
-        same = answers_of(routers[0].url) == answers_of(one) == answers_of(routers[1].url)
+        alone, *others = (answers_of(url) for url in (one, *(router.url for router in routers)))
+        same = all(answers == alone for answers in others)
     lost = [id for id, content in writes.documents.items() if found.get(id) != content]
     return {
         "documents": documents,
