@@ -174,19 +174,8 @@ class World:
         ports = [free_port(), free_port()]
         urls = ",".join(f"http://127.0.0.1:{port}" for port in ports)
         flags = ["--collection", NAME, "--checkpoint", ENGLISH, "--field", "year:integer"]
-        flags += ["--token-codec", CODEC, "--progress", "none"]
-        run(
-            "index",
-            "build",
-            str(source),
-            *flags,
-            "--output",
-            self.store,
-            "--shards",
-            "2",
-            "--shard-urls",
-            urls,
-        )
+        flags += ["--token-codec", CODEC, "--output", self.store, "--shards", "2", "--shard-urls", urls]
+        run("index", "build", str(source), *flags, "--progress", "none")
         found = newest_map(open_store(self.store))
         assert found is not None
         for number, place in enumerate(found.shards):
