@@ -18,6 +18,7 @@ from cluster.resharding.errors import ServersError
 from cluster.resharding.reshard import Resharding, ReshardProgress, ReshardReport, required_map
 from cluster.resharding.servers import Opening, ShardServers
 from cluster.shards.map import ShardMap, newest_map, publish_map
+from cluster.snapshots.published import required_snapshot
 from cluster.work.engine import Engine
 from index.errors import SearchIndexError
 from service.exceptions import ServiceError
@@ -44,9 +45,9 @@ def reshard_live(
     """
     store, former = required_map(url)
     if [place.url for place in former.shards] == list(servers):
-        return ReshardReport(
-            former.collection, former, tuple(place.snapshots for place in former.shards), (), 0, 0
-        )
+        folders = tuple(place.snapshots for place in former.shards)
+        documents = tuple(required_snapshot(store.below(folder)).manifest.documents for folder in folders)
+        return ReshardReport(former.collection, former, folders, documents, 0, 0)
     present = _present(store, former, servers)
     name, version = former.collection, former.version + 1
     old, new = opened(present, name), opened(servers, name)

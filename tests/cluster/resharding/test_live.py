@@ -74,6 +74,7 @@ def one(cluster: Cluster, tmp_path: Path) -> str:
 def moved(cluster: Cluster, servers: Sequence[str], opened: Opening | None = None) -> ShardMap:
     report = reshard_live(cluster.url, len(servers), ThisProcess(), servers, opened or cluster.opened)
     assert report.map is not None
+    assert len(report.folders) == len(report.documents) == len(servers)
     return report.map
 
 
