@@ -43,7 +43,7 @@ CODEC = "int8"  # which learns nothing of the documents that there are first
 DOCUMENTS = f"/collections/{NAME}/documents"
 WORDS = ("tea", "water", "train", "steam", "leaf", "green", "black", "station", "hot", "brew", "rail", "cup")
 QUERIES = ("green tea", "steam train at the station", "hot water", "black leaf", "brew a cup", "rail")
-LONGEST_KILL_SECONDS = 20.0
+SHORTEST_KILL_SECONDS, LONGEST_KILL_SECONDS = 0.5, 5.0
 OWN = 200  # documents of each writer
 
 Figures = dict[str, Any]
@@ -210,7 +210,7 @@ def moved(world: World, urls: Sequence[str], kills: int, chance: random.Random) 
     for _ in range(kills):
         process = tercet(*command, "--live", "--json")
         try:
-            process.wait(chance.uniform(2, LONGEST_KILL_SECONDS))
+            process.wait(chance.uniform(SHORTEST_KILL_SECONDS, LONGEST_KILL_SECONDS))
             ended += 1
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
