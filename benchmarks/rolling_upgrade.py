@@ -8,9 +8,7 @@ kinds come at times that are given, to the routers in turns; one that is 503 or 
 sent once more to the other router, as balancers do. Each answer is compared, to the last digit, with those of
 one server that has the documents of the snapshots which are current, or were before the last was published.
 
-Where shards have replicas, which read on while another server of the shard is replaced, each has two servers.
-Otherwise the only server of a shard is not replaced: its part would be away, and searches an error or partial
-(`benchmarks/shard_faults.py`).
+Each shard has two servers, so that one reads on while the other is replaced.
 
 Run: python benchmarks/rolling_upgrade.py [--quick]
 """
@@ -50,14 +48,13 @@ from shard_tests.questions import (
     rows_of,
 )
 
-import cluster.router.places
 from cluster.objects.opening import open_store
 from cluster.snapshots.pushing import push
 from models.representations import Int64
 
 RESULT = Path(__file__).resolve().parent / "results" / "rolling_upgrade.json"
 SHARDS, ROUTERS = 2, 2
-SERVERS = 2 if hasattr(cluster.router.places, "shard_servers") else 1  # of each shard
+SERVERS = 2  # of each shard
 DOCUMENTS, QUERIES = 600, 12
 SNAPSHOTS = 4  # of each shard
 LEFT_OUT = 7  # each snapshot lacks one in so many documents, and each others
@@ -221,8 +218,8 @@ async def replaced(world: World, node: Node) -> None:
 
 
 async def replacing(world: World, ends: asyncio.Task[Any]) -> int:
-    """Replaces routers, and servers of shards that have others, until the load ends; how many."""
-    nodes = [*world.routers, *(world.servers if SERVERS > 1 else ())]
+    """Replaces routers and servers of shards until the load ends; how many."""
+    nodes = [*world.routers, *world.servers]
     count = 0
     for node in cycle(nodes):
         if ends.done():

@@ -13,19 +13,27 @@ from cli.building.elsewhere import MOST_SHARDS, RayFlags, shard_servers
 from cli.building.stopping import interruptible
 from cli.flag_groups import with_flag_groups
 from cli.index_snapshots import StoreUrl
-from cli.output import console, counted, print_failure, print_json
+from cli.output import console, counted, error_console, print_failure, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from cluster.resharding.reshard import ReshardProgress
+    from cluster.resharding.reshard import ReshardProgress, ReshardReport
+    from cluster.shards.transport import ShardAccess
+    from cluster.work.engine import Engine
+    from service.settings import Settings
 
 
 @with_flag_groups
 def reshard(
     url: StoreUrl,
     *,
-    shards: Annotated[int, typer.Option(min=1, max=MOST_SHARDS, help="How many shards there are to be.")],
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=MOST_SHARDS, help="How many shards there are to be. [required]", show_default=False
+        ),
+    ] = None,
     prepare: Annotated[
         bool,
         typer.Option(
@@ -40,25 +48,47 @@ def reshard(
             show_default=False,
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Writes go on: shards publish and fetch by themselves, and hold writes for the last step.",
+        ),
+    ] = False,
+    abort: Annotated[
+        bool,
+        typer.Option("--abort", help="Have the present shards take writes again after a --live that died."),
+    ] = False,
     ray: RayFlags,
     as_json: options.AsJson = False,
 ) -> None:
     """Move a collection to another number of shards, from what is stored; the present ones serve meanwhile.
 
-    Only what shards have published moves (tercet index push). Stop writes and push every shard before the
-    last call, which switches the map in one step.
+    Without --live only what shards have published moves (tercet index push): stop writes and push every shard
+    before the last call, which switches the map in one step.
     """
+    if abort:
+        _abort(url, as_json=as_json)
+        return
+    if shards is None:
+        raise typer.BadParameter("is needed: how many shards there are to be", param_hint="--shards")
     from cluster.resharding.reshard import reshard as reshard_collection
 
     settings = options.settings_from(ray_address=ray.ray_address)
     servers = shard_servers(shard_urls, shards)
+    if live and (prepare or not servers):
+        raise typer.BadParameter("goes with --shard-urls, without --prepare", param_hint="--live")
     try:
         with interruptible(), ray.engine(settings) as engine, _progress() as report:
-            done = reshard_collection(
-                url, shards, engine, switch=not prepare, servers=servers, progress=report
-            )
+            if live:
+                done = _moved_live(settings, url, shards, engine, servers, report)
+            else:
+                done = reshard_collection(
+                    url, shards, engine, switch=not prepare, servers=servers, progress=report
+                )
     except KeyboardInterrupt:
-        print_failure("interrupted; the map is as before. The same command goes on where this one was")
+        so_far = "interrupted" if live else "interrupted; the map is as before"
+        print_failure(f"{so_far}. The same command goes on where this one was")
         raise
     if as_json:
         print_json(
@@ -70,6 +100,7 @@ def reshard(
                     for folder, documents in zip(done.folders, done.documents, strict=True)
                 ],
                 "divided_segments": done.divided,
+                "held_seconds": done.held_seconds,
             }
         )
         return
@@ -79,6 +110,57 @@ def reshard(
     )
     for folder, documents in zip(done.folders, done.documents, strict=True):
         console().print(f"{folder}  {counted(documents, 'document')}", soft_wrap=True)
+
+
+def _moved_live(
+    settings: Settings,
+    url: str,
+    shards: int,
+    engine: Engine,
+    servers: Sequence[Sequence[str]],
+    progress: Callable[[ReshardProgress], None],
+) -> ReshardReport:
+    from cluster.resharding.live import reshard_live
+    from cluster.resharding.servers import opened_servers
+
+    with opened_servers(_access(settings)) as opened:
+        return reshard_live(
+            url,
+            shards,
+            engine,
+            servers,
+            opened,
+            progress=progress,
+            say=lambda step: error_console().print(step, soft_wrap=True),
+        )
+
+
+def _abort(url: str, *, as_json: bool) -> None:
+    from cluster.resharding.live import give_up
+    from cluster.resharding.reshard import required_map
+    from cluster.resharding.servers import opened_servers
+
+    store, _ = required_map(url)
+    with opened_servers(_access(options.settings_from())) as opened:
+        claimed = give_up(store, opened)
+    if as_json:
+        print_json({"collection": claimed.collection, "version": claimed.version})
+        return
+    console().print(
+        f"Collection {claimed.collection!r} stays in {counted(len(claimed.shards), 'shard')}, the map's "
+        f"version {claimed.version}; they take writes.",
+        soft_wrap=True,
+    )
+
+
+def _access(settings: Settings) -> ShardAccess:
+    """How shards are asked."""
+    from cluster.shards.transport import ShardAccess
+
+    key = settings.shards_key
+    return ShardAccess(
+        None if key is None else key.get_secret_value(), timeout_seconds=settings.shards_timeout_seconds
+    )
 
 
 @contextmanager

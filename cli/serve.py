@@ -16,6 +16,7 @@ from service.keys import KEY_SETTINGS
 
 if TYPE_CHECKING:
     from service.following import Following
+    from service.moving import Moving
     from service.settings import Settings
 
 # Settings about searching mean nothing to a worker that only encodes.
@@ -25,6 +26,7 @@ _NOT_OF_A_WORKER = frozenset(
         "dense_device",
         "follow",
         "follow_seconds",
+        "snapshot_store",
         "encoder_urls",
         "encoder_key_file",
         "encoder_timeout_seconds",
@@ -63,7 +65,7 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
 
                 app = create_backend_app(settings)
             else:
-                app = create_app(settings, following=_following(settings))
+                app = create_app(settings, following=_following(settings), moving=_moving(settings))
         run_server(app, settings)
 
     return _with_settings(serve, frozenset(), with_flags=with_flags)
@@ -81,6 +83,20 @@ def _following(settings: Settings) -> Following | None:
         return Follower(settings.follow, settings.data)
     except StoreAddressError as error:
         raise SettingsError(f"setting follow (TERCET_FOLLOW): {error}") from error
+
+
+def _moving(settings: Settings) -> Moving | None:
+    """What copies collections as a re-sharding asks, where a setting allows it. Raises SettingsError."""
+    if settings.snapshot_store is None:
+        return None
+    from cluster.objects.errors import StoreAddressError
+    from cluster.snapshots.moving import SnapshotMoving
+    from service.exceptions import SettingsError
+
+    try:
+        return SnapshotMoving(settings.snapshot_store, settings.data)
+    except StoreAddressError as error:
+        raise SettingsError(f"setting snapshot_store (TERCET_SNAPSHOT_STORE): {error}") from error
 
 
 def encoder_command(*, with_flags: bool) -> Callable[..., None]:

@@ -10,6 +10,7 @@ SearchIndexError
 ├── UnlikeCollectionsError    collections that cannot be searched as one
 ├── BackupNotFoundError
 ├── CollectionBusyError       another writer holds the collection
+├── CollectionFencedError     it takes no writes, as it moves to other servers
 ├── FingerprintMismatchError  searched or written with another encoder
 ├── InvalidFieldError         a field cannot be declared as it is said
 ├── InvalidDocumentError      a document breaks a limit or lacks a part
@@ -78,6 +79,10 @@ class BackupNotFoundError(SearchIndexError):
 
 class CollectionBusyError(SearchIndexError):
     """Another process or thread is writing to the collection."""
+
+
+class CollectionFencedError(SearchIndexError):
+    """The collection takes no writes here, as it moves to other servers; nothing was written."""
 
 
 class FingerprintMismatchError(SearchIndexError):

@@ -12,6 +12,7 @@ import numpy as np
 
 from index.bm25.analysis import Analyzer
 from index.candidates import Document
+from index.catalog.fence import Fence
 from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, Vectors
@@ -90,6 +91,7 @@ class SnapshotWriter:
         self._lock.acquire()
         try:
             self._require_settings()
+            Fence.read(self._layout).require_open(self._settings.name)
             self._publisher = Publisher.of_build(self._layout, self._settings)
             self._name = self._publisher.next_name
         except BaseException:

@@ -45,6 +45,7 @@ from service.http.wire.server import DrainingServer
 from service.key_file import KeyFile
 from service.load.pools import Pool
 from service.logs import configure_logging
+from service.moving import Moving
 from service.open_files import allow_open_files
 from service.page import description
 from service.page import routes as page
@@ -60,6 +61,7 @@ from service.routes import (
     search,
     shard,
     shard_collections,
+    shard_moves,
     upkeep,
     worker,
 )
@@ -104,17 +106,23 @@ def create_app(
     *,
     served: Served | None = None,
     following: Following | None = None,
+    moving: Moving | None = None,
     worker_transport: httpx.AsyncBaseTransport | None = None,
 ) -> FastAPI:
     """The search server: all routes.
 
     encoder: one that is loaded already, instead of the settings' own; served: collections that others have,
     instead of those of the data root; following: what brings collections from elsewhere, where the setting
-    `follow` asks for it; worker_transport: how encoder workers are reached, by default by HTTP.
+    `follow` asks for it; moving: what copies collections, where `snapshot_store` asks for it;
+    worker_transport: how encoder workers are reached, by default by HTTP.
     Raises SettingsError where what follows is missing.
     """
     if settings.follow is not None and following is None:
         raise SettingsError("setting follow (TERCET_FOLLOW) is for the command tercet serve; unset it")
+    if settings.snapshot_store is not None and moving is None:
+        raise SettingsError(
+            "setting snapshot_store (TERCET_SNAPSHOT_STORE) is for the command tercet serve; unset it"
+        )
     app = _build(
         settings,
         Runtime(
@@ -125,6 +133,7 @@ def create_app(
             tracing=_tracing(settings, "tercet"),
             served=served,
             following=following,
+            moving=moving,
             worker_transport=worker_transport,
         ),
         [
@@ -137,6 +146,7 @@ def create_app(
             aliases.routes,
             backups.routes,
             shard_collections.routes,
+            shard_moves.routes,
             jobs.routes,
             shard.routes,
             operations.routes,
@@ -433,5 +443,6 @@ def _watch(runtime: Runtime) -> None:
     telemetry.watch("tercet_ready", "What /ready says: reads, writes.", "operation", runtime.readiness)
     telemetry.watch("tercet_open_collections", "Open collections.", "kind", runtime.open_collections)
     telemetry.watch("tercet_backup_age_seconds", "Since the last backup.", "collection", runtime.backup_ages)
+    telemetry.watch_number("tercet_shard_map_version", "Of the map of shards in use.", runtime.map_version)
     telemetry.watch_number("tercet_data_free_bytes", "Of the data root's disk.", runtime.free_bytes)
     telemetry.watch_number("tercet_threads", "Threads of the process.", threads)

@@ -297,6 +297,11 @@ class CollectionRegistry:
         return usable_cores()
 
     @property
+    def map_version(self) -> int:
+        """0: no map says where the collections are."""
+        return 0
+
+    @property
     def open_counts(self) -> tuple[tuple[str, int], ...]:
         """How many collections are open for searches alone, and how many are written here."""
         return ("read", len(self._opened)), ("written", len(self._live))

@@ -25,6 +25,7 @@ from index.errors import (
     CollectionAliasedError,
     CollectionBusyError,
     CollectionExistsError,
+    CollectionFencedError,
     CollectionNotFoundError,
     DamagedIndexError,
     DenseBuildError,
@@ -86,6 +87,7 @@ from service.exceptions import (
     ShardUnavailableError,
     ShardWriteError,
     SnapshotGoneError,
+    SnapshotStoreError,
     UnauthenticatedError,
 )
 from service.http.asgi import Receive, Scope, Send
@@ -128,6 +130,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     SeveralCollectionsError: (409, "alias_of_several"),
     UnlikeCollectionsError: (409, "collections_differ"),
     CollectionBusyError: (409, "collection_busy"),
+    CollectionFencedError: (503, "collection_fenced"),
     FingerprintMismatchError: (409, "fingerprint_mismatch"),
     DocumentChangedError: (409, "document_changed"),
     AmbiguousDocumentError: (409, "document_ambiguous"),
@@ -174,6 +177,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     ShardUnavailableError: (503, "shard_unavailable"),
     ShardTimeoutError: (503, "shard_timeout"),
     ShardFailedError: (503, "shard_failed"),
+    SnapshotStoreError: (503, "snapshot_store_failed"),
     BackendError: (503, "backend_unavailable"),
     OSError: (503, "storage_unavailable"),
 }
@@ -434,6 +438,8 @@ def _short_param(param: str | None) -> str | None:
 def _headers(error: Exception) -> tuple[tuple[str, str], ...]:
     if isinstance(error, OverloadedError):
         return (("Retry-After", str(max(1, math.ceil(error.retry_after_seconds)))),)
+    if isinstance(error, CollectionFencedError):
+        return (("Retry-After", "1"),)
     if isinstance(error, UnauthenticatedError):
         return (("WWW-Authenticate", "Bearer"),)
     return ()

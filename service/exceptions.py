@@ -24,6 +24,7 @@ ServiceError
 │   └── ShardFailedError      what it answered cannot be used
 ├── BegunAgainError           what a request goes by has changed since it began
 │   └── ShardStateGoneError   a router goes on with what is not kept for it any more
+├── SnapshotStoreError        an object store, or what is published there, failed a collection that moves
 ├── BackendError              the engine that holds the collections gave no answer that can be used
 ├── NotInBackendError         asked for what collections in another engine do not offer
 ├── DataRootInUseError        another server uses the data root
@@ -232,6 +233,10 @@ class BegunAgainError(ServiceError):
 
 class ShardStateGoneError(BegunAgainError):
     """A router goes on with a snapshot or a search that is not kept for it any more."""
+
+
+class SnapshotStoreError(ServiceError):
+    """An object store cannot be reached, or what is published there cannot be used."""
 
 
 class BackendError(ServiceError):

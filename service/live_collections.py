@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from index.catalog.fence import Fence
 from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection, delete_collection, list_collections
@@ -218,8 +219,10 @@ class LiveCollections:
     def delete(self, name: str) -> None:
         """Removes a collection and all it holds; writes that have begun are finished before.
 
-        Raises CollectionNotFoundError, or CollectionBusyError where another process or a build writes it.
+        Raises CollectionNotFoundError, CollectionBusyError where another process or a build writes it, or
+        CollectionFencedError where it moves to other servers.
         """
+        Fence.read(CollectionLayout(self._root / check_collection_name(name))).require_open(name)
         if not CollectionLayout(self._root / check_collection_name(name)).settings.exists():
             delete_collection(self._root, name)  # which says so; no lock is kept for it
         with self._lock_of(name):

@@ -30,9 +30,11 @@ from service.load.admission import Admission
 from service.load.gate import Gate
 from service.load.loop import LoopDelay
 from service.load.pools import Pools
+from service.moving import Moving
 from service.search.pipeline import SearchPipeline
 from service.served_collections import Served, ServedBackups, ServedCollections
 from service.settings import Settings
+from service.shard.moves import ShardMoves
 from service.shard.serving import ShardServing
 from service.telemetry import Telemetry
 from service.tracing.tracing import Tracing
@@ -80,12 +82,13 @@ class Runtime:
         tracing: Tracing | None = None,
         served: Served | None = None,
         following: Following | None = None,
+        moving: Moving | None = None,
         worker_transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """searches: false for an encoder worker; encoder: one that is loaded already; tracing: by default
         none; served: collections that others have, by default the server's own; following: where collections
-        are followed, which are then read only; worker_transport: how encoder workers are reached, by default
-        by HTTP.
+        are followed, which are then read only; moving: what copies collections to an object store and from
+        there; worker_transport: how encoder workers are reached, by default by HTTP.
         """
         self.settings = settings
         self.telemetry = telemetry
@@ -113,6 +116,7 @@ class Runtime:
         self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
         self.query_cache = QueryCache(settings.query_cache_bytes)
         self.shard = ShardServing()
+        self.moves = ShardMoves(self._own, moving)
         self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None
@@ -262,6 +266,10 @@ class Runtime:
     def open_collections(self) -> Iterable[tuple[str, float]]:
         """Collections that are open, by what for."""
         return self.collections.open_counts
+
+    def map_version(self) -> float:
+        """Of the map that says where the shards of collections are; 0 without one."""
+        return self.collections.map_version
 
     def backup_ages(self) -> Iterable[tuple[str, float]]:
         """Seconds since the last backup of each collection that has any."""

@@ -174,7 +174,16 @@ class Settings(BaseSettings):
         description="URL of snapshots that this server follows and serves, read only: of one collection, or "
         "of a folder of several, such as s3://bucket/articles.",
     )
-    follow_seconds: float = Field(5, gt=0, description="Pause between two looks for a newer snapshot there.")
+    follow_seconds: float = Field(
+        5,
+        gt=0,
+        description="Pause between two looks for a newer snapshot there, or for a newer map of shards.",
+    )
+    snapshot_store: str | None = Field(
+        None,
+        description="URL of an object store below which this server, a shard, publishes its collections and "
+        "fetches others when a re-sharding asks for it.",
+    )
 
     encoder_urls: Names = Field((), description="Encoder workers to use instead of a local encoder.")
     encoder_key: SecretStr | None = Field(None, description="Key that is sent to encoder workers.")

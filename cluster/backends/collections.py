@@ -158,6 +158,11 @@ class EngineCollections:
         raise self._lacks("writing")
 
     @property
+    def map_version(self) -> int:
+        """0: no map says where the collections are."""
+        return 0
+
+    @property
     def open_counts(self) -> tuple[tuple[str, int], ...]:
         """How many collections are known."""
         return (("read", len(self._known)),)

@@ -2,6 +2,7 @@
 
 ReshardError
 ├── NotInShardsError    a URL has no map of shards
+├── ServersError        the servers of shards are not such that a collection can move between them
 └── SettingsMovedError  the shards have different settings, or got others meanwhile
 """
 
@@ -16,6 +17,10 @@ class ReshardError(ClusterError):
 
 class NotInShardsError(ReshardError):
     """A URL has no map of shards."""
+
+
+class ServersError(ReshardError):
+    """The servers of shards are not such that a collection can move between them while it is written."""
 
 
 class SettingsMovedError(ReshardError):

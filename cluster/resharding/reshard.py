@@ -45,7 +45,8 @@ class ReshardProgress:
 @dataclass(frozen=True, slots=True)
 class ReshardReport:
     """What was done. map: the new one, None where nothing was to be switched; folders, documents: of each new
-    shard; divided: segments that were divided now; rounds: how often the shards had published something new.
+    shard; divided: segments that were divided now; rounds: how often the shards had published something new;
+    held_seconds: for how long the present shards refused writes, None where they did not.
     """
 
     collection: str
@@ -54,6 +55,7 @@ class ReshardReport:
     documents: tuple[int, ...]
     divided: int
     rounds: int
+    held_seconds: float | None = None
 
 
 def reshard(
@@ -75,19 +77,31 @@ def reshard(
     declared meanwhile, CollectionBusyError where another map was published meanwhile, ClusterError,
     DamagedIndexError or OSError. Then the map is as before, and what was divided is not divided again.
     """
+    store, former = required_map(url)
+    move = Resharding(store, former, shards, engine, progress)
+    move.catch_up()
+    if switch:
+        move.switch(servers)
+        move.catch_up()  # what came between the last look and the switch
+        move.finish()
+    return move.report
+
+
+def required_map(url: str) -> tuple[ObjectStore, ShardMap]:
+    """The object store at a URL, and the newest map there. Raises NotInShardsError, or ClusterError."""
     store = open_store(url)
     require_creation(store)
-    former = newest_map(store)
-    if former is None:
+    found = newest_map(store)
+    if found is None:
         raise NotInShardsError(
             f"{url} has no map of shards; give the URL that a build in shards went to (tercet index build "
             "--shards N --output URL)"
         )
-    return _Resharding(store, former, shards, engine, progress).run(servers, switch=switch)
+    return store, found
 
 
-class _Resharding:
-    """One move."""
+class Resharding:
+    """One move, step by step. Steps raise as `reshard`."""
 
     def __init__(
         self,
@@ -104,6 +118,8 @@ class _Resharding:
         self._progress = progress
         self._divided = self._rounds = 0
         self._documents: tuple[int, ...] = ()
+        self._done: tuple[int, ...] = ()  # the numbers of the snapshots that the new shards hold
+        self._published: ShardMap | None = None
         self._numbers: dict[int, int] = {}  # of the snapshot that each new shard has by now
         self._present = self._settings_of(self._snapshots())
         self._folder = work_folder(self._key())
@@ -112,35 +128,45 @@ class _Resharding:
         self._begun: BegunWork = found_work(self._records) or begin_work(self._records, settings)
         self._folders = tuple(self._begun.shard(number) for number in range(shards))
 
-    def run(self, servers: Sequence[Sequence[str]], *, switch: bool) -> ReshardReport:
-        """Does all of it."""
-        done = self._catch_up(())
-        published = None
-        if switch:
-            places = [
-                ShardPlace.of_servers(folder, servers[number] if servers else ())
-                for number, folder in enumerate(self._folders)
-            ]
-            published = publish_map(self._store, self._former.collection, places, self._former)
-            self._catch_up(done)  # what came between the last look and the switch
-            remove_work(self._records)
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Of the new shards' snapshots, below the collection's URL, in order."""
+        return self._folders
+
+    @property
+    def report(self) -> ReshardReport:
+        """What was done so far."""
         return ReshardReport(
-            self._former.collection, published, self._folders, self._documents, self._divided, self._rounds
+            self._former.collection,
+            self._published,
+            self._folders,
+            self._documents,
+            self._divided,
+            self._rounds,
         )
 
-    def _catch_up(self, done: tuple[int, ...]) -> tuple[int, ...]:
-        """Rounds until the present shards have published nothing newer than what the new ones hold.
-
-        done: the numbers of the snapshots that these hold; returns those that they hold now.
-        """
+    def catch_up(self) -> None:
+        """Rounds until the present shards have published nothing newer than what the new ones hold."""
         for _ in range(MOST_ROUNDS):
             snapshots = self._snapshots()
             numbers = tuple(snapshot.number for snapshot in snapshots)
-            if numbers == done:
+            if numbers == self._done:
                 break
             self._round(snapshots)
-            done = numbers
-        return done
+            self._done = numbers
+
+    def switch(self, servers: Sequence[Sequence[str]]) -> ShardMap:
+        """Has the map name the new shards, and the servers of each, if any are given."""
+        places = [
+            ShardPlace.of_servers(folder, servers[number] if servers else ())
+            for number, folder in enumerate(self._folders)
+        ]
+        self._published = publish_map(self._store, self._former.collection, places, self._former)
+        return self._published
+
+    def finish(self) -> None:
+        """Removes the records of the work."""
+        remove_work(self._records)
 
     def _round(self, snapshots: Sequence[PublishedSnapshot]) -> None:
         """Makes the new shards hold what these snapshots do."""
@@ -227,7 +253,8 @@ class _Resharding:
 
     def _key(self) -> str:
         fields = sorted(self._present.fields.items())
-        described = ["reshard", self._former.version, self._shards, self._present.sha256, fields]
+        present = [place.snapshots for place in self._former.shards]
+        described = ["reshard", present, self._shards, self._present.sha256, fields]
         return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:16]
 
     def _told(self, done: int, total: int) -> None:

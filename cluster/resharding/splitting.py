@@ -32,6 +32,7 @@ from index.segments.segment import Segment
 from models.representations import Int64
 
 SPLITS = "splits"
+ROW_SHARD = np.dtype("<u4")  # the new shard of a row, as it is recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +134,21 @@ class Splitter:
         return found.decode()
 
     def _split(self, source: Source) -> Split:
-        store = self._store.below(source.shard)
-        with fetched_segment(store, source.segment, self._work.present) as segment:
-            shards = self._shards_of(segment)
-            path = split_path(source.rows_name)
-            found = recorded(self._records, path)
-            if found is None:
-                found = agreed(self._records, path, self._divided(source, segment, shards).content)
-            split = Split.of_content(found)
-            if source.segment.deletes is None:
-                return split
-            return self._marked(source, split, shards)
+        path, rows_path = split_path(source.rows_name), f"{SPLITS}/{source.rows_name}.rows"
+        found, rows = recorded(self._records, path), recorded(self._records, rows_path)
+        if found is None or rows is None:
+            store = self._store.below(source.shard)
+            with fetched_segment(store, source.segment, self._work.present) as segment:
+                shards = self._shards_of(segment)
+                agreed(self._records, rows_path, shards.astype(ROW_SHARD).tobytes())
+                if found is None:
+                    found = agreed(self._records, path, self._divided(source, segment, shards).content)
+        else:  # new marks alone: the segment itself is not fetched again
+            shards = np.frombuffer(rows, ROW_SHARD).astype(np.int64)
+        split = Split.of_content(found)
+        if source.segment.deletes is None:
+            return split
+        return self._marked(source, split, shards)
 
     def _shards_of(self, segment: Segment) -> Int64:
         """The new shard of each row, int64[N]."""

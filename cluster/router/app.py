@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
+from cluster.objects.opening import open_store
 from cluster.router.collections import ShardedCollections
-from cluster.router.places import shard_servers
+from cluster.router.following import FollowedMap
+from cluster.router.places import is_map
 from cluster.shards.calls import Loop
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
@@ -16,6 +18,7 @@ from cluster.shards.http_transport import HttpSession, HttpTransport
 from cluster.shards.transport import ShardAccess, Transport
 from models.encoder import Encoder
 from service.app import create_app
+from service.server_urls import servers_of_shards
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,19 +36,30 @@ def create_router_app(
     encoder: one that is loaded already; transports: the ways to the shards, by default HTTP to those of the
     settings; worker_transport: how encoder workers are reached, by default by HTTP.
     """
-    session = None
-    replicas: list[list[ShardClient]] = []
-    if not transports:
-        key = settings.shards_key
-        session = HttpSession(
-            ShardAccess(
-                None if key is None else key.get_secret_value(),
-                timeout_seconds=settings.shards_timeout_seconds,
-            )
+    if transports:
+        fleet = Fleet([ShardClient(transport) for transport in transports], Loop())
+        collections = ShardedCollections(fleet)
+    else:
+        collections = _over_http(settings)
+    return create_app(settings, encoder, served=collections.served, worker_transport=worker_transport)
+
+
+def _over_http(settings: Settings) -> ShardedCollections:
+    """The collections of shards that are reached over HTTP, by connections that all sets of them share."""
+    key, loop = settings.shards_key, Loop()
+    session = HttpSession(
+        ShardAccess(
+            None if key is None else key.get_secret_value(),
+            timeout_seconds=settings.shards_timeout_seconds,
         )
-        shards = shard_servers(settings.shards)
-        transports = [HttpTransport(url, session) for url, *_ in shards]
-        replicas = [[ShardClient(HttpTransport(url, session)) for url in others] for _, *others in shards]
-    fleet = Fleet([ShardClient(transport) for transport in transports], Loop(), replicas)
-    served = ShardedCollections(fleet, session).served
-    return create_app(settings, encoder, served=served, worker_transport=worker_transport)
+    )
+
+    def fleet_of(servers: Sequence[Sequence[str]]) -> Fleet:
+        clients = [[ShardClient(HttpTransport(url, session)) for url in shard] for shard in servers]
+        return Fleet([writing for writing, *_ in clients], loop, [replicas for _, *replicas in clients])
+
+    if not is_map(settings.shards):
+        return ShardedCollections(fleet_of(servers_of_shards(settings.shards)), session)
+    followed = FollowedMap(open_store(settings.shards[0]), settings.follow_seconds, fleet_of)
+    fleet, version = followed.first()
+    return ShardedCollections(fleet, session, followed, version)

@@ -6,13 +6,13 @@ have their parts, and others not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cluster.router.aliases import ShardedAliases
-from cluster.router.catalog import COLLECTIONS, ShardedCatalog
+from cluster.router.catalog import COLLECTIONS
+from cluster.router.shard_set import ShardSet
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.refusals import reading
@@ -41,10 +41,9 @@ class ShardedBackups:
     other than that of the event loop.
     """
 
-    def __init__(self, fleet: Fleet, aliases: ShardedAliases, catalog: ShardedCatalog) -> None:
-        self._fleet = fleet
-        self._aliases = aliases
-        self._catalog = catalog
+    def __init__(self, shards: Callable[[], ShardSet]) -> None:
+        """shards: those of now."""
+        self._shards = shards
 
     def ages(self) -> Sequence[tuple[str, float]]:
         """None: shards tell of theirs."""
@@ -52,55 +51,61 @@ class ShardedBackups:
 
     def list(self, name: str) -> list[ShardedBackup]:
         """Those that every shard has, the newest first. Raises CollectionNotFoundError."""
-        name = self._aliases.collection_of(name)
-        answers = self._fleet.all(lambda shard: shard.json("GET", f"/collections/{name}/backups"))
+        shards = self._shards()
+        name = shards.aliases.collection_of(name)
+        answers = shards.fleet.all(lambda shard: shard.json("GET", f"/collections/{name}/backups"))
         found: dict[str, list[Any]] = {}
-        for shard, answer in zip(self._fleet.clients, answers, strict=True):
+        for shard, answer in zip(shards.fleet.clients, answers, strict=True):
             with reading(shard.name):
                 for record in answer["backups"]:
                     found.setdefault(str(record["id"]), []).append(record)
-        whole = [records for records in found.values() if len(records) == len(self._fleet)]
-        return sorted(map(self._together, whole), key=lambda backup: backup.id, reverse=True)
+        whole = [records for records in found.values() if len(records) == len(answers)]
+        backups = [_together(shards.fleet, records) for records in whole]
+        return sorted(backups, key=lambda backup: backup.id, reverse=True)
 
     def make(self, name: str) -> ShardedBackup:
         """One of every shard; where one fails, those of the others are removed again."""
-        name, id = self._aliases.collection_of(name), new_id()
+        shards, id = self._shards(), new_id()
+        fleet, name = shards.fleet, shards.aliases.collection_of(name)
         path = f"{COLLECTIONS}/{name}/backups/{id}"
-        outcomes = self._fleet.outcomes(dict.fromkeys(range(len(self._fleet)), partial(_slowly, path=path)))
+        outcomes = fleet.outcomes(dict.fromkeys(range(len(fleet)), partial(_slowly, path=path)))
         failures = [found for found in outcomes.values() if isinstance(found, Exception)]
         if failures:
             made = [shard for shard, found in outcomes.items() if not isinstance(found, Exception)]
             remains = f"/collections/{name}/backups/{id}"
-            self._fleet.outcomes(dict.fromkeys(made, lambda shard: shard.json("DELETE", remains)))
+            fleet.outcomes(dict.fromkeys(made, lambda shard: shard.json("DELETE", remains)))
             raise failures[0]
-        return self._together(list(outcomes.values()))
+        return _together(fleet, list(outcomes.values()))
 
     def restore(self, name: str, id: str, new_name: str | None = None) -> CollectionDescription:
         """Restores in every shard, one after all others: see `CollectionBackups.restore`.
 
         Searches may find some shards restored and others not yet. Where one fails, a repeat goes on.
         """
-        name = self._aliases.collection_of(name)
+        shards = self._shards()
+        name = shards.aliases.collection_of(name)
         body = {} if new_name is None else {"name": new_name}
         path = f"/collections/{name}/backups/{_checked(name, id)}/restore"
-        self._fleet.first_last(partial(_slowly, path=path, body=body))
-        return self._catalog.describe(name if new_name is None else new_name)
+        shards.fleet.first_last(partial(_slowly, path=path, body=body))
+        return shards.catalog.describe(name if new_name is None else new_name)
 
     def delete(self, name: str, id: str) -> None:
         """Removes it from every shard. Raises BackupNotFoundError."""
-        name = self._aliases.collection_of(name)
-        self._fleet.remove(f"/collections/{name}/backups/{_checked(name, id)}", BackupNotFoundError)
+        shards = self._shards()
+        name = shards.aliases.collection_of(name)
+        shards.fleet.remove(f"/collections/{name}/backups/{_checked(name, id)}", BackupNotFoundError)
 
-    def _together(self, records: Sequence[Any]) -> ShardedBackup:
-        with reading(self._fleet.clients[0].name):
-            return ShardedBackup(
-                str(records[0]["id"]),
-                str(records[0]["collection"]),
-                ".".join(str(record["position"]) for record in records),
-                sum(int(record["documents"]) for record in records),
-                sum(int(record["size_bytes"]) for record in records),
-                min(str(record["created_at"]) for record in records),
-            )
+
+def _together(fleet: Fleet, records: Sequence[Any]) -> ShardedBackup:
+    with reading(fleet.clients[0].name):
+        return ShardedBackup(
+            str(records[0]["id"]),
+            str(records[0]["collection"]),
+            ".".join(str(record["position"]) for record in records),
+            sum(int(record["documents"]) for record in records),
+            sum(int(record["size_bytes"]) for record in records),
+            min(str(record["created_at"]) for record in records),
+        )
 
 
 async def _slowly(shard: ShardClient, path: str, body: Any = None) -> Any:

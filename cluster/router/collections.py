@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -12,10 +14,11 @@ from typing import ParamSpec, TypeVar
 from cluster.router.aliases import ShardedAliases
 from cluster.router.asking import Asking
 from cluster.router.backups import ShardedBackups
-from cluster.router.catalog import ShardedCatalog, ShardedStatistics
+from cluster.router.catalog import ShardedStatistics
 from cluster.router.collection import KnownCollection, View
-from cluster.router.positions import KnownPositions
-from cluster.router.reaching import Reaching
+from cluster.router.following import FollowedMap
+from cluster.router.holding import HoldingWriter
+from cluster.router.shard_set import ShardSet
 from cluster.router.snapshot import ShardedSnapshot
 from cluster.router.writer import ShardedWriter
 from cluster.shards.fleet import Fleet
@@ -33,7 +36,7 @@ from service.load.reading import ANY_TIME, Reading
 from service.served_collections import Served
 from service.shard.description import ShardDescription, description_of
 from service.shard.messages import Message, message
-from service.shard_telemetry import ShardObserver
+from service.shard_telemetry import ShardObserver, Unobserved
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -43,6 +46,9 @@ LOOKING_THREADS = 4
 KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that it has another
 RENEWING_SECONDS = 1.0
 FORGOTTEN_SECONDS = 3600.0
+LOOKING_AGAIN_SECONDS = 0.2  # between two looks for a newer map that is waited for
+
+log = logging.getLogger("tercet")
 
 
 class ShardedCollections:
@@ -52,21 +58,34 @@ class ShardedCollections:
     request.
     """
 
-    def __init__(self, fleet: Fleet, session: HttpSession | None = None) -> None:
-        """session: the connections to the shards, if they are reached over HTTP."""
-        self._fleet = fleet
+    def __init__(
+        self,
+        fleet: Fleet,
+        session: HttpSession | None = None,
+        followed: FollowedMap | None = None,
+        version: int = 0,
+    ) -> None:
+        """session: the connections to the shards, if they are reached over HTTP; followed: the map that says
+        which these are, where it may change; version: of that map.
+        """
+        self._shards = ShardSet.of(fleet, version)
         self._session = session
-        self._known: dict[str, KnownCollection] = {}
-        self._positions = KnownPositions(len(fleet))
-        self._aliases = ShardedAliases(fleet)
-        self._catalog = ShardedCatalog(fleet, self._aliases, self._positions)
-        self._reaching = Reaching(fleet, self._positions)
+        self._followed = followed
+        self._following: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()  # whether somebody waits for a newer map
+        self._observer: ShardObserver = Unobserved()
         self._looking_pool = Pool("looking", LOOKING_THREADS)
+        self._map_pool = Pool("map", 1)
+
+    @property
+    def map_version(self) -> int:
+        """That of the map that names the shards, 0 without one."""
+        return self._shards.version
 
     @property
     def aliases(self) -> ShardedAliases:
         """Those of all shards."""
-        return self._aliases
+        return self._shards.aliases
 
     @property
     def looking_pool(self) -> Pool:
@@ -81,25 +100,31 @@ class ShardedCollections:
     @property
     def open_counts(self) -> tuple[tuple[str, int], ...]:
         """How many collections are known."""
-        return (("read", len(self._known)),)
+        return (("read", len(self._shards.known)),)
 
     @property
     def served(self) -> Served:
         """What a server answers from: these, and the backups of all shards."""
-        return Served(self, ShardedBackups(self._fleet, self._aliases, self._catalog))
+        return Served(self, ShardedBackups(lambda: self._shards))
 
     async def start(self) -> None:
-        """Takes the running event loop to ask shards from."""
-        self._fleet.loop.take()
+        """Takes the running event loop to ask shards from, and begins to follow the map."""
+        self._shards.fleet.loop.take()
+        if self._followed is not None:
+            self._following = asyncio.create_task(self._follow(self._followed), name="map")
 
     async def stop(self) -> None:
-        """Ends the connections to the shards."""
+        """Follows no more, and ends the connections to the shards."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
 
     def observe(self, observer: ShardObserver) -> None:
         """Tells how the servers of shards fare from now on."""
-        for shard in self._fleet.servers:
+        self._observer = observer
+        for shard in self._shards.fleet.servers:
             shard.observe(observer)
 
     async def open(self, name: str, how: Reading = ANY_TIME) -> ShardedSnapshot:
@@ -123,42 +148,49 @@ class ShardedCollections:
         """
 
         def written() -> CollectionSettings:
-            return self._written(self._aliases.collection_of(name, deadline), deadline).description.settings
+            shards = self._shards
+            own = shards.aliases.collection_of(name, deadline)
+            return _written(shards, own, deadline).description.settings
 
         return await self._look(deadline, written)
 
-    def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[ShardedWriter]:
+    def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[HoldingWriter]:
         """The collection, to be written to. deadline: for the answers of shards."""
-        own = self._aliases.collection_of(name, deadline)
-        known = self._known.get(own) or self._written(own, deadline)
 
-        def outdated() -> None:
-            known.is_stale = True
+        def newest() -> ShardedWriter:
+            self._shards.fleet.loop.call(self._wanted.set)
+            return _writer(self._shards, name, deadline)
 
         return nullcontext(
-            ShardedWriter(self._fleet, known.description.settings, self._positions, deadline, outdated)
+            HoldingWriter(
+                _writer(self._shards, name, deadline),
+                newest,
+                deadline,
+                holds=self._followed is not None,
+            )
         )
 
     def position_of(self, given: Position, param: str) -> Positions:
         """What a request names as a position. Raises InvalidRequestError naming the field."""
-        return self._reaching.position_of(given, param)
+        return self._shards.reaching.position_of(given, param)
 
     async def reach(self, name: str, position: Positions, deadline: Deadline) -> None:
         """Waits until shards have what was written up to a position: see `Reaching.reach`."""
-        own = await self._look(deadline, self._aliases.collection_of, name, deadline)
-        await self._reaching.reach(own, position, deadline)
+        shards = self._shards
+        own = await self._look(deadline, shards.aliases.collection_of, name, deadline)
+        await shards.reaching.reach(own, position, deadline)
 
     def names(self) -> list[str]:
         """Of all collections, in order."""
-        return self._catalog.names()
+        return self._shards.catalog.names()
 
     def describe(self, name: str) -> CollectionDescription:
         """Settings, defaults and state of a collection: see `ShardedCatalog.describe`."""
-        return self._catalog.describe(name)
+        return self._shards.catalog.describe(name)
 
     def statistics(self, name: str) -> ShardedStatistics:
         """What all shards hold of a collection."""
-        return self._catalog.statistics(name)
+        return self._shards.catalog.statistics(name)
 
     def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]:
         """None: shards tell of their own."""
@@ -166,19 +198,21 @@ class ShardedCollections:
 
     def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
         """An empty collection on all shards: see `ShardedCatalog.create`."""
-        self._known.pop(name, None)
-        return self._catalog.create(name, settings)
+        shards = self._shards
+        shards.known.pop(name, None)
+        return shards.catalog.create(name, settings)
 
     def delete(self, name: str) -> None:
         """Removes a collection from all shards: see `ShardedCatalog.delete`."""
+        shards = self._shards
         try:
-            self._catalog.delete(name)
+            shards.catalog.delete(name)
         finally:
-            self._known.pop(name, None)
+            shards.known.pop(name, None)
 
     def checkpoints(self) -> dict[str, str]:
         """What opens the encoders of the collections that are known, where it is known."""
-        described = [known.description.settings for known in tuple(self._known.values())]
+        described = [known.description.settings for known in tuple(self._shards.known.values())]
         return {each.encoder: each.checkpoint for each in described if each.checkpoint is not None}
 
     def require_jobs(self) -> None:
@@ -195,17 +229,18 @@ class ShardedCollections:
 
     def release_superseded(self) -> None:
         """Forgets what was described long ago, so that what is no more takes no memory."""
-        for name, known in tuple(self._known.items()):
+        for name, known in tuple(self._shards.known.items()):
             if known.age_seconds > FORGOTTEN_SECONDS:
-                self._known.pop(name, None)
+                self._shards.known.pop(name, None)
 
     def close(self) -> None:
         """Ends its threads."""
         self._looking_pool.close()
+        self._map_pool.close()
 
     def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
         """The collections of these names that are there, by default all, in order of name."""
-        return self._catalog.list(names)
+        return self._shards.catalog.list(names)
 
     async def _look(
         self,
@@ -219,70 +254,101 @@ class ShardedCollections:
         """
         return await self._looking_pool.run_in_time(deadline, partial(too_late, 0), look, *args, **options)
 
-    def _written(self, name: str, deadline: Deadline) -> KnownCollection:
-        """What is known of a collection to be written, by its own name, from the shards that answer."""
-        return self._described(name, Reading(deadline, allow_partial=True))[0]
+    async def _follow(self, followed: FollowedMap) -> None:
+        """For ever: requests that begin later go to the shards of the newest map whose shards answer."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), followed.pause_seconds)
+            self._wanted.clear()
+            try:
+                taken = await self._map_pool.run(followed.newer, self._shards)
+                if taken.fleet is not self._shards.fleet:
+                    for shard in taken.fleet.servers:
+                        shard.observe(self._observer)
+                self._shards = taken
+            except Exception:  # whatever it is: the shards that are known serve on, and the next look may do
+                log.exception("a look for a newer map of shards failed")
+            await asyncio.sleep(min(followed.pause_seconds, LOOKING_AGAIN_SECONDS))
 
     def _target(self, name: str, how: Reading, defaults: bool, effort: bool) -> SearchTarget[ShardedSnapshot]:
-        names = self._aliases.collections_of(name, how.deadline)
+        shards = self._shards
+        names = shards.aliases.collections_of(name, how.deadline)
         own = names[0] if len(names) == 1 else name
-        known, asking = self._described(own, how)
+        known, asking = _described(shards, own, how)
         description = known.description
-        documents = self._fleet if how.newest else self._fleet.reading(how.deadline)
+        documents = shards.fleet if how.newest else shards.fleet.reading(how.deadline)
         return SearchTarget(
             ShardedSnapshot(View(known, asking), documents, how.deadline, several=len(names) > 1),
             description.defaults if defaults else None,
             description.effort if effort else None,
         )
 
-    def _described(self, name: str, how: Reading) -> tuple[KnownCollection, Asking]:
-        """What is known of a collection, by its own name, and its shards as one request asks them."""
-        asking = Asking(self._fleet, name, how)
-        known = self._known.get(name)
-        if known is None or known.is_stale:
-            known = self._describe(name, asking)
-        elif known.age_seconds > KNOWN_SECONDS:
-            known.described = time.monotonic()  # so that others go on with it meanwhile
-            with suppress(ShardError, OverloadedError):
-                known = self._describe(name, Asking(self._fleet, name, Reading(within(RENEWING_SECONDS))))
-        asking.ask_last(known.behind)
-        return known, asking
 
-    def _describe(self, name: str, asking: Asking) -> KnownCollection:
-        """The collection as all shards describe it."""
-        servers = self._fleet.servers
+def _writer(shards: ShardSet, name: str, deadline: Deadline) -> ShardedWriter:
+    """A collection over these shards, to be written to."""
+    own = shards.aliases.collection_of(name, deadline)
+    known = shards.known.get(own) or _written(shards, own, deadline)
 
-        def read(shard: int, found: Message) -> ShardDescription:
-            return description_of(found, asking.describer_of(shard))
+    def outdated() -> None:
+        known.is_stale = True
 
-        told = asking.ask("description", [message({}, {})] * len(asking), read, of_writer=True)
-        heard = [(shard, each) for shard, each in enumerate(told) if each is not None]
-        (first, description), *others = heard
-        for shard, other in others:
-            if other.settings != description.settings:
-                what = "codebooks" if _like(other.settings, description.settings) else "settings"
-                raise ShardFailedError(
-                    f"shards {asking.describer_of(first)} and {asking.describer_of(shard)} have different "
-                    f"{what} of collection {name!r}; create it anew on all of them, or build it in shards "
-                    "(tercet index build --shards)",
-                    asking.describer_of(shard),
-                )
-        known = KnownCollection(
-            name,
-            description,
-            [None if each is None else each.tag for each in told],
-            [asking.describer_of(shard) for shard in range(len(asking))],
-            [len(shard) for shard in servers],
-            is_stale=None in told,
-        )
-        former = self._known.get(name)
-        if former is not None and former.stays(known, [shard.name for shard in servers]):
-            former.described, former.behind = time.monotonic(), set()
-            return former
-        if former is not None and former.description.settings == description.settings:
-            known.told = former.told
-        self._known[name] = known
-        return known
+    return ShardedWriter(shards.fleet, known.description.settings, shards.positions, deadline, outdated)
+
+
+def _written(shards: ShardSet, name: str, deadline: Deadline) -> KnownCollection:
+    """What is known of a collection to be written, by its own name, from the shards that answer."""
+    return _described(shards, name, Reading(deadline, allow_partial=True))[0]
+
+
+def _described(shards: ShardSet, name: str, how: Reading) -> tuple[KnownCollection, Asking]:
+    """What is known of a collection, by its own name, and its shards as one request asks them."""
+    asking = Asking(shards.fleet, name, how)
+    known = shards.known.get(name)
+    if known is None or known.is_stale:
+        known = _describe(shards, name, asking)
+    elif known.age_seconds > KNOWN_SECONDS:
+        known.described = time.monotonic()  # so that others go on with it meanwhile
+        with suppress(ShardError, OverloadedError):
+            known = _describe(shards, name, Asking(shards.fleet, name, Reading(within(RENEWING_SECONDS))))
+    asking.ask_last(known.behind)
+    return known, asking
+
+
+def _describe(shards: ShardSet, name: str, asking: Asking) -> KnownCollection:
+    """The collection as all shards describe it."""
+    servers = shards.fleet.servers
+
+    def read(shard: int, found: Message) -> ShardDescription:
+        return description_of(found, asking.describer_of(shard))
+
+    told = asking.ask("description", [message({}, {})] * len(asking), read, of_writer=True)
+    heard = [(shard, each) for shard, each in enumerate(told) if each is not None]
+    (first, description), *others = heard
+    for shard, other in others:
+        if other.settings != description.settings:
+            what = "codebooks" if _like(other.settings, description.settings) else "settings"
+            raise ShardFailedError(
+                f"shards {asking.describer_of(first)} and {asking.describer_of(shard)} have different "
+                f"{what} of collection {name!r}; create it anew on all of them, or build it in shards "
+                "(tercet index build --shards)",
+                asking.describer_of(shard),
+            )
+    known = KnownCollection(
+        name,
+        description,
+        [None if each is None else each.tag for each in told],
+        [asking.describer_of(shard) for shard in range(len(asking))],
+        [len(shard) for shard in servers],
+        is_stale=None in told,
+    )
+    former = shards.known.get(name)
+    if former is not None and former.stays(known, [shard.name for shard in servers]):
+        former.described, former.behind = time.monotonic(), set()
+        return former
+    if former is not None and former.description.settings == description.settings:
+        known.told = former.told
+    shards.known[name] = known
+    return known
 
 
 def _like(one: CollectionSettings, other: CollectionSettings) -> bool:

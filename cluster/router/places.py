@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster.objects.opening import open_store
-from cluster.shards.map import newest_map
+from cluster.objects.store import ObjectStore
+from cluster.shards.map import ShardMap, newest_map
 from service.exceptions import SettingsError
 from service.server_urls import SERVERS, servers_of_shards
 
 
-def shard_servers(named: Sequence[str]) -> list[tuple[str, ...]]:
-    """The servers of each shard, the one that takes its writes first, in order of the shards' numbers. named:
-    these, or the URL of an object store below which there is a map.
+def is_map(named: Sequence[str]) -> bool:
+    """Whether a setting names an object store below which there is a map, and not the shards' servers."""
+    return not named[0].startswith(("http://", "https://"))
 
-    Raises SettingsError where there is no map or it does not say where a shard is, StoreAddressError,
-    UnreachableStoreError, or DamagedObjectError.
+
+def map_at(store: ObjectStore) -> ShardMap:
+    """The newest map there. Raises SettingsError where there is none, UnreachableStoreError, or
+    DamagedObjectError.
     """
-    if named[0].startswith(("http://", "https://")):
-        return servers_of_shards(named)
-    store = open_store(named[0])
     found = newest_map(store)
     if found is None:
         raise SettingsError(
-            f"shards is {named[0]}, and there is no map below it: build one (tercet index build --shards N "
+            f"shards is {store.url}, and there is no map below it: build one (tercet index build --shards N "
             "--output URL), or name the shards' servers"
         )
+    return found
+
+
+def servers_of(store: ObjectStore, found: ShardMap) -> list[tuple[str, ...]]:
+    """The servers of each shard that a map names, the one that takes its writes first. Raises SettingsError
+    where it does not say where one is, or names a server twice.
+    """
     servers = [SERVERS.join(shard.servers) for shard in found.shards if shard.servers]
     if len(servers) < len(found.shards):
         raise SettingsError(

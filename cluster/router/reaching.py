@@ -35,6 +35,7 @@ class Reaching:
         A shard whose writes up to there were acknowledged to this router is not asked. Raises
         PositionAheadError, PositionNotReachedError, and what asking a shard raises.
         """
+        require_numbers(position, len(self._fleet), "min_position")
         known = self._known.of(name)
         later = [
             (shard, wanted)
@@ -55,3 +56,13 @@ class Reaching:
             if isinstance(found, Exception):
                 raise found
         self._known.note(name, dict(later))
+
+
+def require_numbers(position: Positions, shards: int, param: str) -> None:
+    """Raises InvalidRequestError for a position of other shards, as one that was read before these came."""
+    if len(position.numbers) != shards:
+        raise InvalidRequestError(
+            f"{param}: {position} is a position of {len(position.numbers)} shards, and there are {shards} "
+            "now; read again what you depend on",
+            param,
+        )

@@ -19,6 +19,7 @@ import orjson
 from cluster.router.bodies import body_of
 from cluster.router.incomplete import Part, failure_of_parts
 from cluster.router.positions import KnownPositions
+from cluster.router.reaching import require_numbers
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.placement import shard_of, shards_of
@@ -30,11 +31,12 @@ from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.documents.filters import Filter, tree_of
 from index.documents.metadata import FieldType
+from index.errors import CollectionFencedError
 from index.live.records import WriteKey
 from index.windows.store import DocumentWindows
-from models.representations import Representations
+from models.representations import Int64, Representations
 from service.answers.binary import MEDIA_TYPE
-from service.exceptions import OverloadedError, RequestTooLargeError, ShardError
+from service.exceptions import OverloadedError, RequestTooLargeError, ServiceError, ShardError
 from service.load.deadlines import NO_DEADLINE, Deadline, within
 
 DECLARING_SECONDS = 3600.0  # every document's metadata is read
@@ -50,11 +52,27 @@ class ShardedWritten:
     tokens: int = 0
 
 
+class FencedPartsError(ServiceError):
+    """A write of which some shards refused their parts, as the collection moves to others, and no part is in
+    doubt.
+
+    failure: what to answer where it is not repeated; documents: that the others took; shards: the numbers of
+    those that refused.
+    """
+
+    def __init__(self, failure: Exception, documents: int, shards: frozenset[int]) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+        self.documents = documents
+        self.shards = shards
+
+
 class ShardedWriter:
     """In the place of `index.live.collection.LiveCollection`, for one request. Its methods wait for shards
     and are for threads other than that of the event loop.
 
-    Where some shards took their parts and others did not, each raises ShardWriteError.
+    Where some shards took their parts and others did not, each raises ShardWriteError; FencedPartsError where
+    all that did not refused because the collection moves.
     """
 
     def __init__(
@@ -80,23 +98,34 @@ class ShardedWriter:
         """What was fixed when the collection was created, with the fields declared since."""
         return self._settings
 
+    def places(self, ids: Sequence[str]) -> Int64:
+        """The shard of each id, int64[N]."""
+        return shards_of(ids, len(self._fleet))
+
     def put(
         self,
         documents: Sequence[Document],
         representations: Representations,
         windows: DocumentWindows | None = None,
         *,
+        rows: Int64 | None = None,
         if_position: Positions | None = None,
         key: WriteKey | None = None,
         tokens: int = 0,
     ) -> ShardedWritten:
-        """Adds or replaces documents. if_position: each document is held against the number of its shard.
+        """Adds or replaces documents. rows: which of them, by default all. if_position: each document is held
+        against the number of its shard.
 
         Raises RequestTooLargeError where a shard's part is larger than it takes; then nothing is written.
         """
-        placed = shards_of([document.id for document in documents], len(self._fleet))
+        self._require_numbers(if_position)
+        placed = self.places([document.id for document in documents])
+        if rows is not None:
+            left = np.ones(len(placed), np.bool_)
+            left[rows] = False
+            placed[left] = -1
         bodies: dict[int, bytes] = {}
-        for shard in np.unique(placed).tolist():
+        for shard in np.unique(placed[placed >= 0]).tolist():
             metadata = {"fingerprint": self._settings.fingerprint}
             if key is not None:
                 metadata["idempotency_key"] = key.key
@@ -153,6 +182,7 @@ class ShardedWriter:
         key: WriteKey | None = None,
     ) -> ShardedWritten:
         """Replaces a document's metadata, or merges this into it."""
+        self._require_numbers(if_position)
         shard = shard_of(id, len(self._fleet))
         body: dict[str, Any] = {"metadata": metadata, "merge": merge}
         if if_position is not None:
@@ -184,7 +214,7 @@ class ShardedWriter:
     def _of_ids(self, ids: Sequence[str]) -> dict[int, dict[str, Any]]:
         """What shards are sent to choose documents by: of each its own ids."""
         own: dict[int, dict[str, Any]] = {}
-        for id, shard in zip(ids, shards_of(ids, len(self._fleet)).tolist(), strict=True):
+        for id, shard in zip(ids, self.places(ids).tolist(), strict=True):
             own.setdefault(shard, {"ids": []})["ids"].append(id)
         return own
 
@@ -278,8 +308,16 @@ class ShardedWriter:
             if not all(isinstance(error, ShardError | OverloadedError) for error in failed.values()):
                 self._outdated()  # perhaps it was refused for what the collection is by now
             named = {self._fleet.clients[shard].name: part for shard, part in taken.items()}
-            raise failure_of_parts(named, failed, position, keyed=key is not None)
+            failure = failure_of_parts(named, failed, position, keyed=key is not None)
+            if all(isinstance(error, CollectionFencedError) for error in failed.values()):
+                done = sum(part.documents for part in taken.values())
+                raise FencedPartsError(failure, done, frozenset(asks) - frozenset(taken))
+            raise failure
         return ShardedWritten(str(position), sum(part.documents for part in taken.values()), tokens)
+
+    def _require_numbers(self, position: Positions | None) -> None:
+        if position is not None:
+            require_numbers(position, len(self._fleet), "if_position")
 
     def _require_fitting(self, bodies: Mapping[int, bytes]) -> None:
         """Raises RequestTooLargeError where a shard would refuse its body for its size."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -31,6 +31,11 @@ class Loop:
     def take(self) -> None:
         """From now on it is the running one."""
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+
+    def call(self, work: Callable[[], None]) -> None:
+        """Has it do something soon. For threads other than that of the loop."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(work)
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """What the work gives or raises. For threads other than that of the loop."""

@@ -50,6 +50,11 @@ class CollectionLayout:
         return self.folder / "LOCK"
 
     @property
+    def fence(self) -> Path:
+        """`fence.json`, where a re-sharding had the collection refuse writes."""
+        return self.folder / "fence.json"
+
+    @property
     def ledger(self) -> Path:
         """`ledger.sqlite`, accepted operations that no segment has."""
         return self.folder / "ledger.sqlite"

@@ -90,10 +90,12 @@ class Adoption:
     def begin(self) -> Build:
         """Flushes, and takes note of deletes from then on.
 
-        Raises CollectionBusyError where another build is under way, and what a flush raises.
+        Raises CollectionBusyError where another build is under way, CollectionFencedError, and what a flush
+        raises.
         """
         state = self._committer.change(_watched)
         try:
+            self._committer.require_open()
             self._flush.run()
         except BaseException:
             self._end()

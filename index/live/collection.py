@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from index.candidates import Document
+from index.catalog.fence import Fence
 from index.catalog.layout import EMPTY_NAME, CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
@@ -35,6 +36,7 @@ from index.ledger.ledger import Ledger
 from index.live.adoption import Adoption, AdoptionMode, Build
 from index.live.committer import Committer
 from index.live.declaration import Declaration
+from index.live.fencing import Fencing
 from index.live.flush import Flush
 from index.live.merge import Merge
 from index.live.operations import (
@@ -77,6 +79,7 @@ class _Parts:
     merge: Merge
     adoption: Adoption
     declaration: Declaration
+    fencing: Fencing
     upkeep: Upkeep
     opened: ExitStack
 
@@ -129,7 +132,8 @@ class LiveCollection:
             state = replay(state, ledger.entries(state.position))
             publisher = Publisher(self._collection.layout, self._settings, manifest, self._device)
             remove_folder(self._collection.layout.builds)  # none of which can be adopted any more
-            committer = Committer(ledger, state, threads.committers, self._observer)
+            fence = Fence.read(self._collection.layout)
+            committer = Committer(ledger, state, threads.committers, self._observer, is_fenced=fence.closed)
             opened.callback(committer.close)
             flush = Flush(publisher, committer, ledger, self._observer)
             merge = Merge(publisher, committer, self._observer, self._limits.merge_width)
@@ -143,6 +147,7 @@ class LiveCollection:
                 merge,
                 Adoption(publisher, committer, flush),
                 Declaration(publisher, committer, flush),
+                Fencing(publisher, committer),
                 upkeep,
                 opened.pop_all(),
             )
@@ -357,6 +362,21 @@ class LiveCollection:
         UnforcedPublicationError; after any but the last all is as before.
         """
         return self._running().adoption.run(build, source, mode, mark)
+
+    def fence(self, version: int) -> int:
+        """Refuses writes from now on, as the collection moves to other servers: then every write, declaration
+        and build raises CollectionFencedError. Returns the position of the last write that was acknowledged.
+
+        version: of the map of shards that this makes way for. Raises CollectionBusyError where that was given
+        up, or while a build is under way, or OSError.
+        """
+        return self._running().fencing.close(version)
+
+    def lift_fence(self, version: int) -> int:
+        """Takes writes again, as a version of the map was given up; returns the position. Raises
+        CollectionBusyError where a later one has asked, or OSError.
+        """
+        return self._running().fencing.lift(version)
 
     def _write(self, operation: Operation, key: WriteKey | None, tokens: int = 0) -> Written:
         """Waits until an operation is on the disk."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
+from index.catalog.fence import fenced
 from index.errors import SearchIndexError
 from index.ledger.ledger import Ledger
 from index.ledger.records import LedgerEntry
@@ -49,9 +50,17 @@ class Committer:
     """Holds the state of a live collection, and replaces it once an operation is on the disk."""
 
     def __init__(
-        self, ledger: Ledger, state: LiveState, workers: Workers, observer: LiveObserver | None = None
+        self,
+        ledger: Ledger,
+        state: LiveState,
+        workers: Workers,
+        observer: LiveObserver | None = None,
+        *,
+        is_fenced: bool = False,
     ) -> None:
-        """workers: of which one at a time carries out what waits."""
+        """workers: of which one at a time carries out what waits. is_fenced: whether operations are
+        refused.
+        """
         self._ledger = ledger
         self._workers = workers
         self._observer = observer or LiveObserver()
@@ -62,6 +71,7 @@ class Committer:
         self._changed = threading.Condition()
         self._working = False  # a worker carries out what waits, or is about to
         self._closed = False
+        self._is_fenced = is_fenced
 
     @property
     def state(self) -> LiveState:
@@ -72,7 +82,7 @@ class Committer:
         """Puts an operation behind those that wait. Its future raises what it or the disk raises.
 
         Under a key that is in use it is not carried out: the future has what was acknowledged then, or raises
-        IdempotencyMismatchError. tokens: were encoded for it.
+        IdempotencyMismatchError. tokens: were encoded for it. Raises CollectionFencedError.
         """
         written: Future[Written] = Future()
         self._put(_Waiting(operation, key, tokens, written))
@@ -89,6 +99,22 @@ class Committer:
         self._put(_Change(change, changed))
         return changed.result()
 
+    def fence(self) -> LiveState:
+        """Refuses operations from now on; returns the state after all that came before."""
+        with self._changed:
+            self._is_fenced = True
+        return self.change(lambda state: state)
+
+    def lift(self) -> None:
+        """Takes operations again."""
+        with self._changed:
+            self._is_fenced = False
+
+    def require_open(self) -> None:
+        """Raises CollectionFencedError where operations are refused."""
+        if self._is_fenced:
+            raise fenced(self._state.settings.name)
+
     def close(self) -> None:
         """Carries out what waits, and takes nothing any more."""
         with self._changed:
@@ -99,6 +125,8 @@ class Committer:
         with self._changed:
             if self._closed:
                 raise SearchIndexError(f"collection {self._state.settings.name!r} is closed for writing")
+            if isinstance(waiting, _Waiting):
+                self.require_open()
             self._waiting.append(waiting)
             if self._working:
                 return

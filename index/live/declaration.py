@@ -40,14 +40,15 @@ class Declaration:
 
         Flushes and merges wait meanwhile, and writes where memory is full.
         Raises InvalidFieldError, InvalidNameError, InvalidDocumentError naming a document whose metadata has
-        another type, CollectionBusyError while a build is under way, DamagedIndexError, and what a flush
-        raises; then nothing is declared.
+        another type, CollectionBusyError while a build is under way, CollectionFencedError,
+        DamagedIndexError, and what a flush raises; then nothing is declared.
         """
         publisher = self._publisher
         with publisher.lock:
             new = publisher.settings.with_fields(fields)
             if new == publisher.settings:
                 return new
+            self._committer.require_open()
             _require_no_build(self._committer.state)
             self._flush.run_locked()
             self._declare(new)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from service.schemas.base import Request
+
+Version = Annotated[int, Field(ge=1, lt=2**63)]
+"""Of the map of shards that is to come."""
+Folder = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*$")]
 
 
 class ShardCollectionRequest(Request):
@@ -19,3 +23,36 @@ class ShardCollectionRequest(Request):
     settings: dict[str, Any]
     later_fields: dict[str, str]
     codebook: str | None = None
+
+
+class ShardFenceRequest(Request):
+    """Whether a collection refuses writes. version: of the map of shards that it makes way for."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"version": 2, "closed": True}]})
+
+    version: Version
+    closed: bool
+
+
+class ShardFolderRequest(Request):
+    """Where a shard's snapshots are, below the setting `snapshot_store`."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"folder": "shards/1f2e3d4c-0"}]})
+
+    folder: Folder
+
+
+class ShardBringRequest(ShardFolderRequest):
+    """Which snapshot is to become this server's."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"folder": "shards/1f2e3d4c-0", "version": 2}]})
+
+    version: Version
+
+
+class ShardKeepRequest(Request):
+    """For which map a collection that was brought is kept."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"version": 2}]})
+
+    version: Version

@@ -63,3 +63,21 @@ def test_what_is_not_in_shards_is_not_divided(tercet: Run, tmp_path: Path) -> No
     done = tercet("index", "reshard", tmp_path.as_uri(), "--shards", "2")
     assert done.returncode == 1
     assert "has no map of shards" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ([], "--shards: is needed"),
+        (["--shards", "2", "--live"], "--live: goes with --shard-urls, without --prepare"),
+        (["--shards", "1", "--live", "--shard-urls", "http://one:1"], "has no map of shards"),
+        (["--abort"], "has no map of shards"),
+    ],
+)
+def test_a_move_between_servers_needs_a_map_and_servers(
+    tercet: Run, tmp_path: Path, flags: list[str], said: str
+) -> None:
+    done = tercet("index", "reshard", tmp_path.as_uri(), *flags)
+    assert done.returncode in (1, 2)
+    shown = " ".join(done.stderr.replace("│", " ").replace("'", "").split())
+    assert said in shown, shown

@@ -270,7 +270,7 @@ async def test_a_request_that_memory_does_not_suffice_for_is_503(
     def large(*_: object, **__: object) -> None:
         np.empty(2**50, np.uint8)  # more than any process may have
 
-    for name in ("search", "page", "get"):
+    for name in ("answer", "page", "get"):
         monkeypatch.setattr(Snapshot, name, large)
     body = {"collection": "demo", "query": "tea"} if method == "POST" else None
     response = await client.request(method, path, json=body)

@@ -13,6 +13,7 @@ from cluster.building.build import build_shards
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
 from cluster.objects.store import ObjectStore
+from cluster.resharding import splitting
 from cluster.resharding.errors import NotInShardsError, SettingsMovedError
 from cluster.resharding.reshard import reshard
 from cluster.resharding.splitting import Source, Splitting
@@ -242,3 +243,24 @@ def test_a_source_is_its_record(tmp_path: Path, tiny: Any, write_source: Any) ->
     source = Source.of_content(piece)
     assert json.loads(source.content) == json.loads(piece)
     assert source.name == source.rows_name
+
+
+def test_for_new_marks_no_segment_is_fetched(
+    tmp_path: Path,
+    tiny: Any,
+    write_source: Any,
+    pull_shards: Any,
+    stored: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They come last, while writes wait; whoever marks them need not be who divided the segment."""
+    url = (tmp_path / "store").as_uri()
+    built(tiny, url, write_source(60), 2)
+    live = LiveShards(tmp_path / "live", url, tiny)
+    reshard(url, 3, ThisProcess(), switch=False)
+    live.delete("d0003")
+    live.push()
+    monkeypatch.setattr(splitting, "fetched_segment", None)
+    assert sum(reshard(url, 3, ThisProcess()).documents) == 59
+    monkeypatch.undo()
+    assert "d0003" not in {id for shard in pull_shards(url) for id in stored(shard)}

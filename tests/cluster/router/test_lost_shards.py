@@ -121,13 +121,13 @@ def test_failures_are_counted_by_their_reason(failing: tuple[str, Relay]) -> Non
 
 
 def measured(router: str) -> dict[Any, float]:
-    """What the router tells of its shards, by names and labels."""
+    """What the router tells of the servers of its shards, by names and labels."""
     families = text_string_to_metric_families(httpx.get(f"{router}/metrics", timeout=30).text)
     samples = [sample for family in families for sample in family.samples]
     return {
         (each.name, *sorted(each.labels.items())): each.value
         for each in samples
-        if each.name.startswith("tercet_shard_")
+        if each.name.startswith("tercet_shard_") and "url" in each.labels
     }
 
 

@@ -6,20 +6,22 @@ from pathlib import Path
 import pytest
 
 from cluster.objects.opening import open_store
-from cluster.router.places import shard_servers
+from cluster.router.places import is_map, map_at, servers_of
 from cluster.shards.map import ShardPlace, publish_map
 from service.exceptions import SettingsError
+from service.server_urls import servers_of_shards
 from service.settings import Settings
 
 
 def test_servers_are_as_named() -> None:
     named = Settings(shards=("http://one:8080/", "https://two")).shards
-    assert shard_servers(named) == [("http://one:8080",), ("https://two",)]
+    assert not is_map(named)
+    assert servers_of_shards(named) == [("http://one:8080",), ("https://two",)]
 
 
 def test_replicas_are_named_behind_their_shard() -> None:
     named = Settings(shards="http://a/ | http://b,http://c|http://d|http://e").shards
-    assert shard_servers(named) == [("http://a", "http://b"), ("http://c", "http://d", "http://e")]
+    assert servers_of_shards(named) == [("http://a", "http://b"), ("http://c", "http://d", "http://e")]
 
 
 @pytest.mark.parametrize(
@@ -38,23 +40,23 @@ def test_what_names_no_servers_is_told(given: str, said: str) -> None:
 
 
 def test_the_newest_map_names_them(tmp_path: Path) -> None:
-    store, url = open_store(tmp_path.as_uri()), tmp_path.as_uri()
-    named = Settings(shards=(url,)).shards
+    assert is_map(Settings(shards=(tmp_path.as_uri(),)).shards)
+    store = open_store(tmp_path.as_uri())
     with pytest.raises(SettingsError, match="there is no map below it: build one"):
-        shard_servers(named)
+        map_at(store)
     first = publish_map(store, "articles", [ShardPlace("shards/a-0")], None)
     with pytest.raises(SettingsError, match=r"map/000001.json does not say where all of its 1 shards are"):
-        shard_servers(named)
+        servers_of(store, map_at(store))
     servers = ["http://one:8080", "http://two:8080/"]
     places = [
         ShardPlace(f"shards/b-{each}", each, ("http://three",) * (not number))
         for number, each in enumerate(servers)
     ]
     second = publish_map(store, "articles", places, first)
-    assert shard_servers(named) == [("http://one:8080", "http://three"), ("http://two:8080",)]
+    assert servers_of(store, map_at(store)) == [("http://one:8080", "http://three"), ("http://two:8080",)]
     publish_map(store, "articles", [*places, ShardPlace("shards/b-2", "http://three")], second)
     with pytest.raises(SettingsError, match=r"map/000003.json: 'http://three' is named twice"):
-        shard_servers(named)
+        servers_of(store, map_at(store))
 
 
 def test_a_store_is_named_alone() -> None:

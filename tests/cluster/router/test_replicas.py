@@ -184,7 +184,7 @@ def replicated(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Itera
                 until(lambda: stats(follower)["documents"] == count)  # noqa: B023 - called here
 
         assert sum(counts) == 40
-        servers = app.state.runtime.collections._fleet.servers
+        servers = app.state.runtime.collections._shards.fleet.servers
         yield Replicated(router, one, servers, relays, stopped, publish)
 
 

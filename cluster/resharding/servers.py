@@ -1,0 +1,109 @@
+"""The servers of a map's shards, as a re-sharding asks them to publish, refuse writes, bring and keep."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cluster.router.catalog import COLLECTIONS
+from cluster.shards.calls import Loop
+from cluster.shards.client import ShardClient
+from cluster.shards.fleet import Fleet
+from cluster.shards.http_transport import HttpSession, HttpTransport
+from cluster.shards.refusals import reading
+from cluster.shards.transport import ShardAccess
+from service.load.deadlines import within
+from service.moving import Moved
+
+LONGEST_SECONDS = 6 * 3600.0  # of what reads all bytes of a collection
+
+
+class ShardServers:
+    """Those of one map, all asked at once. Each method raises the failure of the first that fails."""
+
+    def __init__(self, fleet: Fleet, collection: str) -> None:
+        self._fleet = fleet
+        self._path = f"{COLLECTIONS}/{collection}"
+
+    def collections(self) -> set[str]:
+        """The names of all collections that any of them has."""
+        answers = self._fleet.all(lambda shard: shard.json("GET", "/collections"))
+        with reading(self._fleet.clients[0].name):
+            return {str(each["name"]) for answer in answers for each in answer["collections"]}
+
+    def push(self, folders: Sequence[str]) -> list[Moved]:
+        """Has each publish what is written by now in its folder."""
+        return self._moved("push", [{"folder": folder} for folder in folders])
+
+    def bring(self, folders: Sequence[str], version: int) -> list[Moved]:
+        """Has each make the newest snapshot of its folder its own collection, for a version of the map."""
+        return self._moved("bring", [{"folder": folder, "version": version} for folder in folders])
+
+    def keep(self, version: int) -> None:
+        """Has what they brought be collections of their own."""
+        self._asked("POST", "keep", [{"version": version}] * len(self._fleet))
+
+    def fence(self, version: int) -> list[int]:
+        """Has each refuse writes, for a version of the map to come; the position of each from then on."""
+        return self._fenced(version, closed=True)
+
+    def lift(self, version: int) -> None:
+        """Has each take writes again, as a version of the map was given up."""
+        self._fenced(version, closed=False)
+
+    def aliases(self) -> dict[str, list[str]]:
+        """The collections of each alias, as the first shard has them."""
+        found = self._fleet.one(0, lambda shard: shard.json("GET", "/aliases"))
+        with reading(self._fleet.clients[0].name):
+            return {str(each["alias"]): list(map(str, each["collections"])) for each in found["aliases"]}
+
+    def put_alias(self, alias: str, collections: Sequence[str]) -> None:
+        """Makes an alias in each."""
+        body = {"collections": list(collections)}
+        self._fleet.first_last(lambda shard: shard.json("PUT", f"/aliases/{alias}", body))
+
+    def _fenced(self, version: int, *, closed: bool) -> list[int]:
+        body = {"version": version, "closed": closed}
+        answers = self._asked("PUT", "fence", [body] * len(self._fleet))
+        return [int(answer["position"]) for answer in answers]
+
+    def _moved(self, verb: str, bodies: Sequence[dict[str, Any]]) -> list[Moved]:
+        answers = self._asked("POST", verb, bodies)
+        with reading(self._fleet.clients[0].name):
+            return [Moved(**answer) for answer in answers]
+
+    def _asked(self, method: str, verb: str, bodies: Sequence[dict[str, Any]]) -> list[Any]:
+        path, by_shard = f"{self._path}/{verb}", dict(zip(self._fleet.clients, bodies, strict=True))
+
+        async def ask(shard: ShardClient) -> Any:
+            return await shard.json(method, path, by_shard[shard], deadline=within(LONGEST_SECONDS))
+
+        return self._fleet.all(ask)
+
+
+Opening = Callable[[Sequence[str], str], ShardServers]
+
+
+@contextmanager
+def opened_servers(access: ShardAccess) -> Iterator[Opening]:
+    """What opens the servers at addresses, with a collection's name; for a thread without an event loop."""
+    loop, taken = asyncio.new_event_loop(), Loop()
+    session = HttpSession(access)
+    thread = threading.Thread(target=loop.run_forever, name="servers", daemon=True)
+    thread.start()
+    loop.call_soon_threadsafe(taken.take)
+
+    def opened(urls: Sequence[str], collection: str) -> ShardServers:
+        clients = [ShardClient(HttpTransport(url, session)) for url in urls]
+        return ShardServers(Fleet(clients, taken), collection)
+
+    try:
+        yield opened
+    finally:
+        asyncio.run_coroutine_threadsafe(session.close(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,77 @@
+"""A router that follows a map of shards: the newest one whose shards all answer is the one that is served."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cluster.errors import ClusterError
+from cluster.objects.store import ObjectStore
+from cluster.router.catalog import COLLECTIONS
+from cluster.router.places import map_at, servers_of
+from cluster.router.shard_set import ShardSet
+from cluster.shards.fleet import Fleet
+from index.errors import SearchIndexError
+from service.exceptions import ServiceError
+from service.load.deadlines import within
+from service.server_urls import SERVERS
+
+ANSWER_SECONDS = 5.0  # in which a shard of a newer map must say that it has the collection
+
+log = logging.getLogger("tercet")
+
+
+class FollowedMap:
+    """The map on an object store. Of one thread at a time, other than that of the event loop."""
+
+    def __init__(
+        self, store: ObjectStore, pause_seconds: float, fleet_of: Callable[[Sequence[Sequence[str]]], Fleet]
+    ) -> None:
+        """pause_seconds: between two looks; fleet_of: the shards at these servers."""
+        self.pause_seconds = pause_seconds
+        self._store = store
+        self._fleet_of = fleet_of
+        self._told = ""
+
+    def first(self) -> tuple[Fleet, int]:
+        """The shards of the newest map, whether they answer or not, and its version. Raises as `map_at` and
+        `servers_of`.
+        """
+        found = map_at(self._store)
+        return self._fleet_of(servers_of(self._store, found)), found.version
+
+    def newer(self, present: ShardSet) -> ShardSet:
+        """The shards of a newer map, else those that are there, as where that map or one of its shards cannot
+        be used now; this is logged once.
+        """
+        try:
+            taken = self._newer(present)
+        except (ClusterError, ServiceError, SearchIndexError, OSError) as error:
+            self._tell(f"version {present.version} of the map of shards stays in use: {error}")
+            return present
+        self._told = ""
+        return taken
+
+    def _newer(self, present: ShardSet) -> ShardSet:
+        found = map_at(self._store)
+        if found.version <= present.version:
+            return present
+        servers = servers_of(self._store, found)
+        if servers == [tuple(each.name for each in shard.clients) for shard in present.fleet.servers]:
+            return replace(present, version=found.version)
+        fleet = self._fleet_of(servers)
+        path = f"{COLLECTIONS}/{found.collection}"
+        fleet.all(lambda shard: shard.json("GET", path, deadline=within(ANSWER_SECONDS)))
+        log.info(
+            "version %d of the map of shards is in use: %s",
+            found.version,
+            ", ".join(map(SERVERS.join, servers)),
+        )
+        return ShardSet.of(fleet, found.version)
+
+    def _tell(self, message: str) -> None:
+        """Logs what is another message than the last one."""
+        if message != self._told:
+            log.error("%s", message)
+        self._told = message

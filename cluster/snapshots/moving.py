@@ -1,0 +1,145 @@
+"""Copies collections of a running server to an object store, and from there, as a re-sharding asks.
+
+What is brought is a collection that follows its URL, until it is kept: `kept.json` then says where it came
+from, and nothing replaces it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cluster.errors import ClusterError
+from cluster.objects.opening import open_store
+from cluster.snapshots.errors import NotFollowedError
+from cluster.snapshots.followed import FILE, Followed, take_up
+from cluster.snapshots.published import required_snapshot
+from cluster.snapshots.pushing import push
+from cluster.snapshots.record import PublishedSnapshot
+from cluster.snapshots.transfers import nobody
+from index.catalog.layout import CollectionLayout
+from index.collection import Collection
+from index.errors import CollectionBusyError, DamagedIndexError
+from index.files.content import read_json_object
+from index.files.directory import force, remove_file, write_json_atomically
+from index.files.lock import ExclusiveLock
+from service.collections import CollectionRegistry
+from service.exceptions import SnapshotStoreError
+from service.moving import Moved
+
+KEPT = "kept.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a collection came from, and for which version of the map of shards it was kept."""
+
+    url: str
+    number: int
+    version: int
+
+    @staticmethod
+    def of(folder: Path) -> Kept | None:
+        """What a collection's folder says, None where it was not kept. Raises DamagedIndexError."""
+        try:
+            record = read_json_object(folder / KEPT)
+        except FileNotFoundError:
+            return None
+        match record:
+            case {"url": str(url), "number": int(number), "version": int(version)}:
+                return Kept(url, number, version)
+        raise DamagedIndexError(f"{folder / KEPT} does not say where the collection came from; restore it")
+
+    def write(self, folder: Path) -> None:
+        """Writes it into a collection's folder."""
+        write_json_atomically(folder / KEPT, asdict(self))
+
+
+class SnapshotMoving:
+    """Below one URL: see `service.moving.Moving`."""
+
+    def __init__(self, url: str, data: Path) -> None:
+        """data: the data root. The store is not asked yet. Raises StoreAddressError."""
+        self._store = open_store(url)
+        self._stages = data / "snapshots"
+
+    def push(self, collections: CollectionRegistry, name: str, folder: str) -> Moved:
+        """Publishes a collection as its current manifest has it."""
+        with _failing():
+            collection = Collection.open(collections.root, name)
+            return _moved(push(collection, self._store.below(folder), self._stages).published)
+
+    def bring(self, collections: CollectionRegistry, name: str, folder: str, version: int) -> Moved:
+        """Makes the newest snapshot the collection of its name, unless that is kept for the version."""
+        with _failing():
+            store = self._store.below(folder)
+            layout = CollectionLayout(collections.root / name)
+            kept = Kept.of(layout.folder)
+            if kept is not None and (kept.url, kept.version) == (store.url, version):
+                return _moved(required_snapshot(store, kept.number))
+            published = required_snapshot(store)
+            if published.collection != name:
+                raise CollectionBusyError(
+                    f"{store.url} has snapshots of collection {published.collection!r}, not {name!r}"
+                )
+            if kept is not None:
+                raise CollectionBusyError(
+                    f"collection {name!r} of this server was kept for version {kept.version} of the map of "
+                    f"shards; remove it here, so that it can be brought for version {version}"
+                )
+            followed = Followed.of(layout.folder)
+            if (
+                followed is not None
+                and store.url != followed.url
+                and followed.url.startswith(self._store.url)
+            ):
+                collections.delete(name)  # of another re-sharding, which was not ended
+            with _unwritten(layout, name):
+                take_up(store, published, collections, self._stages, nobody)
+            return _moved(published)
+
+    def keep(self, collections: CollectionRegistry, name: str, version: int) -> None:
+        """Writes `kept.json` in the place of what says that the collection follows."""
+        folder = Collection.open(collections.root, name).layout.folder
+        followed, kept = Followed.of(folder), Kept.of(folder)
+        if followed is not None:
+            Kept(followed.url, followed.number, version).write(folder)
+            remove_file(folder / FILE)
+            force(folder)
+        elif kept is None or kept.version != version:
+            raise CollectionBusyError(
+                f"collection {name!r} was not brought here for version {version} of the map of shards, so "
+                "there is nothing to keep"
+            )
+
+
+def _moved(published: PublishedSnapshot) -> Moved:
+    manifest = published.manifest
+    return Moved(published.number, manifest.ledger_position, manifest.documents)
+
+
+@contextmanager
+def _unwritten(layout: CollectionLayout, name: str) -> Iterator[None]:
+    """Nobody writes the collection meanwhile, where it is there. Raises CollectionBusyError."""
+    if not layout.settings.exists():
+        yield
+        return
+    lock = ExclusiveLock(layout.lock, f"collection {name!r}")
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Within it, what a store is at fault for is told as the service tells it."""
+    try:
+        yield
+    except NotFollowedError as error:
+        raise CollectionBusyError(str(error)) from error
+    except ClusterError as error:
+        raise SnapshotStoreError(str(error)) from error

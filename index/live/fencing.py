@@ -1,0 +1,46 @@
+"""Has a live collection refuse writes for good, or until that is lifted: what was acknowledged stays."""
+
+from __future__ import annotations
+
+from index.catalog.fence import Fence
+from index.errors import CollectionBusyError
+from index.live.committer import Committer
+from index.publisher import Publisher
+
+
+class Fencing:
+    """The fence of one live collection."""
+
+    def __init__(self, publisher: Publisher, committer: Committer) -> None:
+        self._publisher = publisher
+        self._committer = committer
+
+    def close(self, version: int) -> int:
+        """Refuses writes from now on, also after a crash; returns the position of the last one that was
+        acknowledged.
+
+        Flushes and merges go on. Raises CollectionBusyError as `Fence.closing`, or while a build or restore
+        is under way, and OSError; then all is as before.
+        """
+        layout = self._publisher.layout
+        with self._publisher.lock:
+            former = Fence.read(layout)
+            former.closing(version).write(layout)
+            state = self._committer.fence()
+            if state.deleted is not None:
+                former.write(layout)
+                if not former.closed:
+                    self._committer.lift()
+                raise CollectionBusyError(
+                    f"a build or restore of collection {state.settings.name!r} is under way; have it refuse "
+                    "writes after it"
+                )
+            return state.position
+
+    def lift(self, version: int) -> int:
+        """Takes writes again; returns the position. Raises as `Fence.lifting`, or OSError."""
+        layout = self._publisher.layout
+        with self._publisher.lock:
+            Fence.read(layout).lifting(version).write(layout)
+            self._committer.lift()
+            return self._committer.state.position

@@ -1,0 +1,47 @@
+"""A shard's part in a re-sharding: it refuses writes, publishes what it has, or brings what it is to have."""
+
+from __future__ import annotations
+
+from service.collections import CollectionRegistry
+from service.exceptions import InvalidRequestError
+from service.moving import Moved, Moving
+
+
+class ShardMoves:
+    """Its methods block. collections are this server's own."""
+
+    def __init__(self, collections: CollectionRegistry, moving: Moving | None) -> None:
+        self._collections = collections
+        self._given = moving
+
+    def fence(self, name: str, version: int, *, closed: bool) -> int:
+        """Has a collection refuse writes, or take them again; returns its position.
+
+        Raises as `LiveCollection.fence` and `lift_fence`, and as `CollectionRegistry.writing`.
+        """
+        with self._collections.writing(name) as live:
+            return live.fence(version) if closed else live.lift_fence(version)
+
+    def push(self, name: str, folder: str) -> Moved:
+        """Publishes all that is written by now: see `Moving.push`."""
+        self._collections.flush(name)
+        return self._moving.push(self._collections, name, folder)
+
+    def bring(self, name: str, folder: str, version: int) -> Moved:
+        """Makes what is published this server's: see `Moving.bring`."""
+        return self._moving.bring(self._collections, name, folder, version)
+
+    def keep(self, name: str, version: int) -> None:
+        """See `Moving.keep`."""
+        self._moving.keep(self._collections, name, version)
+
+    @property
+    def _moving(self) -> Moving:
+        if self._given is None:
+            raise InvalidRequestError(
+                "this server knows no object store to publish on and bring from; start it with "
+                "snapshot_store (TERCET_SNAPSHOT_STORE), the URL of the build in shards",
+                None,
+                "unsupported",
+            )
+        return self._given

@@ -1,0 +1,411 @@
+"""Re-sharding while writers never stop: nothing lost, nothing twice, answers those of one server."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cluster.building.build import build_shards
+from cluster.building.settings import ShardedBuild
+from cluster.objects.opening import open_store
+from cluster.resharding.errors import ServersError
+from cluster.resharding.live import give_up, reshard_live
+from cluster.resharding.reshard import Resharding
+from cluster.resharding.servers import Opening, ShardServers
+from cluster.router.app import create_router_app
+from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
+from cluster.shards.placement import shard_of
+from cluster.work.engine import ThisProcess
+from index.errors import CollectionBusyError
+from index.verify import verify
+from ingest.document_encoders import LocalDocuments
+from service.settings import Settings
+from tests.cluster.resharding.live_servers import (
+    COLLECTION,
+    DOCUMENTS,
+    NAME,
+    Cluster,
+    answers_of,
+    documents_of,
+    wait_for_writes,
+    writing,
+)
+from tests.service.conftest import real_server
+from tests.service.polling import REST_SECONDS
+
+
+class Killed(BaseException):
+    """The end of a process, which cleans nothing up."""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, tiny: Any, write_source: Any) -> Iterator[Cluster]:
+    """A build in two shards, of 30 documents, and one server with the same."""
+    url, source = (tmp_path / "store").as_uri(), write_source(30)
+    encoder = LocalDocuments(tiny)
+    build = ShardedBuild(NAME, source, 2, {"fields": {"year": "integer"}, "bm25": True})
+    build_shards(build, encoder, lambda: encoder, url, ThisProcess())
+    made = Cluster(tmp_path, url, tiny)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def one(cluster: Cluster, tmp_path: Path) -> str:
+    """A server that has all documents."""
+    url = cluster.server("one")
+    lines = (tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines()
+    documents = []
+    for line in map(json.loads, lines):
+        year = line.pop("year")
+        documents.append({**line, "metadata": {"year": year}})
+    httpx.put(url + COLLECTION, json={"fields": {"year": "integer"}, "bm25": True}).raise_for_status()
+    httpx.put(url + DOCUMENTS, json={"documents": documents}, timeout=60).raise_for_status()
+    return url
+
+
+def moved(cluster: Cluster, servers: Sequence[str], opened: Opening | None = None) -> ShardMap:
+    shards = [(server,) for server in servers]
+    report = reshard_live(cluster.url, len(shards), ThisProcess(), shards, opened or cluster.opened)
+    assert report.map is not None
+    assert len(report.folders) == len(report.documents) == len(servers)
+    return report.map
+
+
+def version(router: str) -> int:
+    lines = httpx.get(f"{router}/metrics").text.splitlines()
+    (found,) = [line for line in lines if line.startswith("tercet_shard_map_version")]
+    return int(float(found.split()[1]))
+
+
+def wait_for_version(router: str, wanted: int) -> None:
+    while version(router) < wanted:
+        time.sleep(REST_SECONDS)
+
+
+def same(router: str, one: str) -> None:
+    """Documents and answers are those of one server."""
+    assert documents_of(router) == documents_of(one)
+    assert answers_of(router) == answers_of(one)
+
+
+@pytest.mark.slow
+def test_more_and_fewer_shards_while_writers_never_stop(cluster: Cluster, one: str, tmp_path: Path) -> None:
+    cluster.serve_map("a", "b")
+    routers = [cluster.router("router"), cluster.router("slow", follow_seconds=1.0)]
+    with writing(routers, one) as writers:
+        three = [cluster.server(name) for name in ("c", "d", "e")]
+        assert moved(cluster, three).version == 3
+        wait_for_writes(writers)
+        two = [cluster.server(name) for name in ("f", "g")]
+        assert moved(cluster, two).version == 4
+    for router in routers:
+        wait_for_version(router, 4)
+        same(router, one)
+    for name in ("f", "g"):
+        assert verify(tmp_path / name / "collections", NAME) == []
+
+
+def dying(opened: Opening, at: int) -> Opening:
+    """Servers at whose call of a number the process that asks ends, before it or, where odd, after it."""
+    calls = iter(range(10_000))
+
+    class Dying(ShardServers):
+        def _asked(self, *args: Any) -> list[Any]:
+            number = next(calls)
+            if number == at // 2 and not at % 2:
+                raise Killed
+            found = super()._asked(*args)
+            if number == at // 2:
+                raise Killed
+            return found
+
+    def open_dying(urls: Sequence[str], collection: str) -> ShardServers:
+        return Dying(opened(urls, collection)._fleet, collection)
+
+    return open_dying
+
+
+@pytest.mark.slow
+def test_a_killed_move_goes_on(cluster: Cluster, one: str) -> None:
+    """It is killed before and after each thing that it asks of servers, and before and after the switch."""
+    cluster.serve_map("a", "b")
+    routers = [cluster.router("router"), cluster.router("slow", follow_seconds=1.0)]
+    three = [cluster.server(name) for name in ("c", "d", "e")]
+    kills = 0
+    with writing(routers, one):
+        for at in range(100):
+            try:
+                moved(cluster, three, dying(cluster.opened, at))
+                break
+            except Killed:
+                kills += 1
+        assert moved(cluster, three).version == 3
+    assert kills == 12
+    for router in routers:
+        wait_for_version(router, 3)
+        same(router, one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [False, True])
+def test_a_move_that_is_killed_at_the_switch_goes_on(
+    cluster: Cluster, one: str, monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> None:
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    three = [cluster.server(name) for name in ("c", "d", "e")]
+    switch: Callable[..., Any] = Resharding.switch
+
+    def killed(move: Resharding, servers: Sequence[str]) -> None:
+        if after:
+            switch(move, servers)
+        raise Killed
+
+    with writing([router], one):
+        monkeypatch.setattr(Resharding, "switch", killed)
+        with pytest.raises(Killed):
+            moved(cluster, three)
+        monkeypatch.setattr(Resharding, "switch", switch)
+        assert moved(cluster, three).version == 3
+    wait_for_version(router, 3)
+    same(router, one)
+
+
+@pytest.mark.slow
+def test_a_move_is_given_up(cluster: Cluster, one: str) -> None:
+    """Writes that were held go on at the shards that there were, and a later move has them all."""
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    three = [cluster.server(name) for name in ("c", "d", "e")]
+    store = open_store(cluster.url)
+    with writing([router], one) as writers:
+        with pytest.raises(Killed):
+            moved(cluster, three, dying(cluster.opened, 5))
+        assert give_up(store, cluster.opened).version == 3
+        wait_for_writes(writers)
+        assert moved(cluster, three).version == 4
+    wait_for_version(router, 4)
+    same(router, one)
+
+
+def test_a_move_that_fails_lets_writes_go_on(cluster: Cluster, one: str) -> None:
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    two = [cluster.server(name) for name in ("c", "d")]
+
+    class Failing(ShardServers):
+        def keep(self, version: int) -> None:
+            raise ServersError("no")
+
+    def opened(urls: Sequence[str], collection: str) -> ShardServers:
+        return Failing(cluster.opened(urls, collection)._fleet, collection)
+
+    with writing([router], one) as writers:
+        with pytest.raises(ServersError, match="no"):
+            moved(cluster, two, opened)
+        wait_for_writes(writers)
+    wait_for_version(router, 3)
+    same(router, one)
+
+
+@pytest.mark.slow
+def test_who_gave_up_is_not_overtaken(cluster: Cluster, one: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A move that goes on after it was given up switches nothing, and fences nothing."""
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    two = [cluster.server(name) for name in ("c", "d")]
+    switch: Callable[..., Any] = Resharding.switch
+
+    def late(move: Resharding, servers: Sequence[str]) -> Any:
+        give_up(open_store(cluster.url), cluster.opened)
+        return switch(move, servers)
+
+    monkeypatch.setattr(Resharding, "switch", late)
+    with writing([router], one) as writers:
+        with pytest.raises(CollectionBusyError, match="version 3 of the map was published meanwhile"):
+            moved(cluster, two)
+        wait_for_writes(writers)
+        found = newest_map(open_store(cluster.url))
+        assert found is not None
+        former = cluster.opened([str(place.url) for place in found.shards], NAME)
+        with pytest.raises(CollectionBusyError, match="was given up"):
+            former.fence(3)
+        wait_for_writes(writers)
+    same(router, one)
+
+
+def test_a_map_that_cannot_be_used_is_not_taken(
+    cluster: Cluster, one: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    store = open_store(cluster.url)
+    found = newest_map(store)
+    assert found is not None
+    places = [*found.shards[:1], ShardPlace("shards/x", "http://127.0.0.1:9")]
+    publish_map(store, NAME, places, found)
+    wait_for_log(caplog, "version 2 of the map of shards stays in use: shard http://127.0.0.1:9 cannot be")
+    same(router, one)
+    store.create("map/000004.json", b"{}")
+    wait_for_log(caplog, "map/000004.json is no map of shards")
+    assert len([line for line in caplog.messages if "127.0.0.1:9 cannot be reached" in line]) == 1
+    assert version(router) == 2
+    same(router, one)
+
+
+def wait_for_log(caplog: pytest.LogCaptureFixture, wanted: str) -> None:
+    while not any(wanted in line for line in caplog.messages):
+        time.sleep(REST_SECONDS)
+
+
+def test_servers_that_cannot_be_moved_between_are_refused(cluster: Cluster) -> None:
+    a, _ = cluster.serve_map("a", "b")
+    c, d = cluster.server("c"), cluster.server("d")
+    with pytest.raises(ServersError, match="has a present shard"):
+        moved(cluster, [a, c])
+    httpx.put(f"{c}/collections/other", json={}).raise_for_status()
+    with pytest.raises(ServersError, match="the new servers have collection 'other'"):
+        moved(cluster, [c, d])
+    httpx.delete(f"{c}/collections/other").raise_for_status()
+    httpx.put(f"{c}{COLLECTION}", json={}).raise_for_status()
+    with pytest.raises(CollectionBusyError, match="of its own"):
+        moved(cluster, [c, d])
+
+
+def test_writes_wait_while_the_shards_refuse_them(cluster: Cluster) -> None:
+    """As long as their requests allow; then the answer says when to come again."""
+    urls = cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    shards = cluster.opened(urls, NAME)
+    shards.fence(3)
+    soon = {"X-Request-Timeout": "0.3"}
+    body = {"documents": [{"id": "x", "text": "tea"}]}
+    refused = httpx.put(router + DOCUMENTS, json=body, headers=soon)
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert refused.json()["error"]["code"] == "collection_fenced"
+    dependent = httpx.put(router + DOCUMENTS, json={**body, "if_position": "0.0"})
+    assert dependent.json()["error"]["code"] == "collection_fenced"
+    answers: list[httpx.Response] = []
+
+    def write(method: str, path: str, body: Any) -> None:
+        answers.append(httpx.request(method, router + path, json=body, timeout=60))
+
+    writes = [
+        ("PUT", DOCUMENTS, body),
+        ("PATCH", f"{DOCUMENTS}/d0001", {"metadata": {"year": 1}}),
+        ("POST", f"{DOCUMENTS}/update", {"ids": ["d0002"], "metadata": {"year": 1}}),
+        (
+            "POST",
+            f"{DOCUMENTS}/update",
+            {"filter": {"eq": {"year": 1905}}, "metadata": {"year": 1}, "merge": True},
+        ),
+        ("POST", f"{DOCUMENTS}/delete", {"ids": ["d0003", "missing"]}),
+        ("POST", f"{DOCUMENTS}/delete", {"filter": {"eq": {"year": 1910}}}),
+    ]
+    threads = [threading.Thread(target=write, args=each) for each in writes]
+    for thread in threads:
+        thread.start()
+    threads[0].join(0.5)
+    assert answers == []
+    shards.lift(3)
+    for thread in threads:
+        thread.join(30)
+    assert [answer.status_code for answer in answers] == [200] * len(writes)
+    found = documents_of(router)
+    assert {"x"} <= found.keys()
+    assert not {"d0003", "d0010"} & found.keys()
+    assert [found[f"d000{number}"]["metadata"]["year"] for number in (1, 2, 5)] == [1, 1, 1]
+
+
+def test_only_what_was_refused_is_written_again(cluster: Cluster) -> None:
+    """What others wrote meanwhile to the part that was taken stays."""
+    a, b = cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    ids = {shard_of(id, 2): id for id in ("x0", "x1", "x2", "x3", "x4", "x5")}
+    shard = cluster.opened([b], NAME)
+    shard.fence(3)
+    answers: list[httpx.Response] = []
+
+    def put() -> None:
+        documents = [{"id": id, "text": "first"} for id in ids.values()]
+        answers.append(httpx.put(router + DOCUMENTS, json={"documents": documents}, timeout=60))
+
+    writer = threading.Thread(target=put)
+    writer.start()
+    while httpx.get(f"{a}{DOCUMENTS}/{ids[0]}").status_code != 200:
+        time.sleep(REST_SECONDS)
+    later = {"documents": [{"id": ids[0], "text": "second"}]}
+    httpx.put(router + DOCUMENTS, json=later).raise_for_status()
+    shard.lift(3)
+    writer.join(30)
+    assert answers[0].json()["upserted"] == 2
+    found = documents_of(router)
+    assert [found[ids[shard]]["text"] for shard in (0, 1)] == ["second", "first"]
+
+
+def test_a_router_over_named_servers_does_not_wait(cluster: Cluster, tmp_path: Path, tiny: Any) -> None:
+    """It never learns of others."""
+    urls = cluster.serve_map("a", "b")
+    app = create_router_app(Settings(data=tmp_path / "static", shards=tuple(urls)), tiny)
+    cluster.opened(urls, NAME).fence(3)
+    with real_server(app) as router:
+        answer = httpx.put(router + DOCUMENTS, json={"documents": [{"id": "x", "text": "tea"}]})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "collection_fenced")
+
+
+def test_a_position_of_other_shards_is_refused(cluster: Cluster) -> None:
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    body = {"documents": [{"id": "x", "text": "tea"}]}
+    position = httpx.put(router + DOCUMENTS, json=body).json()["position"]
+    moved(cluster, [cluster.server(name) for name in ("c", "d", "e")])
+    wait_for_version(router, 3)
+    for answer in (
+        httpx.put(router + DOCUMENTS, json={**body, "if_position": position}),
+        httpx.post(f"{router}{DOCUMENTS}/count", json={"min_position": position}),
+    ):
+        assert answer.status_code == 422
+        assert "is a position of 2 shards, and there are 3 now" in answer.json()["error"]["message"]
+    later = httpx.put(router + DOCUMENTS, json=body).json()["position"]
+    assert max(map(int, later.split("."))) > max(map(int, position.split(".")))
+
+
+def test_aliases_and_searches_under_way_go_along(cluster: Cluster, one: str) -> None:
+    urls = cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    httpx.put(f"{router}/aliases/now", json={"collections": [NAME]}).raise_for_status()
+    moved(cluster, [cluster.server(name) for name in ("c", "d", "e")])
+    wait_for_version(router, 3)
+    (alias,) = httpx.get(f"{router}/aliases").json()["aliases"]
+    assert (alias["alias"], alias["collections"]) == ("now", [NAME])
+    same(router, one)
+    for url in urls:  # the former ones refuse whatever comes late
+        for request in (
+            httpx.put(f"{url}{DOCUMENTS}", json={"documents": [{"id": "x", "text": "tea"}]}),
+            httpx.post(f"{url}{COLLECTION}/fields", json={"fields": {"kind": "keyword"}}),
+        ):
+            assert request.json()["error"]["code"] == "collection_fenced"
+    httpx.delete(f"{router}/aliases/now").raise_for_status()
+    httpx.delete(f"{urls[0]}/aliases/now").raise_for_status()
+    assert httpx.delete(f"{urls[0]}{COLLECTION}").json()["error"]["code"] == "collection_fenced"
+
+
+@pytest.mark.slow
+def test_a_killed_router_takes_nothing_with_it(cluster: Cluster, one: str) -> None:
+    """Its clients go to another one, and what it did not acknowledge they write again."""
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    with cluster.router_process("killed") as killed, writing([router, killed], one) as writers:
+        wait_for_writes(writers)
+        cluster.kill(killed)
+        moved(cluster, [cluster.server(name) for name in ("c", "d", "e")])
+    wait_for_version(router, 3)
+    same(router, one)
