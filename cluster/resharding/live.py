@@ -16,7 +16,7 @@ from cluster.errors import ClusterError
 from cluster.objects.store import ObjectStore
 from cluster.resharding.errors import ServersError
 from cluster.resharding.reshard import Resharding, ReshardProgress, ReshardReport, required_map
-from cluster.resharding.servers import Opening, ShardServers
+from cluster.resharding.servers import MapServers, Opening
 from cluster.shards.map import ShardMap, newest_map, publish_map
 from cluster.snapshots.published import required_snapshot
 from cluster.work.engine import Engine
@@ -83,8 +83,8 @@ class _Steps:
         self,
         move: Resharding,
         former: ShardMap,
-        old: ShardServers,
-        new: ShardServers,
+        old: MapServers,
+        new: MapServers,
         version: int,
         say: Callable[[str], None],
     ) -> None:

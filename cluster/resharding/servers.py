@@ -21,7 +21,7 @@ from service.moving import Moved
 LONGEST_SECONDS = 6 * 3600.0  # of what reads all bytes of a collection
 
 
-class ShardServers:
+class MapServers:
     """Those of one map, all asked at once. Each method raises the failure of the first that fails."""
 
     def __init__(self, fleet: Fleet, collection: str) -> None:
@@ -84,7 +84,7 @@ class ShardServers:
         return self._fleet.all(ask)
 
 
-Opening = Callable[[Sequence[str], str], ShardServers]
+Opening = Callable[[Sequence[str], str], MapServers]
 
 
 @contextmanager
@@ -96,9 +96,9 @@ def opened_servers(access: ShardAccess) -> Iterator[Opening]:
     thread.start()
     loop.call_soon_threadsafe(taken.take)
 
-    def opened(urls: Sequence[str], collection: str) -> ShardServers:
+    def opened(urls: Sequence[str], collection: str) -> MapServers:
         clients = [ShardClient(HttpTransport(url, session)) for url in urls]
-        return ShardServers(Fleet(clients, taken), collection)
+        return MapServers(Fleet(clients, taken), collection)
 
     try:
         yield opened

@@ -18,7 +18,7 @@ from cluster.objects.opening import open_store
 from cluster.resharding.errors import ServersError
 from cluster.resharding.live import give_up, reshard_live
 from cluster.resharding.reshard import Resharding
-from cluster.resharding.servers import Opening, ShardServers
+from cluster.resharding.servers import MapServers, Opening
 from cluster.router.app import create_router_app
 from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
 from cluster.shards.placement import shard_of
@@ -117,7 +117,7 @@ def dying(opened: Opening, at: int) -> Opening:
     """Servers at whose call of a number the process that asks ends, before it or, where odd, after it."""
     calls = iter(range(10_000))
 
-    class Dying(ShardServers):
+    class Dying(MapServers):
         def _asked(self, *args: Any) -> list[Any]:
             number = next(calls)
             if number == at // 2 and not at % 2:
@@ -127,7 +127,7 @@ def dying(opened: Opening, at: int) -> Opening:
                 raise Killed
             return found
 
-    def open_dying(urls: Sequence[str], collection: str) -> ShardServers:
+    def open_dying(urls: Sequence[str], collection: str) -> MapServers:
         return Dying(opened(urls, collection)._fleet, collection)
 
     return open_dying
@@ -201,11 +201,11 @@ def test_a_move_that_fails_lets_writes_go_on(cluster: Cluster, one: str) -> None
     router = cluster.router("router")
     two = [cluster.server(name) for name in ("c", "d")]
 
-    class Failing(ShardServers):
+    class Failing(MapServers):
         def keep(self, version: int) -> None:
             raise ServersError("no")
 
-    def opened(urls: Sequence[str], collection: str) -> ShardServers:
+    def opened(urls: Sequence[str], collection: str) -> MapServers:
         return Failing(cluster.opened(urls, collection)._fleet, collection)
 
     with writing([router], one) as writers:
