@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cluster.router.catalog import COLLECTIONS
 from cluster.shards.calls import Loop
-from cluster.shards.client import ShardClient
+from cluster.shards.client import COLLECTIONS, ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.http_transport import HttpSession, HttpTransport
 from cluster.shards.refusals import reading

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 from urllib.parse import quote
 
-from cluster.shards.client import ShardClient
+from cluster.shards.client import COLLECTIONS, ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.refusals import is_of_server
 from cluster.shards.servers import WRITER, Ask
@@ -42,7 +42,7 @@ class Asking:
         self._last: dict[int, list[int]] = {}  # servers that are asked where all others fail
         self._kept: dict[int, int] = {}  # the server of each shard that has answered
         self._describers: dict[int, int] = {}
-        self._path = f"/shard/collections/{quote(collection)}"
+        self._path = f"{COLLECTIONS}/{quote(collection)}"
         self._how = how
         self._lost: dict[int, str] = {}
         self._last_failure: Exception | None = None

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cluster.router.catalog import COLLECTIONS
 from cluster.router.shard_set import ShardSet
-from cluster.shards.client import ShardClient
+from cluster.shards.client import COLLECTIONS, ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.refusals import reading
 from index.backups.records import is_id, new_id

@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster.router.aliases import ShardedAliases
 from cluster.router.positions import KnownPositions
-from cluster.shards.client import ShardClient
+from cluster.shards.client import COLLECTIONS, ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.refusals import reading
 from index.catalog.alike import united_settings
@@ -30,7 +30,6 @@ from service.answers.collection_settings import (
 from service.collections import CollectionDescription
 from service.load.deadlines import within
 
-COLLECTIONS = "/shard/collections"
 LONGEST_SECONDS = 4.0  # half of which a writing server may take to tell what there is
 
 log = logging.getLogger("tercet")

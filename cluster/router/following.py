@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from cluster.errors import ClusterError
 from cluster.objects.store import ObjectStore
-from cluster.router.catalog import COLLECTIONS
 from cluster.router.places import map_at, servers_of
 from cluster.router.shard_set import ShardSet
+from cluster.shards.client import COLLECTIONS
 from cluster.shards.fleet import Fleet
 from index.errors import SearchIndexError
 from service.exceptions import ServiceError

@@ -16,6 +16,7 @@ from service.exceptions import ShardFailedError
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.shard_telemetry import ShardObserver, Unobserved
 
+COLLECTIONS = "/shard/collections"  # the path of what shards tell routers of them
 OK = range(200, 300)
 LIMITS_SECONDS = 60.0  # for so long a shard's limits are taken as it told them
 
