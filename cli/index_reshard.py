@@ -104,10 +104,12 @@ def reshard(
             }
         )
         return
-    switched = "the map is as before" if done.map is None else f"the map's version {done.map.version}"
-    console().print(
-        f"Collection {done.collection!r} is in {counted(shards, 'shard')}, {switched}:", soft_wrap=True
-    )
+    are = f"is divided into {counted(shards, 'shard')}"
+    if done.map is None:
+        are += "; the map is as before, and without --prepare the same command switches it"
+    else:
+        are += f", by version {done.map.version} of the map"
+    console().print(f"Collection {done.collection!r} {are}:", soft_wrap=True)
     for folder, documents in zip(done.folders, done.documents, strict=True):
         console().print(f"{folder}  {counted(documents, 'document')}", soft_wrap=True)
 
