@@ -43,7 +43,7 @@ CODEC = "int8"  # which learns nothing of the documents that there are first
 DOCUMENTS = f"/collections/{NAME}/documents"
 WORDS = ("tea", "water", "train", "steam", "leaf", "green", "black", "station", "hot", "brew", "rail", "cup")
 QUERIES = ("green tea", "steam train at the station", "hot water", "black leaf", "brew a cup", "rail")
-SHORTEST_KILL_SECONDS, LONGEST_KILL_SECONDS = 0.5, 5.0
+SHORTEST_KILL_SECONDS, LONGEST_KILL_SECONDS = 0.5, 2.5
 OWN = 200  # documents of each writer
 
 Figures = dict[str, Any]
