@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -33,36 +33,30 @@ KINDS: Sequence[tuple[type[Exception], FailureReason]] = (
 )
 
 
-class ShardObserver(Protocol):
-    """Is told how shards fare. shard: as its writing server is called."""
+class ShardObserver:
+    """Is told how shards fare, and does nothing. shard: as its writing server is called."""
 
     def known(self, shard: str, servers: Sequence[str]) -> None:
         """There is such a shard."""
-        ...
 
     def answered(self, server: str, seconds: float, sent_bytes: int, received_bytes: int) -> None:
         """A server answered, whatever it says, to a body of so many bytes with one of so many."""
-        ...
 
     def failed(self, server: str, error: Exception) -> None:
         """A request has this error."""
-        ...
 
     def hedged(self, shard: str) -> None:
         """A second server was asked, since the first took long."""
-        ...
 
     def hedge_won(self, shard: str) -> None:
         """The second one answered first."""
-        ...
 
     def failed_over(self, shard: str) -> None:
         """Another server was asked, since one failed or was silent."""
-        ...
 
 
-class ShardTelemetry:
-    """A `ShardObserver` that counts."""
+class ShardTelemetry(ShardObserver):
+    """One that counts."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(
@@ -170,25 +164,3 @@ def reason_of(error: Exception) -> FailureReason | None:
     if isinstance(error, ShardUnavailableError) and error.paused:
         return "paused"
     return next((reason for kind, reason in KINDS if isinstance(error, kind)), None)
-
-
-class Unobserved:
-    """A `ShardObserver` for whom nobody asks, as before a server begins."""
-
-    def known(self, shard: str, servers: Sequence[str]) -> None:
-        """Nothing."""
-
-    def answered(self, server: str, seconds: float, sent_bytes: int, received_bytes: int) -> None:
-        """Nothing."""
-
-    def failed(self, server: str, error: Exception) -> None:
-        """Nothing."""
-
-    def hedged(self, shard: str) -> None:
-        """Nothing."""
-
-    def hedge_won(self, shard: str) -> None:
-        """Nothing."""
-
-    def failed_over(self, shard: str) -> None:
-        """Nothing."""

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 from urllib.parse import quote
 
-from cluster.shards.client import COLLECTIONS, ShardClient
+from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.refusals import is_of_server
 from cluster.shards.servers import WRITER, Ask
@@ -20,7 +20,7 @@ from service.answers.binary import MEDIA_TYPE
 from service.exceptions import RelayedError, ShardFailedError
 from service.load.deadlines import Deadline
 from service.load.reading import Reading
-from service.shard.messages import Message
+from service.shard.messages import COLLECTIONS, Message
 
 SHARE = 0.5  # of the time that is left, which a shard may take where others are enough
 SOON_SECONDS = 2.0  # half of which a writing server may take to describe a collection

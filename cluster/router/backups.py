@@ -12,13 +12,14 @@ from functools import partial
 from typing import Any
 
 from cluster.router.shard_set import ShardSet
-from cluster.shards.client import COLLECTIONS, ShardClient
+from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.refusals import reading
 from index.backups.records import is_id, new_id
 from index.errors import BackupNotFoundError
 from service.collections import CollectionDescription
 from service.load.deadlines import within
+from service.shard.messages import COLLECTIONS
 
 LONGEST_SECONDS = 6 * 3600.0
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster.router.aliases import ShardedAliases
 from cluster.router.positions import KnownPositions
-from cluster.shards.client import COLLECTIONS, ShardClient
+from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.refusals import reading
 from index.catalog.alike import united_settings
@@ -29,6 +29,7 @@ from service.answers.collection_settings import (
 )
 from service.collections import CollectionDescription
 from service.load.deadlines import within
+from service.shard.messages import COLLECTIONS
 
 LONGEST_SECONDS = 4.0  # half of which a writing server may take to tell what there is
 

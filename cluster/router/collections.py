@@ -36,7 +36,7 @@ from service.load.reading import ANY_TIME, Reading
 from service.served_collections import Served
 from service.shard.description import ShardDescription, description_of
 from service.shard.messages import Message, message
-from service.shard_telemetry import ShardObserver, Unobserved
+from service.shard_telemetry import ShardObserver
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -73,7 +73,7 @@ class ShardedCollections:
         self._followed = followed
         self._following: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()  # whether somebody waits for a newer map
-        self._observer: ShardObserver = Unobserved()
+        self._observer = ShardObserver()
         self._looking_pool = Pool("looking", LOOKING_THREADS)
         self._map_pool = Pool("map", 1)
 

@@ -10,12 +10,12 @@ from cluster.errors import ClusterError
 from cluster.objects.store import ObjectStore
 from cluster.router.places import map_at, servers_of
 from cluster.router.shard_set import ShardSet
-from cluster.shards.client import COLLECTIONS
 from cluster.shards.fleet import Fleet
 from index.errors import SearchIndexError
 from service.exceptions import ServiceError
 from service.load.deadlines import within
 from service.server_urls import SERVERS
+from service.shard.messages import COLLECTIONS
 
 ANSWER_SECONDS = 5.0  # in which a shard of a newer map must say that it has the collection
 

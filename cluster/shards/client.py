@@ -14,9 +14,8 @@ from cluster.shards.refusals import reading, refusal_of
 from cluster.shards.transport import JSON, NO_HEADERS, Headers, ShardAnswer, Transport
 from service.exceptions import ShardFailedError
 from service.load.deadlines import NO_DEADLINE, Deadline
-from service.shard_telemetry import ShardObserver, Unobserved
+from service.shard_telemetry import ShardObserver
 
-COLLECTIONS = "/shard/collections"  # the path of what shards tell routers of them
 OK = range(200, 300)
 LIMITS_SECONDS = 60.0  # for so long a shard's limits are taken as it told them
 
@@ -26,7 +25,7 @@ class ShardClient:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._observer: ShardObserver = Unobserved()
+        self._observer = ShardObserver()
         self._body_bytes = 0
         self._told = -LIMITS_SECONDS  # when, of `time.monotonic()`
 

@@ -20,7 +20,7 @@ from cluster.shards.times import Clock, ShardTimes
 from index.errors import CollectionNotFoundError
 from service.exceptions import BegunAgainError
 from service.load.deadlines import Deadline
-from service.shard_telemetry import ShardObserver, Unobserved
+from service.shard_telemetry import ShardObserver
 
 WRITER = 0  # the first of a shard's servers
 SHARE = 0.5  # of the time that is left, after which another is asked in any case
@@ -40,7 +40,7 @@ class ShardServers:
         self.times = ShardTimes(len(clients), clock)
         self.budget = HedgeBudget()
         self.clock = clock
-        self.observer: ShardObserver = Unobserved()
+        self.observer = ShardObserver()
 
     def __len__(self) -> int:
         return len(self.clients)

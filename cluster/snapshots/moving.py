@@ -93,7 +93,7 @@ class SnapshotMoving:
             if (
                 followed is not None
                 and store.url != followed.url
-                and followed.url.startswith(self._store.url)
+                and followed.url.startswith(f"{self._store.url}/")
             ):
                 collections.delete(name)  # of another re-sharding, which was not ended
             with _unwritten(layout, name):

@@ -16,8 +16,9 @@ from service.load.deadlines import Deadline
 from service.routes.collections import Name
 from service.routes.common import Services, TimeLimit, router
 from service.runtime import Runtime
+from service.shard.messages import COLLECTIONS
 
-PATH = "/shard/collections/{name}"
+PATH = f"{COLLECTIONS}/{{name}}"
 State = Annotated[str | None, Query(max_length=100)]
 """That of a snapshot which a router goes on with, or of a description that it knows."""
 

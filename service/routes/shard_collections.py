@@ -22,8 +22,7 @@ from service.routes.collections import Name
 from service.routes.common import ADMIN, Allowed, Services, json_response, router
 from service.runtime import Runtime
 from service.schemas.shards import ShardCollectionRequest
-
-COLLECTIONS = "/shard/collections"
+from service.shard.messages import COLLECTIONS
 
 routes = router("shard")
 

@@ -12,8 +12,9 @@ from fastapi import Response
 from service.routes.collections import Name
 from service.routes.common import ADMIN, Services, json_response, router
 from service.schemas.shards import ShardBringRequest, ShardFenceRequest, ShardFolderRequest, ShardKeepRequest
+from service.shard.messages import COLLECTIONS
 
-PATH = "/shard/collections/{name}"
+PATH = f"{COLLECTIONS}/{{name}}"
 
 routes = router("shard")
 

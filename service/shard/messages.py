@@ -23,6 +23,7 @@ from index.documents.json_values import loads
 from index.files.packed_bytes import PackedBytes, ascends_from_zero
 from service.exceptions import InvalidRequestError, MalformedBodyError
 
+COLLECTIONS = "/shard/collections"  # the path below which a shard tells of them
 VALUES = "values"
 CHECK_BYTES = 4  # of the checksum
 Array = npt.NDArray[Any]

@@ -15,7 +15,7 @@ from cluster.shards.transport import NO_HEADERS, Headers, ShardAnswer
 from index.errors import CollectionNotFoundError, InvalidQueryError
 from service.exceptions import BegunAgainError, OverloadedError, ShardUnavailableError
 from service.load.deadlines import NO_DEADLINE, Deadline, within
-from service.shard_telemetry import Unobserved
+from service.shard_telemetry import ShardObserver
 
 Server = Callable[[], Coroutine[Any, Any, str]]
 
@@ -39,7 +39,7 @@ class Named:
         raise NotImplementedError
 
 
-class Counting(Unobserved):
+class Counting(ShardObserver):
     """What was told."""
 
     def __init__(self) -> None:

@@ -1,0 +1,38 @@
+"""What a server brings from below its own object store replaces nothing that came from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.objects.opening import open_store
+from cluster.snapshots.followed import Followed
+from cluster.snapshots.moving import SnapshotMoving
+from cluster.snapshots.pushing import push
+from index.collection import Collection
+from index.errors import CollectionBusyError
+from service.collections import CollectionRegistry
+
+
+def test_what_follows_a_store_with_a_longer_name_stays(
+    demo: Collection, stages: Path, other: Path, tmp_path: Path
+) -> None:
+    urls = [(tmp_path / name).as_uri() for name in ("articles", "articles2", "articles2")]
+    folders = ["shards/a-0", "shards/a-0", "shards/b-0"]
+    for url, folder in zip(urls, folders, strict=True):
+        push(demo, open_store(url).below(folder), stages)
+    collections = CollectionRegistry(other / "collections")
+    longer = SnapshotMoving(urls[1], other)
+    longer.bring(collections, "demo", "shards/a-0", 2)
+    with pytest.raises(CollectionBusyError):
+        SnapshotMoving(urls[0], other).bring(collections, "demo", "shards/a-0", 2)
+    followed = Followed.of(other / "collections" / "demo")
+    assert followed is not None
+    assert followed.url == f"{urls[1]}/shards/a-0"
+    longer.bring(
+        collections, "demo", "shards/b-0", 2
+    )  # of its own store, as of a re-sharding that was not ended
+    followed = Followed.of(other / "collections" / "demo")
+    assert followed is not None
+    assert followed.url == f"{urls[1]}/shards/b-0"
