@@ -69,7 +69,7 @@ def test_what_a_server_that_ends_cannot_finish_is_503_in_our_shape(
         ]
         for each in asked:
             each.start()
-        while "tercet_requests_in_progress 3.0" not in httpx.get(f"{url}/metrics").text:
+        while "tercet_queue_tokens 7.0" not in httpx.get(f"{url}/metrics").text:
             time.sleep(0.01)
         threading.Timer(3, held.gate.set).start()
     for each in asked:
