@@ -41,12 +41,12 @@ from cluster.building.encoders import encoder_opener
 from cluster.building.encoding import BlockEncoder, Encoding, Part
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
-from cluster.ray.engine import ActorPool, RayEngine
+from cluster.ray.executor import ActorPool, RayEngine
 from cluster.resharding.reshard import reshard
 from cluster.shards.map import newest_map
 from cluster.snapshots.collecting import collect
 from cluster.snapshots.pulling import pull
-from cluster.work.engine import ThisProcess, Work, Worker
+from cluster.work.executor import ThisProcess, Work, Worker
 from index.collection import Collection
 from index.snapshot import Snapshot
 from index.verify import verify

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cluster.resharding.reshard import ReshardProgress, ReshardReport
     from cluster.shards.transport import ShardAccess
-    from cluster.work.engine import Engine
+    from cluster.work.executor import Engine
     from service.settings import Settings
 
 

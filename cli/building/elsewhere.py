@@ -20,7 +20,7 @@ from service.server_urls import servers_of_shards
 if TYPE_CHECKING:
     from cluster.building.build import ShardedReport
     from cluster.building.settings import ShardedBuild
-    from cluster.work.engine import Engine
+    from cluster.work.executor import Engine
     from index.catalog.settings import CollectionSettings
     from index.live.adoption import AdoptionMode
     from service.settings import Settings
@@ -65,7 +65,7 @@ class RayFlags:
     @contextmanager
     def engine(self, settings: Settings) -> Iterator[Engine]:
         """What does the work. Raises typer.BadParameter, RayMissingError or RayFailedError."""
-        from cluster.work.engine import ThisProcess
+        from cluster.work.executor import ThisProcess
 
         if not self.ray:
             flags: dict[str, object] = {"--workers": self.workers, "--worker-cpus": self.worker_cpus}
@@ -75,7 +75,7 @@ class RayFlags:
                     raise typer.BadParameter("goes with --ray", param_hint=flag)
             yield ThisProcess()
             return
-        from cluster.ray.engine import ActorPool, RayEngine
+        from cluster.ray.executor import ActorPool, RayEngine
 
         pool = ActorPool(self.workers, self.worker_cpus, self.worker_gpus)
         with closing(RayEngine(settings.ray_address, pool)) as engine:

@@ -18,7 +18,7 @@ from cluster.building.settings import ShardedBuild, kept_settings, new_settings,
 from cluster.objects.opening import open_store, require_creation
 from cluster.objects.store import ObjectStore
 from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
-from cluster.work.engine import Engine
+from cluster.work.executor import Engine
 from cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
 from cluster.work.present import present_settings
 from cluster.work.publishing import publish_shard

@@ -15,7 +15,7 @@ from cluster.building.blocks import documents_of
 from cluster.objects.errors import DamagedObjectError
 from cluster.objects.opening import open_store
 from cluster.objects.store import ObjectStore
-from cluster.work.engine import Worker
+from cluster.work.executor import Worker
 from cluster.work.records import agreed, recorded
 from cluster.work.segments import TEMPORARY, send_segment
 from index.candidates import Document

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cluster.objects.opening import open_store
-from cluster.work.engine import Worker
+from cluster.work.executor import Worker
 from cluster.work.records import agreed, recorded
 from cluster.work.segments import fetched_segment, write_segment
 from index.catalog.layout import FIRST_MANIFEST

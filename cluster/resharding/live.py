@@ -19,7 +19,7 @@ from cluster.resharding.reshard import Resharding, ReshardProgress, ReshardRepor
 from cluster.resharding.servers import MapServers, Opening
 from cluster.shards.map import ShardMap, newest_map, publish_map
 from cluster.snapshots.published import required_snapshot
-from cluster.work.engine import Engine
+from cluster.work.executor import Engine
 from index.errors import SearchIndexError
 from service.exceptions import ServiceError
 

@@ -20,7 +20,7 @@ from cluster.resharding.splitting import SPLITS, Source, Split, Splitting, split
 from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
 from cluster.snapshots.published import file_path, newest_number, required_snapshot
 from cluster.snapshots.record import PublishedSnapshot
-from cluster.work.engine import Engine
+from cluster.work.executor import Engine
 from cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
 from cluster.work.present import published_settings
 from cluster.work.publishing import publish_shard

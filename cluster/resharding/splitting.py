@@ -18,7 +18,7 @@ import numpy as np
 from cluster.objects.opening import open_store
 from cluster.shards.placement import shards_of
 from cluster.snapshots.published import file_path
-from cluster.work.engine import Worker
+from cluster.work.executor import Worker
 from cluster.work.records import agreed, recorded
 from cluster.work.segments import TEMPORARY, fetched_segment, send_file, write_segment
 from index.catalog.layout import CollectionLayout

@@ -16,7 +16,7 @@ from cluster.resharding.reshard import reshard
 from cluster.shards.map import newest_map
 from cluster.shards.placement import shard_of
 from cluster.work import segments
-from cluster.work.engine import ThisProcess, Work
+from cluster.work.executor import ThisProcess, Work
 from index.collection import Collection
 from index.errors import CollectionExistsError, DuplicateDocumentError
 from ingest.build import BuildProgress, build_collection

@@ -20,9 +20,9 @@ from cluster.building import blocks
 from cluster.building.build import build_shards
 from cluster.building.encoding import Encoding
 from cluster.building.settings import ShardedBuild
-from cluster.ray.engine import ActorPool, RayEngine
+from cluster.ray.executor import ActorPool, RayEngine
 from cluster.ray.session import prepare
-from cluster.work.engine import Engine, ThisProcess, Work, Worker
+from cluster.work.executor import Engine, ThisProcess, Work, Worker
 from ingest.document_encoders import LocalDocuments
 
 pytestmark = [

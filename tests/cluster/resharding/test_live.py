@@ -22,7 +22,7 @@ from cluster.resharding.servers import MapServers, Opening
 from cluster.router.app import create_router_app
 from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
 from cluster.shards.placement import shard_of
-from cluster.work.engine import ThisProcess
+from cluster.work.executor import ThisProcess
 from index.errors import CollectionBusyError
 from index.verify import verify
 from ingest.document_encoders import LocalDocuments

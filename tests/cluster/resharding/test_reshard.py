@@ -21,7 +21,7 @@ from cluster.shards.map import ShardMap, newest_map, publish_map
 from cluster.shards.placement import shard_of
 from cluster.snapshots.pulling import pull
 from cluster.snapshots.pushing import push
-from cluster.work.engine import ThisProcess, Work
+from cluster.work.executor import ThisProcess, Work
 from index.candidates import Document
 from index.collection import Collection
 from index.errors import CollectionBusyError

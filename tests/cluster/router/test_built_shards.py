@@ -19,7 +19,7 @@ from cluster.objects.opening import open_store
 from cluster.router.app import create_router_app
 from cluster.shards.map import newest_map
 from cluster.snapshots.pulling import pull
-from cluster.work.engine import ThisProcess
+from cluster.work.executor import ThisProcess
 from index.windows.settings import WindowSettings
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments

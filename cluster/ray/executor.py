@@ -19,7 +19,7 @@ import numpy as np
 from cluster.errors import ClusterError, first_line
 from cluster.ray.errors import RayFailedError
 from cluster.ray.session import require_ray, session
-from cluster.work.engine import Work, Worker
+from cluster.work.executor import Work, Worker
 from index.errors import SearchIndexError
 from ingest.errors import IngestError
 from models.errors import ModelError

@@ -20,11 +20,11 @@ from cluster.building.build import build_shards
 from cluster.building.encoding import BlockEncoder, Encoding
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
-from cluster.ray.engine import ActorPool, RayEngine
+from cluster.ray.executor import ActorPool, RayEngine
 from cluster.ray.errors import RayFailedError
 from cluster.ray.session import prepare
 from cluster.snapshots.collecting import collect
-from cluster.work.engine import Engine, ThisProcess, Work, Worker
+from cluster.work.executor import Engine, ThisProcess, Work, Worker
 from index.collection import Collection
 from index.errors import FingerprintMismatchError
 from index.verify import verify
@@ -149,7 +149,7 @@ def test_a_piece_that_kills_every_worker_ends_the_build(
         def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
             return engine.run(FatalWork(), pieces)
 
-    monkeypatch.setattr("cluster.ray.engine.RETRIES", 1)
+    monkeypatch.setattr("cluster.ray.executor.RETRIES", 1)
     with pytest.raises(RayFailedError, match=r"the work on Ray failed .*run it again"):
         built((tmp_path / "store").as_uri(), write_source(5), tiny, Fatal())
 
