@@ -41,7 +41,7 @@ from cluster.building.encoders import encoder_opener
 from cluster.building.encoding import BlockEncoder, Encoding, Part
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
-from cluster.ray.executor import ActorPool, RayEngine
+from cluster.ray.executor import ActorPool, RayExecutor
 from cluster.resharding.reshard import reshard
 from cluster.shards.map import newest_map
 from cluster.snapshots.collecting import collect
@@ -179,15 +179,15 @@ class DyingEncoder(BlockEncoder):
 
 @dataclass(frozen=True)
 class Killing:
-    """An engine whose workers die while they encode."""
+    """An executor whose workers die while they encode."""
 
-    engine: RayEngine
+    executor: RayExecutor
     died: Path
 
     def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
         if isinstance(work, Encoding):
             work = Dying(work.url, work.settings, work.open_encoder, self.died)
-        return self.engine.run(work, pieces)
+        return self.executor.run(work, pieces)
 
 
 def build_on_ray(url: str, corpus: Path, settings: Any, workers: int, folder: Path) -> dict[str, Any]:
@@ -198,10 +198,10 @@ def build_on_ray(url: str, corpus: Path, settings: Any, workers: int, folder: Pa
     build = ShardedBuild("passages", corpus, SHARDS)
     started = time.monotonic()
     with (
-        closing(RayEngine(None, ActorPool(workers, 1, 0), cpus=max(2, workers))) as engine,
+        closing(RayExecutor(None, ActorPool(workers, 1, 0), cpus=max(2, workers))) as executor,
         watched() as seen,
     ):
-        report = build_shards(build, opener(), opener, url, Killing(engine, died))
+        report = build_shards(build, opener(), opener, url, Killing(executor, died))
     return {
         "seconds": round(time.monotonic() - started, 1),
         "workers": workers,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cluster.resharding.reshard import ReshardProgress, ReshardReport
     from cluster.shards.transport import ShardAccess
-    from cluster.work.executor import Engine
+    from cluster.work.executor import Executor
     from service.settings import Settings
 
 
@@ -79,12 +79,12 @@ def reshard(
     if live and (prepare or not servers):
         raise typer.BadParameter("goes with --shard-urls, without --prepare", param_hint="--live")
     try:
-        with interruptible(), ray.engine(settings) as engine, _progress() as report:
+        with interruptible(), ray.executor(settings) as executor, _progress() as report:
             if live:
-                done = _moved_live(settings, url, shards, engine, servers, report)
+                done = _moved_live(settings, url, shards, executor, servers, report)
             else:
                 done = reshard_collection(
-                    url, shards, engine, switch=not prepare, servers=servers, progress=report
+                    url, shards, executor, switch=not prepare, servers=servers, progress=report
                 )
     except KeyboardInterrupt:
         so_far = "interrupted" if live else "interrupted; the map is as before"
@@ -118,7 +118,7 @@ def _moved_live(
     settings: Settings,
     url: str,
     shards: int,
-    engine: Engine,
+    executor: Executor,
     servers: Sequence[Sequence[str]],
     progress: Callable[[ReshardProgress], None],
 ) -> ReshardReport:
@@ -129,7 +129,7 @@ def _moved_live(
         return reshard_live(
             url,
             shards,
-            engine,
+            executor,
             servers,
             opened,
             progress=progress,

@@ -20,7 +20,7 @@ from service.server_urls import servers_of_shards
 if TYPE_CHECKING:
     from cluster.building.build import ShardedReport
     from cluster.building.settings import ShardedBuild
-    from cluster.work.executor import Engine
+    from cluster.work.executor import Executor
     from index.catalog.settings import CollectionSettings
     from index.live.adoption import AdoptionMode
     from service.settings import Settings
@@ -63,7 +63,7 @@ class RayFlags:
     ] = None
 
     @contextmanager
-    def engine(self, settings: Settings) -> Iterator[Engine]:
+    def executor(self, settings: Settings) -> Iterator[Executor]:
         """What does the work. Raises typer.BadParameter, RayMissingError or RayFailedError."""
         from cluster.work.executor import ThisProcess
 
@@ -75,11 +75,11 @@ class RayFlags:
                     raise typer.BadParameter("goes with --ray", param_hint=flag)
             yield ThisProcess()
             return
-        from cluster.ray.executor import ActorPool, RayEngine
+        from cluster.ray.executor import ActorPool, RayExecutor
 
         pool = ActorPool(self.workers, self.worker_cpus, self.worker_gpus)
-        with closing(RayEngine(settings.ray_address, pool)) as engine:
-            yield engine
+        with closing(RayExecutor(settings.ray_address, pool)) as executor:
+            yield executor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +252,7 @@ def _built(
     named = None if found is None or settings.flags & {"checkpoint", "heads"} else checkpoint_of(found)
     with (
         interruptible() as cancelled,
-        flags.engine(settings) as engine,
+        flags.executor(settings) as executor,
         build_progress(progress) as report,
         options.window_flags(),
     ):
@@ -263,7 +263,7 @@ def _built(
             encoder,
             there if flags.ray else lambda: encoder,
             url,
-            engine,
+            executor,
             kept=kept,
             mark=mark,
             servers=flags.servers(),

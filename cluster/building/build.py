@@ -18,7 +18,7 @@ from cluster.building.settings import ShardedBuild, kept_settings, new_settings,
 from cluster.objects.opening import open_store, require_creation
 from cluster.objects.store import ObjectStore
 from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
-from cluster.work.executor import Engine
+from cluster.work.executor import Executor
 from cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
 from cluster.work.present import present_settings
 from cluster.work.publishing import publish_shard
@@ -60,7 +60,7 @@ def build_shards(
     encoder: DocumentEncoder,
     open_encoder: Callable[[], DocumentEncoder],
     url: str,
-    engine: Engine,
+    executor: Executor,
     *,
     kept: CollectionSettings | None = None,
     mark: str | None = None,
@@ -71,7 +71,7 @@ def build_shards(
     """Builds a collection below a URL, which may have one already: then that keeps its settings, and counts
     until the new one is published.
 
-    encoder: reads the sample and measures texts, here; open_encoder: opens it wherever the engine encodes.
+    encoder: reads the sample and measures texts, here; open_encoder: opens it wherever the executor encodes.
     kept: the settings that the collection is to have, where those are not the ones it has there; mark: of
     letters a to f and digits, which the names of segments end with, by default random.
     servers: the addresses of each shard's servers, the writing one first, for the map, where they are known.
@@ -81,7 +81,7 @@ def build_shards(
     """
     store = open_store(url)
     require_creation(store)
-    sharded = _Sharded(build, encoder, store, engine, progress, cancelled)
+    sharded = _Sharded(build, encoder, store, executor, progress, cancelled)
     return sharded.run(open_encoder, servers, kept, mark)
 
 
@@ -93,7 +93,7 @@ class _Sharded:
         build: ShardedBuild,
         encoder: DocumentEncoder,
         store: ObjectStore,
-        engine: Engine,
+        executor: Executor,
         progress: Callable[[BuildProgress], None],
         cancelled: Callable[[], bool],
     ) -> None:
@@ -101,7 +101,7 @@ class _Sharded:
         self._build = build
         self._encoder = encoder
         self._store = store
-        self._engine = engine
+        self._executor = executor
         self._progress = progress
         self._cancelled = cancelled
         self._former = newest_map(store)
@@ -183,7 +183,7 @@ class _Sharded:
         for part in parts.values():
             self._count(part)
         missing = [cut.name for cut in cuts if cut.name not in parts]
-        for record in self._engine.run(work, missing):
+        for record in self._executor.run(work, missing):
             part = Part.of_content(record)
             if part.block not in parts:  # a piece may be done twice
                 parts[part.block] = part
@@ -202,7 +202,7 @@ class _Sharded:
             groups += groups_of(begun.shard(shard), segments, kind, begun.generation)
         self._report(publishing=True)
         work, joined, done = Joining(self._store.url, self._folder, settings), dict[str, SegmentEntry](), 0
-        for record in self._engine.run(work, [group.content for group in groups]):
+        for record in self._executor.run(work, [group.content for group in groups]):
             segment = Joined.of_content(record)
             if segment.group not in joined:
                 joined[segment.group] = segment.segment

@@ -55,7 +55,7 @@ class ActorPool:
         return workers, cpus, gpus
 
 
-class RayEngine:
+class RayExecutor:
     """Has the actors of a session do pieces of work; the session begins with the first."""
 
     def __init__(self, address: str | None, pool: ActorPool, cpus: int | None = None) -> None:

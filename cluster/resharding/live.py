@@ -19,7 +19,7 @@ from cluster.resharding.reshard import Resharding, ReshardProgress, ReshardRepor
 from cluster.resharding.servers import MapServers, Opening
 from cluster.shards.map import ShardMap, newest_map, publish_map
 from cluster.snapshots.published import required_snapshot
-from cluster.work.executor import Engine
+from cluster.work.executor import Executor
 from index.errors import SearchIndexError
 from service.exceptions import ServiceError
 
@@ -30,7 +30,7 @@ SHORT_SECONDS = 5.0  # after a pass of less than this, what is left takes as lit
 def reshard_live(
     url: str,
     shards: int,
-    engine: Engine,
+    executor: Executor,
     servers: Sequence[Sequence[str]],
     opened: Opening,
     *,
@@ -53,7 +53,7 @@ def reshard_live(
     old, new = opened(present, name), opened([writing for writing, *_ in servers], name)
     _require_alone(old.collections(), name, "the present shards also have")
     _require_alone(new.collections(), name, "the new servers have")
-    move = Resharding(store, former, shards, engine, progress)
+    move = Resharding(store, former, shards, executor, progress)
     steps = _Steps(move, former, old, new, version, say)
     steps.copy()
     try:

@@ -20,7 +20,7 @@ from cluster.resharding.splitting import SPLITS, Source, Split, Splitting, split
 from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
 from cluster.snapshots.published import file_path, newest_number, required_snapshot
 from cluster.snapshots.record import PublishedSnapshot
-from cluster.work.executor import Engine
+from cluster.work.executor import Executor
 from cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
 from cluster.work.present import published_settings
 from cluster.work.publishing import publish_shard
@@ -61,7 +61,7 @@ class ReshardReport:
 def reshard(
     url: str,
     shards: int,
-    engine: Engine,
+    executor: Executor,
     *,
     switch: bool = True,
     servers: Sequence[Sequence[str]] = (),
@@ -78,7 +78,7 @@ def reshard(
     DamagedIndexError or OSError. Then the map is as before, and what was divided is not divided again.
     """
     store, former = required_map(url)
-    move = Resharding(store, former, shards, engine, progress)
+    move = Resharding(store, former, shards, executor, progress)
     move.catch_up()
     if switch:
         move.switch(servers)
@@ -108,13 +108,13 @@ class Resharding:
         store: ObjectStore,
         former: ShardMap,
         shards: int,
-        engine: Engine,
+        executor: Executor,
         progress: Callable[[ReshardProgress], None],
     ) -> None:
         self._store = store
         self._former = former
         self._shards = shards
-        self._engine = engine
+        self._executor = executor
         self._progress = progress
         self._divided = self._rounds = 0
         self._documents: tuple[int, ...] = ()
@@ -201,7 +201,7 @@ class Resharding:
         splits = {name: Split.of_content(self._records.get(split_path(name))) for name in before}
         missing = [source for source in sources if source.name not in splits]
         self._told(len(splits), len(sources))
-        for record in self._engine.run(self._work(sources), [source.content for source in missing]):
+        for record in self._executor.run(self._work(sources), [source.content for source in missing]):
             split = Split.of_content(record)
             self._divided += split.source not in splits
             splits[split.source] = split

@@ -27,7 +27,7 @@ class Work(Protocol):
         ...
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Has pieces of work done."""
 
     def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:

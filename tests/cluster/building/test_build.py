@@ -25,15 +25,15 @@ from ingest.errors import SourceError
 
 
 def built(
-    encoder: Any, url: str, source: Path, shards: int, engine: Any = None, **more: Any
+    encoder: Any, url: str, source: Path, shards: int, executor: Any = None, **more: Any
 ) -> ShardedReport:
     documents = LocalDocuments(encoder)
     asked = ShardedBuild("articles", source, shards, **more.pop("build", {}))
-    return build_shards(asked, documents, lambda: documents, url, engine or ThisProcess(), **more)
+    return build_shards(asked, documents, lambda: documents, url, executor or ThisProcess(), **more)
 
 
 class Interrupted:
-    """An engine that ends after so many pieces of encoding."""
+    """An executor that ends after so many pieces of encoding."""
 
     def __init__(self, pieces: int) -> None:
         self._pieces = pieces
@@ -45,7 +45,7 @@ class Interrupted:
 
 
 class Counting:
-    """An engine that counts pieces, and does each twice."""
+    """An executor that counts pieces, and does each twice."""
 
     def __init__(self) -> None:
         self.encoded: list[str] = []
@@ -104,9 +104,9 @@ def test_a_build_goes_on_where_it_was_interrupted(
     with pytest.raises(KeyboardInterrupt):
         built(tiny, url, source, 2, Interrupted(3))
     assert newest_map(open_store(url)) is None
-    engine = Counting()
-    report = built(tiny, url, source, 2, engine)
-    assert (report.reused, len(engine.encoded)) == (3, report.blocks - 3)
+    executor = Counting()
+    report = built(tiny, url, source, 2, executor)
+    assert (report.reused, len(executor.encoded)) == (3, report.blocks - 3)
     assert report.report.documents == 150
     again = (tmp_path / "again").as_uri()
     built(tiny, again, source, 2)

@@ -20,11 +20,11 @@ from cluster.building.build import build_shards
 from cluster.building.encoding import BlockEncoder, Encoding
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
-from cluster.ray.executor import ActorPool, RayEngine
 from cluster.ray.errors import RayFailedError
+from cluster.ray.executor import ActorPool, RayExecutor
 from cluster.ray.session import prepare
 from cluster.snapshots.collecting import collect
-from cluster.work.executor import Engine, ThisProcess, Work, Worker
+from cluster.work.executor import Executor, ThisProcess, Work, Worker
 from index.collection import Collection
 from index.errors import FingerprintMismatchError
 from index.verify import verify
@@ -44,7 +44,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def engine(ray_alone: None) -> Iterator[RayEngine]:
+def executor(ray_alone: None) -> Iterator[RayExecutor]:
     """Two workers of this machine, which take what this module defines by value."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed (pip install '.[ray]')")
@@ -53,7 +53,7 @@ def engine(ray_alone: None) -> Iterator[RayEngine]:
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     ray.cloudpickle.register_pickle_by_value(sys.modules["tests.conftest"])
-    found = RayEngine(None, ActorPool(workers=2, cpus=1), cpus=2)
+    found = RayExecutor(None, ActorPool(workers=2, cpus=1), cpus=2)
     yield found
     found.close()
 
@@ -99,33 +99,37 @@ class DyingEncoder(BlockEncoder):
 
 @dataclass(frozen=True)
 class Killing:
-    """An engine whose workers die while they encode."""
+    """An executor whose workers die while they encode."""
 
-    engine: Engine
+    executor: Executor
     died: Path
 
     def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
         if isinstance(work, Encoding):
             work = Dying(work.url, work.settings, work.open_encoder, self.died)
-        return self.engine.run(work, pieces)
+        return self.executor.run(work, pieces)
 
 
 def built(
-    url: str, source: Path, encoder: Any, engine: Engine, opener: Callable[[], DocumentEncoder] | None = None
+    url: str,
+    source: Path,
+    encoder: Any,
+    executor: Executor,
+    opener: Callable[[], DocumentEncoder] | None = None,
 ) -> Any:
     documents = LocalDocuments(encoder)
     asked = ShardedBuild("articles", source, 2)
-    return build_shards(asked, documents, opener or partial(LocalDocuments, encoder), url, engine)
+    return build_shards(asked, documents, opener or partial(LocalDocuments, encoder), url, executor)
 
 
 def test_whatever_dies_every_document_is_there_once(
-    tmp_path: Path, tiny: Any, write_source: Any, pull_shards: Any, stored: Any, engine: RayEngine
+    tmp_path: Path, tiny: Any, write_source: Any, pull_shards: Any, stored: Any, executor: RayExecutor
 ) -> None:
     source, died = write_source(100), tmp_path / "died"
     died.mkdir()
     urls = [(tmp_path / name).as_uri() for name in ("here", "ray")]
     built(urls[0], source, tiny, ThisProcess())
-    report = built(urls[1], source, tiny, Killing(engine, died))
+    report = built(urls[1], source, tiny, Killing(executor, died))
     assert sorted(path.name for path in died.iterdir()) == ["after the files", "before", "before returning"]
     left = collect(open_store(urls[1]), keep=1, grace=timedelta(0))
     assert (left.manifests, left.files) == (0, 0)  # what was killed left nothing that nobody names
@@ -135,19 +139,19 @@ def test_whatever_dies_every_document_is_there_once(
 
 
 def test_what_a_piece_raises_ends_the_build(
-    tmp_path: Path, tiny: Any, eight: Any, write_source: Any, engine: RayEngine
+    tmp_path: Path, tiny: Any, eight: Any, write_source: Any, executor: RayExecutor
 ) -> None:
     url = (tmp_path / "store").as_uri()
     with pytest.raises(FingerprintMismatchError, match="was built with encoder 'tiny'"):
-        built(url, write_source(20), tiny, engine, partial(LocalDocuments, eight))
+        built(url, write_source(20), tiny, executor, partial(LocalDocuments, eight))
 
 
 def test_a_piece_that_kills_every_worker_ends_the_build(
-    tmp_path: Path, tiny: Any, write_source: Any, engine: RayEngine, monkeypatch: Any
+    tmp_path: Path, tiny: Any, write_source: Any, executor: RayExecutor, monkeypatch: Any
 ) -> None:
     class Fatal:
         def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
-            return engine.run(FatalWork(), pieces)
+            return executor.run(FatalWork(), pieces)
 
     monkeypatch.setattr("cluster.ray.executor.RETRIES", 1)
     with pytest.raises(RayFailedError, match=r"the work on Ray failed .*run it again"):
@@ -171,11 +175,11 @@ class Echo:
 
 
 @pytest.fixture
-def cluster(engine: RayEngine) -> str:
+def cluster(executor: RayExecutor) -> str:
     """The address of the session, which asks for its token."""
     import ray
 
-    assert sorted(engine.run(Echo(), ["a", "b", "c"])) == ["a token", "b token", "c token"]
+    assert sorted(executor.run(Echo(), ["a", "b", "c"])) == ["a token", "b token", "c token"]
     return str(ray.get_runtime_context().gcs_address)
 
 

@@ -20,9 +20,9 @@ from cluster.building import blocks
 from cluster.building.build import build_shards
 from cluster.building.encoding import Encoding
 from cluster.building.settings import ShardedBuild
-from cluster.ray.executor import ActorPool, RayEngine
+from cluster.ray.executor import ActorPool, RayExecutor
 from cluster.ray.session import prepare
-from cluster.work.executor import Engine, ThisProcess, Work, Worker
+from cluster.work.executor import Executor, ThisProcess, Work, Worker
 from ingest.document_encoders import LocalDocuments
 
 pytestmark = [
@@ -111,16 +111,16 @@ class Held(Encoding):
 
 @dataclass(frozen=True)
 class Holding:
-    """An engine that holds what the second node encodes."""
+    """An executor that holds what the second node encodes."""
 
-    engine: Engine
+    executor: Executor
     node: str
     folder: Path
 
     def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
         if isinstance(work, Encoding):
             work = Held(work.url, work.settings, work.open_encoder, self.node, self.folder)
-        return self.engine.run(work, pieces)
+        return self.executor.run(work, pieces)
 
 
 def within(is_so: Any) -> None:
@@ -135,11 +135,11 @@ def within(is_so: Any) -> None:
 def met(nodes: Nodes, folder: Path, pool: ActorPool) -> list[list[str]]:
     """What two workers see, of each piece: the node, and the GPUs where there are any."""
     folder.mkdir()
-    engine = RayEngine(nodes.address, pool)
+    executor = RayExecutor(nodes.address, pool)
     try:
-        found = list(engine.run(Meeting(folder, 2), [str(piece) for piece in range(8)]))
+        found = list(executor.run(Meeting(folder, 2), [str(piece) for piece in range(8)]))
     finally:
-        engine.close()
+        executor.close()
     assert sorted(record.split()[0] for record in found) == [str(piece) for piece in range(8)]
     return sorted({tuple(record.split()[1:]) for record in found})
 
@@ -168,17 +168,17 @@ def test_a_node_that_is_lost_leaves_the_build_equal(
         within((folder / "reached").exists)
         nodes.cluster.remove_node(nodes.second, allow_graceful=False)
 
-    engine = RayEngine(nodes.address, ActorPool(gpus=0))
+    executor = RayExecutor(nodes.address, ActorPool(gpus=0))
     losing = threading.Thread(target=lose)
     losing.start()
     urls = [(tmp_path / name).as_uri() for name in ("here", "ray")]
     asked, documents = ShardedBuild("articles", source, 2), LocalDocuments(tiny)
-    engines = [ThisProcess(), Holding(engine, nodes.second.node_id, folder)]
+    executors = [ThisProcess(), Holding(executor, nodes.second.node_id, folder)]
     try:
-        for url, each in zip(urls, engines, strict=True):
+        for url, each in zip(urls, executors, strict=True):
             build_shards(asked, documents, partial(LocalDocuments, tiny), url, each)
     finally:
-        engine.close()
+        executor.close()
         losing.join()
     here, on_ray = ([stored(shard) for shard in pull_shards(url)] for url in urls)
     assert on_ray == here

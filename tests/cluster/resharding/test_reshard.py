@@ -68,7 +68,7 @@ class LiveShards:
 
 
 class Meanwhile:
-    """An engine that lets something happen after the pieces of each run."""
+    """An executor that lets something happen after the pieces of each run."""
 
     def __init__(self, *happens: Any) -> None:
         self._happens = [*happens]
@@ -138,13 +138,13 @@ def test_what_is_written_meanwhile_comes_along(
 
         return happen
 
-    engine = Meanwhile(write("d0001", "first"), write("second", "first"))
-    report = reshard(url, 3, engine, switch=False)
+    executor = Meanwhile(write("d0001", "first"), write("second", "first"))
+    report = reshard(url, 3, executor, switch=False)
     assert report.map is None
     assert report.rounds == 3
     live.delete("second")
     live.push()
-    report = reshard(url, 3, engine)
+    report = reshard(url, 3, executor)
     assert (report.rounds, sum(report.documents)) == (1, 60)
     was: dict[str, Any] = {}
     now: dict[str, Any] = {}
@@ -206,9 +206,9 @@ def test_of_two_one_switches(tmp_path: Path, tiny: Any, write_source: Any) -> No
     store = open_store(url)
     former = newest_map(store)
     assert former is not None
-    engine = Meanwhile(lambda: publish_map(store, "articles", former.shards, former))
+    executor = Meanwhile(lambda: publish_map(store, "articles", former.shards, former))
     with pytest.raises(CollectionBusyError, match="version 2 of the map was published meanwhile"):
-        reshard(url, 3, engine)
+        reshard(url, 3, executor)
 
 
 def test_what_is_no_collection_in_shards_is_refused(tmp_path: Path) -> None:
