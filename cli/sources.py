@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 STDIN_NAME = "standard input"
-TEMPORARY = "tercet-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +54,11 @@ def given_sources(words: Sequence[str]) -> Iterator[GivenSources]:
     if STDIN not in words:
         yield GivenSources([Path(word) for word in words])
         return
+    from index.files.scratch import scratch_folder
     from ingest.sources.stdin import kept
 
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
-        stdin = kept(sys.stdin.buffer, Path(folder))
+    with scratch_folder() as folder:
+        stdin = kept(sys.stdin.buffer, folder)
         found = GivenSources([stdin if word == STDIN else Path(word) for word in words], stdin)
         try:
             yield found

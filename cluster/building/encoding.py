@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from cluster.building.blocks import documents_of
@@ -17,12 +16,13 @@ from cluster.objects.opening import open_store
 from cluster.objects.store import ObjectStore
 from cluster.work.executor import Worker
 from cluster.work.records import agreed, recorded
-from cluster.work.segments import TEMPORARY, send_segment
+from cluster.work.segments import send_segment
 from index.candidates import Document
 from index.catalog.manifest import Manifest, SegmentEntry, segment_of_record, segment_record
 from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
+from index.files.scratch import scratch_folder
 from index.writer import SegmentLimits
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import cutter_for
@@ -110,8 +110,8 @@ class BlockEncoder:
             raise DamagedObjectError(
                 f"{self._store.url}/{block_path(block)} was altered; remove it, and build again"
             )
-        with TemporaryDirectory(prefix=TEMPORARY) as folder:
-            part = self._written(Path(folder), block, documents_of(content))
+        with scratch_folder() as folder:
+            part = self._written(folder, block, documents_of(content))
         return agreed(self._store, part_path(block), part.content)
 
     def _written(self, folder: Path, block: str, documents: Iterable[Document]) -> Part:

@@ -10,7 +10,6 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,13 @@ from cluster.shards.placement import shards_of
 from cluster.snapshots.published import file_path
 from cluster.work.executor import Worker
 from cluster.work.records import agreed, recorded
-from cluster.work.segments import TEMPORARY, fetched_segment, send_file, write_segment
+from cluster.work.segments import fetched_segment, send_file, write_segment
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import FileEntry, SegmentEntry, segment_of_record, segment_record
 from index.catalog.records import Record
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import DenseKind
+from index.files.scratch import scratch_folder
 from index.segments.deletes import read_deletes, write_deletes
 from index.segments.parts import rows_in_parts
 from index.segments.segment import Segment
@@ -169,8 +169,8 @@ class Splitter:
 
     def _marked(self, source: Source, split: Split, shards: Int64) -> Split:
         """The same with the marks of what is deleted by now; without segments of which all is."""
-        with TemporaryDirectory(prefix=TEMPORARY) as folder:
-            layout = CollectionLayout(Path(folder))
+        with scratch_folder() as folder:
+            layout = CollectionLayout(folder)
             deleted = self._deleted(source, layout)
             marks = np.zeros(len(shards), np.bool_)
             marks[deleted] = True

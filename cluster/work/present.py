@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 from cluster.objects.opening import open_store
 from cluster.objects.store import ObjectStore
 from cluster.shards.map import ShardMap, newest_map
 from cluster.snapshots.published import file_path, required_snapshot
 from cluster.snapshots.record import BESIDE, PublishedSnapshot
-from cluster.work.segments import TEMPORARY
 from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings
+from index.files.scratch import scratch_folder
 
 
 def published_settings(store: ObjectStore, snapshot: PublishedSnapshot) -> CollectionSettings:
@@ -20,8 +17,8 @@ def published_settings(store: ObjectStore, snapshot: PublishedSnapshot) -> Colle
 
     store: where it is published. Raises DamagedIndexError, and what the store raises.
     """
-    with TemporaryDirectory(prefix=TEMPORARY) as folder:
-        layout = CollectionLayout(Path(folder))
+    with scratch_folder() as folder:
+        layout = CollectionLayout(folder)
         for path in BESIDE:
             if path in snapshot.files:
                 sha256 = snapshot.files[path].sha256

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from cluster.objects.errors import AlreadyThereError
 from cluster.objects.store import ObjectStore
 from cluster.snapshots.published import manifest_path, read_published
 from cluster.snapshots.record import BESIDE, snapshot_of
-from cluster.work.segments import TEMPORARY, send_file
+from cluster.work.segments import send_file
 from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.errors import CollectionBusyError
 from index.files.directory import write_atomically
+from index.files.scratch import scratch_folder
 
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
@@ -35,8 +34,8 @@ def publish_shard(
     collection's folder, by name. One that is there already with the same content counts. Raises
     CollectionBusyError where another one is.
     """
-    with TemporaryDirectory(prefix=TEMPORARY) as folder:
-        layout = CollectionLayout(Path(folder))
+    with scratch_folder() as folder:
+        layout = CollectionLayout(folder)
         settings.write(layout.settings)
         for name, content in beside.items():
             write_atomically(layout.folder / name, [content])

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from cluster.objects.store import ObjectStore
 from cluster.snapshots.published import file_path
@@ -14,11 +13,10 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import FileEntry, SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, DenseKind, Vectors
+from index.files.scratch import scratch_folder
 from index.publisher import Publisher
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
-
-TEMPORARY = "tercet-"
 
 
 def send_segment(store: ObjectStore, folder: Path, entry: SegmentEntry) -> None:
@@ -42,8 +40,8 @@ def write_segment(
     Raises DamagedIndexError, OSError, and what the store raises.
     """
     others: Vectors = NO_VECTORS if kind == "flat" else {kind: 1}
-    with TemporaryDirectory(prefix=TEMPORARY) as folder:
-        layout = CollectionLayout(Path(folder))
+    with scratch_folder() as folder:
+        layout = CollectionLayout(folder)
         writing = Publisher(layout, settings, None).writing(rows, others, INDEXED_VECTORS, settings)
         with writing as (entry, _):
             send_segment(store, layout.segment(entry.id), entry)
@@ -58,8 +56,8 @@ def fetched_segment(
 
     Raises ObjectMissingError, DamagedObjectError or DamagedIndexError.
     """
-    with TemporaryDirectory(prefix=TEMPORARY) as folder:
-        layout = CollectionLayout(Path(folder))
+    with scratch_folder() as folder:
+        layout = CollectionLayout(folder)
         layout.segment(entry.id).mkdir(parents=True)
         for name, file in entry.files.items():
             store.get_file(file_path(file.sha256), layout.segment(entry.id) / name, file.sha256)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 from index.files.arrays import Array, ArraySource
 from index.files.packed_bytes import PackedBytes
+from index.files.scratch import scratch_folder
 from index.segments.segment import Segment
 from index.sparse.forward_rows import STEM
 from index.sparse.inverted_index import build_inverted
@@ -107,8 +106,8 @@ def forward_faults(forward: SparseRows, vocabulary_size: int, stem: str = STEM) 
 
 def _rebuilt_faults(arrays: ArraySource, build: Callable[[ArrayFolder], None]) -> Iterator[Fault]:
     """Builds an inverted index a second time: the same forward rows give the same arrays."""
-    with tempfile.TemporaryDirectory(prefix="tercet-verify-") as scratch:
-        rebuilt = ArrayFolder(Path(scratch))
+    with scratch_folder() as scratch:
+        rebuilt = ArrayFolder(scratch)
         build(rebuilt)
         for name in rebuilt.names():
             expected = rebuilt.written(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from cluster.ray.serving.in_process import Answer, InProcess, require_sound, unt
 from cluster.router.app import create_router_app
 from cluster.shards.transport import ShardAccess
 from cluster.snapshots.following import Follower
+from index.files.scratch import process_scratch_folder
 from service.app import create_app, create_worker_app
 from service.arenas import share_arenas
 from service.logs import TextFormatter, json_formatter
@@ -51,9 +51,8 @@ class Shard:
 
     def __init__(self, settings: Mapping[str, Any], encoders: Any) -> None:
         """encoders: their handle."""
-        self._folder = None if "data" in settings else tempfile.TemporaryDirectory(prefix="tercet-shard-")
-        data = {} if self._folder is None else {"data": self._folder.name}
-        found = _prepared({**settings, **data})
+        own = {} if "data" in settings else {"data": str(process_scratch_folder())}
+        found = _prepared({**settings, **own})
         following = None if found.follow is None else Follower(found.follow, found.data)
         self._app = InProcess(
             create_app(found, following=following, worker_transport=HandleWorkers(encoders))
@@ -84,8 +83,7 @@ class Router:
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """The application, which Ray Serve runs and serves."""
-        self._folder = tempfile.TemporaryDirectory(prefix="tercet-router-")
-        settings = _prepared({**self._settings, "data": self._folder.name})
+        settings = _prepared({**self._settings, "data": str(process_scratch_folder())})
         access = ShardAccess(timeout_seconds=settings.shards_timeout_seconds)
         transports = [HandleTransport(name, handle, access) for name, handle in self._shards]
         app = create_router_app(

@@ -1,0 +1,63 @@
+"""Folders for what is needed only while it is worked on, below the system's temporary folder.
+
+Who is killed leaves its folder there, and its lock is free then: whoever makes the next folder removes it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from index.errors import SearchIndexError
+from index.files.directory import remove_folder
+from index.files.lock import ExclusiveLock
+
+PREFIX = "tercet-scratch-"
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """An empty folder, which goes with the context. Raises OSError."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(SearchIndexError, OSError), _held(left):  # of a living process, or of another user
+            remove_folder(left)
+    with _new() as folder:
+        content = folder / "content"
+        content.mkdir()
+        try:
+            yield content
+        finally:
+            remove_folder(folder)
+
+
+def process_scratch_folder() -> Path:
+    """An empty folder, which goes with the process. Raises OSError."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(scratch_folder())
+
+
+@contextmanager
+def _new() -> Iterator[Path]:
+    """A new folder, locked. One may be taken for left in the moment before it is locked."""
+    with ExitStack() as stack:
+        while True:
+            folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+            with suppress(SearchIndexError):
+                stack.enter_context(_held(folder))
+                break
+        yield folder
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Raises SearchIndexError where another process has the folder, or it is gone."""
+    lock = ExclusiveLock(folder / "LOCK", f"the folder {folder}")
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
