@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
@@ -56,11 +56,6 @@ class EngineCollection(Protocol):
     @property
     def exported(self) -> Exported: ...
 
-    @property
-    def computes_late(self) -> bool:
-        """Whether it computes late interaction; else `late` is not to be asked."""
-        ...
-
     def expresses(self, condition: Condition) -> bool:
         """Whether the engine allows just the documents that the condition does."""
         ...
@@ -71,15 +66,8 @@ class EngineCollection(Protocol):
         """The documents of highest score of a side, best first. metadata: whether these are told."""
         ...
 
-    def rows(self, keys: Sequence[str], *, late: bool = True) -> Iterator[ReadyBatch]:
-        """The documents of these keys that are there, with all that is stored of them, some at a time.
-
-        late: without it, all but token vectors.
-        """
-        ...
-
-    def late(self, query: CheckedQuery, keys: Sequence[str]) -> dict[str, float]:
-        """The late interaction of these documents in float32, or more; of those that have token vectors."""
+    def rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
+        """The documents of these keys that are there, with all that is stored of them, some at a time."""
         ...
 
     def keys_of(self, ids: Sequence[str]) -> list[str]:
@@ -100,6 +88,19 @@ class EngineCollection(Protocol):
 
     def lexical(self) -> Iterator[SparseRows]:
         """The lexical weights of all documents, in parts of bounded size."""
+        ...
+
+
+@runtime_checkable
+class LateInteraction(Protocol):
+    """A collection of an engine that computes late interaction, too."""
+
+    def late(self, query: CheckedQuery, keys: Sequence[str]) -> dict[str, float]:
+        """The late interaction of these documents in float32, or more; of those that have token vectors."""
+        ...
+
+    def light_rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
+        """As `EngineCollection.rows`, without token vectors."""
         ...
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from cluster.backends.candidates import count_of, matching_documents, proposed_keys
-from cluster.backends.engine import EngineCollection
+from cluster.backends.engine import EngineCollection, LateInteraction
 from cluster.backends.narrowing import Reading, narrowed_search
 from cluster.backends.records import (
     could_be_an_id,
@@ -75,10 +75,16 @@ class EngineSnapshot:
             checked = replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
         with stored(self._collection.name):
             keys = proposed_keys(self._collection, checked, limits, condition, fields)
-        if self._collection.computes_late and asked.wanted is not None and asked.weights.colbert >= 0:
-            proposed = snapshot_of(self._rows(keys, late=False), self._light, self.version, self.idf)
+        collection = self._collection
+        if (
+            isinstance(collection, LateInteraction)
+            and asked.wanted is not None
+            and asked.weights.colbert >= 0
+        ):
+            rows = rows_of(collection.light_rows(keys), self._light, self._collection.name)
+            proposed = snapshot_of(rows, self._light, self.version, self.idf)
             retrieved = time.perf_counter()
-            found = narrowed_search(proposed, self._reading(checked), asked, asked.wanted)
+            found = narrowed_search(proposed, self._reading(checked, collection), asked, asked.wanted)
         else:
             proposed = self._snapshot(self._rows(keys))
             retrieved = time.perf_counter()
@@ -170,20 +176,19 @@ class EngineSnapshot:
         possible = [id for id in dict.fromkeys(ids) if could_be_an_id(id)]
         return self._snapshot(self._rows(self._collection.keys_of(possible)))
 
-    def _reading(self, query: CheckedQuery) -> Reading:
+    def _reading(self, query: CheckedQuery, computing: LateInteraction) -> Reading:
         """How the candidates of a query are read by their ids."""
-        collection = self._collection
+        keys_of = self._collection.keys_of
 
         def late(ids: Sequence[str]) -> Float64:
-            keys = collection.keys_of(ids)
-            found = collection.late(query, keys)
+            keys = keys_of(ids)
+            found = computing.late(query, keys)
             return np.array([found.get(key, 0.0) for key in keys])
 
-        return Reading(late, lambda ids: self._rows(collection.keys_of(ids)), self._snapshot)
+        return Reading(late, lambda ids: self._rows(keys_of(ids)), self._snapshot)
 
-    def _rows(self, keys: Sequence[str], *, late: bool = True) -> list[DocumentRows]:
-        settings = self.settings if late else self._light
-        return rows_of(self._collection.rows(keys, late=late), settings, self._collection.name)
+    def _rows(self, keys: Sequence[str]) -> list[DocumentRows]:
+        return rows_of(self._collection.rows(keys), self.settings, self._collection.name)
 
     def _snapshot(self, rows: Sequence[DocumentRows]) -> Snapshot:
         return snapshot_of(rows, self.settings, self.version, self.idf)

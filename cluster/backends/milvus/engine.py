@@ -73,7 +73,6 @@ class MilvusCollection:
         self._collection = collection
         self.name = name
         self.exported: Exported = exported_of(record, name)
-        self.computes_late = False
         self._fields = [*CONTENTS, "dense", "sparse"]
         if self.exported.settings.stores_token_vectors:
             self._fields.append("colbert")
@@ -101,15 +100,11 @@ class MilvusCollection:
             )
         return [Proposed(hit["id"], hit["distance"], hit["entity"].get("metadata")) for hit in found]
 
-    def rows(self, keys: Sequence[str], *, late: bool = True) -> Iterator[ReadyBatch]:
+    def rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
         """See the protocol."""
         for first in range(0, len(keys), ROWS_AT_ONCE):
             found = self._got(keys[first : first + ROWS_AT_ONCE], self._fields)
             yield documents_of(found, self.exported.settings, self.name)
-
-    def late(self, query: CheckedQuery, keys: Sequence[str]) -> dict[str, float]:
-        """Milvus only keeps the strings that token vectors are."""
-        raise NotImplementedError
 
     def keys_of(self, ids: Sequence[str]) -> list[str]:
         """See the protocol."""

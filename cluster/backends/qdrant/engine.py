@@ -13,6 +13,7 @@ from cluster.backends.engine import Exported, Proposed, Side
 from cluster.backends.qdrant.filters import narrowed
 from cluster.backends.records import exported_of, stored, without_token_vectors
 from index.candidates import Document
+from index.catalog.settings import CollectionSettings
 from index.documents.conditions import Condition
 from index.search.query import CheckedQuery
 from ingest.ready import ReadyBatch
@@ -53,11 +54,13 @@ class QdrantEngine:
             if not self._client.collection_exists(name):
                 return None
             record = self._record(name)
-        return (
-            None
-            if record is None
-            else QdrantCollection(self._client, name, shown, record, is_server=self._is_server)
-        )
+        if record is None:
+            return None
+        exported = exported_of(record, shown)
+        # The local mode computes late interaction of all documents, whichever are asked for.
+        late = self._is_server and exported.settings.stores_token_vectors
+        kind = LateQdrantCollection if late else QdrantCollection
+        return kind(self._client, name, shown, exported)
 
     def close(self) -> None:
         """Lets go of the client."""
@@ -70,18 +73,11 @@ class QdrantEngine:
 class QdrantCollection:
     """See `cluster.backends.engine.EngineCollection`. Keys are those of points."""
 
-    def __init__(
-        self, client: QdrantClient, collection: str, name: str, record: Any, *, is_server: bool
-    ) -> None:
-        """is_server: the local mode computes late interaction of all documents, whichever are asked for.
-
-        Raises BackendError for a record that cannot be read.
-        """
+    def __init__(self, client: QdrantClient, collection: str, name: str, exported: Exported) -> None:
         self._client = client
         self._collection = collection
         self.name = name
-        self.exported: Exported = exported_of(record, name)
-        self.computes_late = is_server and self.exported.settings.stores_token_vectors
+        self.exported = exported
 
     def expresses(self, condition: Condition) -> bool:
         """See the protocol."""
@@ -103,33 +99,9 @@ class QdrantCollection:
             ).points
         return [Proposed(str(each.id), each.score, (each.payload or {}).get("metadata")) for each in found]
 
-    def rows(self, keys: Sequence[str], *, late: bool = True) -> Iterator[ReadyBatch]:
+    def rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
         """See the protocol."""
-        settings, vectors, at_once = self.exported.settings, ["dense", "sparse"], CONTENTS_AT_ONCE
-        if late and settings.stores_token_vectors:
-            vectors, at_once = [*vectors, "colbert"], ROWS_AT_ONCE
-        elif settings.stores_token_vectors:
-            settings = without_token_vectors(settings)
-        for first in range(0, len(keys), at_once):
-            some = keys[first : first + at_once]
-            with _answering(self.name):
-                records = self._client.retrieve(self._collection, some, with_vectors=vectors)
-            yield documents_of(records, settings, self.name)
-
-    def late(self, query: CheckedQuery, keys: Sequence[str]) -> dict[str, float]:
-        """See the protocol. Of a document in windows it is over all together, and so ours at least."""
-        if query.colbert is None or not len(query.colbert) or not keys:
-            return {}
-        with _answering(self.name):
-            found = self._client.query_points(
-                self._collection,
-                query=query.colbert.vectors.tolist(),
-                using="colbert",
-                query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(keys))]),
-                limit=len(keys),
-                with_payload=False,
-            ).points
-        return {str(each.id): each.score / len(query.colbert) for each in found}
+        return self._rows(keys, self.exported.settings)
 
     def keys_of(self, ids: Sequence[str]) -> list[str]:
         """See the protocol."""
@@ -163,6 +135,17 @@ class QdrantCollection:
         with _answering(self.name):
             return self._client.count(self._collection, _filter(condition), exact=True).count
 
+    def _rows(self, keys: Sequence[str], settings: CollectionSettings) -> Iterator[ReadyBatch]:
+        """What the settings have of these documents."""
+        vectors, at_once = ["dense", "sparse"], CONTENTS_AT_ONCE
+        if settings.stores_token_vectors:
+            vectors, at_once = [*vectors, "colbert"], ROWS_AT_ONCE
+        for first in range(0, len(keys), at_once):
+            some = keys[first : first + at_once]
+            with _answering(self.name):
+                records = self._client.retrieve(self._collection, some, with_vectors=vectors)
+            yield documents_of(records, settings, self.name)
+
     def _vector(
         self, side: Side, query: CheckedQuery
     ) -> models.SparseVector | list[float] | list[list[float]]:
@@ -187,6 +170,29 @@ class QdrantCollection:
                 yield _lexical(records)
             if offset is None:
                 return
+
+
+class LateQdrantCollection(QdrantCollection):
+    """One of a server, which computes late interaction: see `cluster.backends.engine.LateInteraction`."""
+
+    def light_rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
+        """See the protocol."""
+        return self._rows(keys, without_token_vectors(self.exported.settings))
+
+    def late(self, query: CheckedQuery, keys: Sequence[str]) -> dict[str, float]:
+        """See the protocol. Of a document in windows it is over all together, and so ours at least."""
+        if query.colbert is None or not len(query.colbert) or not keys:
+            return {}
+        with _answering(self.name):
+            found = self._client.query_points(
+                self._collection,
+                query=query.colbert.vectors.tolist(),
+                using="colbert",
+                query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(keys))]),
+                limit=len(keys),
+                with_payload=False,
+            ).points
+        return {str(each.id): each.score / len(query.colbert) for each in found}
 
 
 def _lexical(records: Sequence[Any]) -> SparseRows:

@@ -143,10 +143,10 @@ def pair(make: Callable[[str], Snapshot], engines: Push) -> Callable[[str, str],
     def paired(engine: str, kind: str) -> Pair:
         """engine: qdrant-late is Qdrant that computes late interaction, as servers do."""
         own = make(kind)
-        there = EngineCollections(engines(engine.removesuffix("-late"), own)).snapshot(kind)
+        opened = engines(engine.removesuffix("-late"), own)
         if engine == "qdrant-late":
-            there._collection.computes_late = True  # type: ignore[misc]
-        return Pair(own, there)
+            opened._is_server = True  # type: ignore[attr-defined]
+        return Pair(own, EngineCollections(opened).snapshot(kind))
 
     return paired
 
