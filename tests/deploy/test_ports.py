@@ -82,7 +82,7 @@ def ports_of(overlay: str, found: list[dict[str, Any]]) -> Iterator[Listening]:
         for sysctl in template["spec"]["securityContext"].get("sysctls", ()):
             assert sysctl["name"] == "net.ipv4.ip_local_port_range"
             yield overlay, process, sysctl["value"].replace(" ", "-")
-        variables = {each["name"]: each["value"] for each in container.get("env", ())}
+        variables = {each["name"]: each.get("value") for each in container.get("env", ())}
         yield from ((overlay, process, port) for port in named_ports(variables))
     for each in of_kind(found, "RayService"):
         cluster = each["spec"]["rayClusterConfig"]

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 FOLDER = Path(__file__).resolve().parents[3] / "deploy" / "kubernetes"
-OVERLAYS = ("single", "gpu-encoders", "sharded", "ray")
+OVERLAYS = ("single", "gpu-encoders", "sharded", "replicated", "ray")
 WORKLOADS = ("Deployment", "StatefulSet")
 
 Document = dict[str, Any]

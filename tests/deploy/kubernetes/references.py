@@ -7,11 +7,16 @@ from collections.abc import Iterable, Iterator
 
 import yaml
 
+from cluster.objects.errors import StoreAddressError
+from cluster.objects.opening import open_store
 from service.settings import Settings
 from tests.deploy.kubernetes.manifests import WORKLOADS, Document, named, of_kind, pods
 
 SECRETS = {"tercet-keys": {"keys.jsonl", "internal", "metrics"}}
 """What docs/kubernetes.md has one make."""
+VARIABLES = {"tercet-store"}
+"""Secrets with variables of object stores, which it says may be there."""
+GIVEN = re.compile(r"\$\(([^)]*)\)")
 ADDRESS = re.compile(r"http://([a-z0-9.-]+):(\d+)")
 
 
@@ -49,8 +54,15 @@ def _pods_problems(found: list[Document]) -> Iterator[str]:
         for container in spec["containers"]:
             ports = {port["name"] for port in container["ports"]}
             for source in container.get("envFrom", ()):
-                if source["configMapRef"]["name"] not in configs:
+                if source.get("configMapRef", {}).get("name", "") not in {"", *configs}:
                     yield f"{name}: no ConfigMap {source['configMapRef']['name']}"
+                if source.get("secretRef", {}).get("name", "") not in {"", *VARIABLES}:
+                    yield f"{name}: no Secret {source['secretRef']['name']}"
+            known: set[str] = set()
+            for variable in container.get("env", ()):
+                for unknown in set(GIVEN.findall(variable.get("value", ""))) - known:
+                    yield f"{name}: {variable['name']} has $({unknown}), which no variable before it is"
+                known.add(variable["name"])
             for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
                 port = container.get(probe, {}).get("httpGet", {}).get("port")
                 if isinstance(port, str) and port not in ports:
@@ -170,8 +182,7 @@ def settings_of(found: list[Document]) -> dict[str, dict[str, str]]:
         named(each): {
             variable.removeprefix("TERCET_").lower(): value
             for container in each["spec"]["template"]["spec"]["containers"]
-            for source in container.get("envFrom", ())
-            for variable, value in configs.get(source["configMapRef"]["name"], {}).items()
+            for variable, value in _variables_of(container, configs)
         }
         for each in of_kind(found, *WORKLOADS)
     }
@@ -179,6 +190,15 @@ def settings_of(found: list[Document]) -> dict[str, dict[str, str]]:
         (application,) = yaml.safe_load(each["spec"]["serveConfigV2"])["applications"]
         of_pods[named(each)] = application["args"]["settings"]
     return of_pods
+
+
+def _variables_of(container: Document, configs: dict[str, dict[str, str]]) -> Iterator[tuple[str, str]]:
+    """Those that are known here, as a container has them."""
+    for source in container.get("envFrom", ()):
+        yield from configs.get(source.get("configMapRef", {}).get("name", ""), {}).items()
+    for variable in container.get("env", ()):
+        if variable["name"].startswith("TERCET_"):
+            yield variable["name"], variable["value"]
 
 
 def _setting_problems(found: list[Document]) -> Iterator[str]:
@@ -205,6 +225,8 @@ def _setting_problems(found: list[Document]) -> Iterator[str]:
                 yield f"{name}: {setting} names {value}, of {sorted(given)}"
             if setting in ("api_keys", "read_keys", "encoder_key", "shards_key"):
                 yield f"{name}: {setting} is a secret in the open"
+            if setting == "follow":
+                yield from _store_problems(name, value)
             for host, port in ADDRESS.findall(value):
                 yield from _address_problems(found, f"{name}, {setting}", host, int(port))
     encoders = {
@@ -214,6 +236,13 @@ def _setting_problems(found: list[Document]) -> Iterator[str]:
     }
     if len(encoders) > 1:
         yield f"pods have different encoders: {sorted(map(str, encoders))}"
+
+
+def _store_problems(name: str, url: str) -> Iterator[str]:
+    try:
+        open_store(url)
+    except StoreAddressError as error:
+        yield f"{name}: {error}"
 
 
 def _files_of(secret: Document) -> Iterable[str]:

@@ -14,7 +14,7 @@ from tests.deploy.kubernetes.references import reference_problems, settings_of
 from tests.deploy.kubernetes.schemas import schema_problems
 
 CHART = FOLDER.parent / "helm" / "tercet"
-LAYOUTS = ("single", "gpu-encoders", "sharded")
+LAYOUTS = ("single", "gpu-encoders", "sharded", "replicated")
 HASH = re.compile(r"(name: \w+-settings)-\w{10}\b")
 
 charts = pytest.importorskip("helm_python.chart", reason="needs helm-python-sdk")
@@ -57,6 +57,7 @@ def test_it_has_no_fault() -> None:
     "values",
     [
         {"layout": "sharded", "shards": {"replicas": 5}, "autoscalers": False, "monitors": False},
+        {"layout": "replicated", "shards": {"replicas": 3}, "replicas": {"follow": "gs://b/c-"}},
         {"layout": "gpu-encoders", "encoders": {"maxReplicas": 7}, "policies": False},
         {"layout": "single", "secret": "tercet-keys", "pullSecrets": ["registry"], "storageClass": "fast"},
     ],
@@ -101,6 +102,7 @@ def test_values_go_where_they_should() -> None:
         {"layout": "cluster"},
         {"shard": {"replicas": 3}},
         {"shards": {"replicas": 0}},
+        {"replicas": {"follow": "/srv/snapshots"}},
         {"settings": {"LOG_LEVEL": "debug"}},
     ],
 )

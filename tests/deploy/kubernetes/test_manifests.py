@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ SCHEMA_TYPOS = [
     ("gpu-encoders", "maxUnavailable: 1", "maxUnavailible: 1"),
     ("gpu-encoders", "averageValue: 500m", "averageValu: 500m"),
     ("sharded", "publishNotReadyAddresses:", "publishUnreadyAddresses:"),
+    ("replicated", "matchLabelKeys:", "matchLabelsKeys:"),
     (
         "ray",
         "automountServiceAccountToken: false\n          containers",
@@ -95,10 +97,15 @@ REFERENCE_TYPOS = [
     ("sharded", "http://shard-1.shard:8080", "http://shard-1.shard:8081"),
     (
         "sharded",
-        "app.kubernetes.io/name: shard\n  policyTypes",
-        "app.kubernetes.io/name: shards\n  policyTypes",
+        "app.kubernetes.io/component: shard\n  policyTypes",
+        "app.kubernetes.io/component: shards\n  policyTypes",
     ),
     ("sharded", "TERCET_CHECKPOINT: multi-m3", "TERCET_CHECKPOINT: minilm-m3"),
+    ("replicated", "|http://replica-1.replica:8080", "|http://replica-2.replica:8080"),
+    ("replicated", "value: s3://tercet/shard-$(SHARD)", "value: s3://tercet/shard-$(SHRAD)"),
+    ("replicated", "name: TERCET_FOLLOW", "name: TERCET_FOLOW"),
+    ("replicated", "value: s3://tercet", "value: s4://tercet"),
+    ("replicated", "name: tercet-store", "name: tercet-stores"),
     ("ray", "read_keys_file:", "reads_keys_file:"),
     ("ray", "http://shard-1.shard:8080", "http://shards-1.shard:8080"),
     ("ray", "app.kubernetes.io/name: ray\n  policyTypes", "app.kubernetes.io/name: rays\n  policyTypes"),
@@ -108,6 +115,7 @@ HARDENING_TYPOS = [
     ("gpu-encoders", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false"),
     ("sharded", "enableServiceLinks: false", "enableServiceLinks: true"),
     ("sharded", "mountPath: /tmp", "mountPath: /temp"),
+    ("replicated", "runAsUser: 10001", "runAsUser: 0"),
     (
         "ray",
         "allowPrivilegeEscalation: false\n              capabilities",
@@ -185,14 +193,17 @@ def test_commands_are_ours(found: list[dict[str, Any]]) -> None:
 
 
 def test_all_shards_and_all_workers_that_there_can_be_are_named(found: list[dict[str, Any]]) -> None:
+    sets = {each["metadata"]["name"] for each in of_kind(found, "StatefulSet")}
     for settings in settings_of(found).values():
-        for setting, workload in (("shards", "shard"), ("encoder_urls", "encoder")):
+        for setting, workloads in (("shards", ("shard", "replica")), ("encoder_urls", ("encoder",))):
             if setting in settings:
+                there = [workload for workload in workloads if workload in sets]
                 urls = settings[setting].split(",")
                 assert urls == [
-                    f"http://{workload}-{number}.{workload}:8080"
-                    for number in range(most_replicas(found, workload))
+                    "|".join(f"http://{workload}-{number}.{workload}:8080" for workload in there)
+                    for number in range(most_replicas(found, there[0]))
                 ]
+                assert len({most_replicas(found, workload) for workload in there}) == 1
 
 
 def test_nothing_is_reached_that_no_policy_lets_in(found: list[dict[str, Any]]) -> None:
@@ -259,6 +270,18 @@ def test_images_are_those_of_the_repository(found: list[dict[str, Any]]) -> None
     for name, template in pods(found):
         for container in template["spec"]["containers"]:
             assert container["image"] in DOCKERFILES, name
+
+
+def test_replicas_follow_what_a_patch_says(tmp_path: Path) -> None:
+    """That of docs/kubernetes.md."""
+    documented = (FOLDER.parents[1] / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n(resources: \[\S+/replicated\].*?)```", documented, re.S)
+    overlay = yaml.safe_load(text)
+    overlay["resources"] = [os.path.relpath(FOLDER / "replicated", tmp_path)]
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay), encoding="utf-8")
+    found = documents(rendered(tmp_path))
+    assert schema_problems(found) == reference_problems(found) == hardening_problems(found) == []
+    assert settings_of(found)["StatefulSet replica"]["follow"] == "s3://bucket/shard-$(SHARD)"
 
 
 def test_shards_may_use_workers_on_gpus(tmp_path: Path) -> None:

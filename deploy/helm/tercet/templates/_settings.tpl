@@ -1,11 +1,15 @@
-{{/* Addresses of the pods of a StatefulSet: (name, number). */}}
+{{/* Addresses of the pods of StatefulSets, those of a number together: (names, number). */}}
 {{- define "tercet.addresses" -}}
-{{- $name := index . 0 -}}
-{{- $urls := list -}}
+{{- $names := index . 0 -}}
+{{- $all := list -}}
 {{- range $number := until (int (index . 1)) -}}
+{{- $urls := list -}}
+{{- range $name := $names -}}
 {{- $urls = append $urls (printf "http://%s-%d.%s:8080" $name $number $name) -}}
 {{- end -}}
-{{- join "," $urls -}}
+{{- $all = append $all (join "|" $urls) -}}
+{{- end -}}
+{{- join "," $all -}}
 {{- end -}}
 
 {{/* The settings of a part as YAML: those of its kustomization.yaml, and what values say. (the chart's top, part) */}}
@@ -22,13 +26,14 @@
 {{- $_ := set $settings "TERCET_CHECKPOINT" $top.Values.encoders.checkpoint -}}
 {{- else -}}
 {{- if eq $top.Values.layout "gpu-encoders" -}}
-{{- $_ := set $settings "TERCET_ENCODER_URLS" (include "tercet.addresses" (list "encoder" $top.Values.encoders.maxReplicas)) -}}
+{{- $_ := set $settings "TERCET_ENCODER_URLS" (include "tercet.addresses" (list (list "encoder") $top.Values.encoders.maxReplicas)) -}}
 {{- $_ := set $settings "TERCET_ENCODER_KEY_FILE" "/run/secrets/tercet/internal" -}}
 {{- else -}}
 {{- $_ := set $settings "TERCET_CHECKPOINT" $top.Values.checkpoint -}}
 {{- end -}}
 {{- if eq $part "router" -}}
-{{- $_ := set $settings "TERCET_SHARDS" (include "tercet.addresses" (list "shard" $top.Values.shards.replicas)) -}}
+{{- $names := ternary (list "shard" "replica") (list "shard") (eq $top.Values.layout "replicated") -}}
+{{- $_ := set $settings "TERCET_SHARDS" (include "tercet.addresses" (list $names $top.Values.shards.replicas)) -}}
 {{- end -}}
 {{- $settings = mergeOverwrite $settings $top.Values.settings -}}
 {{- end -}}

@@ -13,7 +13,7 @@
 {{- $container = mergeOverwrite $container $shared -}}
 {{- $_ := set $container "volumeMounts" $mounts -}}
 {{- $_ := set $container "image" (get $top.Values.images (trimPrefix "tercet:" $container.image)) -}}
-{{- $_ := set (first $container.envFrom).configMapRef "name" (include "tercet.settings-name" (list $top $part)) -}}
+{{- $_ := set (first $container.envFrom).configMapRef "name" (include "tercet.settings-name" (list $top (ternary "shards" $part (eq $part "replicas")))) -}}
 {{- if $values.resources -}}
 {{- $_ := set $container "resources" $values.resources -}}
 {{- end -}}
@@ -37,7 +37,10 @@
 {{- $_ := set $claim.spec "storageClassName" $top.Values.storageClass -}}
 {{- end -}}
 {{- end -}}
-{{- if hasKey $values "replicas" -}}
+{{- if eq $part "replicas" -}}
+{{- $_ := set $found.spec "replicas" $top.Values.shards.replicas -}}
+{{- $_ := set (last $container.env) "value" (printf "%s$(SHARD)" $values.follow) -}}
+{{- else if hasKey $values "replicas" -}}
 {{- $_ := set $found.spec "replicas" $values.replicas -}}
 {{- else if and (hasKey $values "minReplicas") (not $top.Values.autoscalers) -}}
 {{- $_ := set $found.spec "replicas" $values.minReplicas -}}
