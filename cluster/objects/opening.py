@@ -22,19 +22,25 @@ PROBES = "probes"
 
 def open_store(url: str) -> ObjectStore:
     """The store of a URL; nothing is asked of it yet. Raises StoreAddressError."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:  # such as a bracket that is not closed
+        raise StoreAddressError(f"{url[:200]!r} names no store: {error}") from error
+    path = unquote(parts.path)
+    if "\0" in path:
+        raise StoreAddressError(f"{_shown(url)} has a zero byte (%00) in its path; no folder's name has one")
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise StoreAddressError(
             f"{_shown(url)} has more than scheme, bucket and path; give keys and settings in the "
             "environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, GOOGLE_APPLICATION_CREDENTIALS, "
             "AZURE_STORAGE_ACCOUNT_NAME and so on)"
         )
-    if any(part in (".", "..") for part in parts.path.split("/")):
+    if any(part in (".", "..") for part in path.split("/")):
         raise StoreAddressError(f"{_shown(url)} has . or .. in its path; name the folder itself")
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
         from cluster.objects.folder import FolderStore
 
-        return FolderStore(Path(unquote(parts.path)))
+        return FolderStore(Path(path))
     if parts.scheme in BUCKETS and parts.netloc:
         from cluster.objects.cloud import CloudStore
 

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from cluster.objects.errors import StoreAddressError
+from cluster.objects.opening import open_store
 from cluster.ray.errors import DeploymentFileError
+from cluster.ray.serving.ports import CALLS, ports_of
 from service.exceptions import SettingsError
 from service.invalid_values import message_of
 from service.settings import Settings, load_settings
@@ -20,7 +23,20 @@ LOCAL = "local"
 MOST_SHARDS = 1024
 OURS = ("host", "port", "data", "follow", "encoder_urls")  # settings that the deployment makes itself
 
-Cpus = Annotated[float, Field(ge=0)]
+OF_RAY = [port for port in ports_of(0) if port.first and port is not CALLS]
+
+
+def _store_url(url: str) -> str:
+    """Raises ValueError."""
+    try:
+        open_store(url)
+    except StoreAddressError as error:
+        raise ValueError(str(error)) from error
+    return url
+
+
+StoreUrl = Annotated[str, AfterValidator(_store_url)]
+Cpus = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
@@ -33,7 +49,7 @@ class EncoderPart(_Part):
     min_replicas: int = Field(default=1, ge=1)
     max_replicas: int = Field(default=1, ge=1)
     num_cpus: Cpus = 1
-    num_gpus: float = Field(default=0, ge=0)
+    num_gpus: float = Field(default=0, ge=0, allow_inf_nan=False)
     replica_tokens: int = Field(default=8192, ge=1)
 
     @model_validator(mode="after")
@@ -55,7 +71,7 @@ class ShardPart(_Part):
     """
 
     data: Path | None = None
-    snapshots: str | None = None
+    snapshots: StoreUrl | None = None
     node: str | None = None
     num_cpus: Cpus = 1
 
@@ -90,7 +106,7 @@ class ServeDeployment(_Part):
     port: int = Field(default=8000, ge=1, le=65535)
     encoders: EncoderPart = EncoderPart()
     shards: list[ShardPart] = Field(default=[], max_length=MOST_SHARDS)
-    shard_map: str | None = None
+    shard_map: StoreUrl | None = None
     routers: int = Field(default=1, ge=1)
     router_cpus: Cpus = 1
     ray: RayPart = RayPart()
@@ -103,6 +119,13 @@ class ServeDeployment(_Part):
                 raise ValueError(f"settings: {name} is what the deployment makes itself; leave it out")
         if self.checkpoint is not None and "checkpoint" in self.settings:
             raise ValueError("give checkpoint once, above or among settings")
+        taken = next((port for port in OF_RAY if self.port in port.numbers), None)
+        if taken is not None:
+            raise ValueError(f"port is {self.port}, which is Ray's own ({taken.purpose}); use another")
+        roots = [(shard.data, shard.node) for shard in self.shards if shard.data is not None]
+        twice = next((data for data, node in roots if roots.count((data, node)) > 1), None)
+        if twice is not None:
+            raise ValueError(f"shards: two have the data root {twice}; give each its own, or each its node")
         given = [bool(self.shards), self.shard_map is not None, "shards" in self.settings]
         if given.count(True) != 1:
             raise ValueError(
