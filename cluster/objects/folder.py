@@ -6,6 +6,7 @@ create the same object one succeeds, on NFS too.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,6 +21,12 @@ from cluster.objects.errors import (
 )
 from cluster.objects.store import Moved, ObjectStore, StoredObject, nobody
 from index.files.directory import create_atomically, make_folder, remove_file, write_atomically
+
+
+def _require_gone(error: OSError) -> None:
+    """Raises what hides a folder's content: who took that for nothing would collect what it names."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 class FolderStore:
@@ -84,17 +91,21 @@ class FolderStore:
 
     def list(self, folder: str = "") -> Iterator[StoredObject]:
         try:
-            for found in (self._folder / folder).rglob("*"):
-                described = self._described(found)
-                if described is not None:
-                    yield described
+            for parent, _, names in os.walk(self._folder / folder, onerror=_require_gone):
+                for name in names:
+                    described = self._described(Path(parent, name))
+                    if described is not None:
+                        yield described
         except OSError as error:
             raise self._failed(error) from error
 
     def folders(self) -> Sequence[str]:
-        if not self._folder.is_dir():
-            return []
-        return sorted(each.name for each in self._folder.iterdir() if each.is_dir())
+        try:
+            if not self._folder.is_dir():
+                return []
+            return sorted(each.name for each in self._folder.iterdir() if each.is_dir())
+        except OSError as error:
+            raise self._failed(error) from error
 
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:

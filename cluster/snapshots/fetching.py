@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.objects.digests import require_sha256
-from cluster.objects.errors import DamagedObjectError
+from cluster.objects.errors import DamagedObjectError, ObjectMissingError
 from cluster.objects.store import Moved, ObjectStore
 from cluster.snapshots.published import file_path
 from cluster.snapshots.record import PublishedSnapshot
@@ -62,7 +62,13 @@ def fetch(
         if _is_sound(target, sha256) or _linked(here.get(sha256), target, sha256, trusted):
             moved(sizes[sha256])
             return
-        store.get_file(file_path(sha256), target, sha256, moved)
+        try:
+            store.get_file(file_path(sha256), target, sha256, moved)
+        except ObjectMissingError as error:
+            raise ObjectMissingError(
+                f"{error}, and snapshot {snapshot.name} names it: it was collected meanwhile, so try again, "
+                "or lost, so push the collection again from where it is sound (tercet index push --repair)"
+            ) from error
         downloaded.append(sha256)
 
     move_all(sorted(sizes, key=sizes.__getitem__, reverse=True), move, snapshot.size_bytes, progress)

@@ -113,6 +113,8 @@ def read_snapshot(content: bytes, number: int, where: str) -> PublishedSnapshot:
     """The snapshot of a manifest's bytes. Raises DamagedSnapshotError, which says where it is."""
     try:
         record = json.loads(content)
+        if not isinstance(record, dict):
+            raise ValueError("it holds no object")
         if record["format"] != FORMAT:
             raise DamagedSnapshotError(
                 f"{where} has format {record['format']!r}; this release reads {FORMAT}: use a newer one"
@@ -126,7 +128,8 @@ def read_snapshot(content: bytes, number: int, where: str) -> PublishedSnapshot:
         _require_same(manifest, files)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, SearchIndexError) as error:
         raise DamagedSnapshotError(
-            f"{where} is no manifest of a snapshot ({error!s:.200}); pull an older one, or push again"
+            f"{where} is no manifest of a snapshot ({error!s:.200}); pull an older one, or remove it and "
+            "push again"
         ) from error
     return PublishedSnapshot(
         number, record["id"], record["collection"], record["pushed"], files, manifest, record["snapshot"]

@@ -71,6 +71,10 @@ def _write(
             os.fsync(file.fileno())
         check(temporary)
         name(temporary)
+    except OSError as error:
+        if error.errno is not None and error.filename is None:  # a write that finds the disk full knows none
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
     force(path.parent)

@@ -68,6 +68,9 @@ def test_what_cannot_be_is_one_line(tercet: Run, built: Path, tmp_path: Path) ->
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
         assert message in done.stderr
     assert not (tmp_path / "x").exists()
+    endless = tercet("index", "gc", (tmp_path / "x").as_uri(), "--grace-hours", "inf")
+    assert endless.returncode == 2
+    assert "'--grace-hours'" in endless.stderr
     served = tercet("serve", "--follow", "nowhere")
     assert served.returncode == 2
     assert "setting follow (TERCET_FOLLOW): 'nowhere" in served.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -143,6 +144,20 @@ def test_a_store_that_overwrites_is_refused(overwriting_bucket: str) -> None:
     assert store.get("files/ab") == b"one"
     with pytest.raises(OverwritingStoreError, match="If-None-Match"):
         require_creation(store)
+
+
+def test_what_may_not_be_read_is_not_taken_for_empty(tmp_path: Path) -> None:
+    store = open_store(tmp_path.as_uri())
+    store.create("manifests/000001.json", b"one")
+    user = os.geteuid()
+    (tmp_path / "manifests").chmod(0)
+    try:
+        os.seteuid(user or 65534)  # root may read all, and nobody nothing of ours
+        with pytest.raises(UnreachableStoreError, match="Permission denied"):
+            list(store.list("manifests"))
+    finally:
+        os.seteuid(user)
+        (tmp_path / "manifests").chmod(0o700)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.objects.errors import DamagedObjectError, UnreachableStoreError
+from cluster.objects.errors import DamagedObjectError, ObjectMissingError, UnreachableStoreError
 from cluster.objects.folder import FolderStore
 from cluster.objects.store import Moved, ObjectStore, nobody
 from cluster.snapshots.errors import OtherCollectionError, SnapshotNotFoundError
@@ -73,6 +73,17 @@ def test_an_older_one_may_be_had_under_another_name(
     assert answers(Collection.open(root, "before").snapshot()) == before
     with pytest.raises(SnapshotNotFoundError, match=r"000003.json is not there"):
         pulled(root.parent, folder, number=3)
+
+
+def test_a_file_that_the_store_lost_is_told_with_its_remedy(
+    demo: Collection, folder: ObjectStore, stages: Path, other: Path
+) -> None:
+    lost = push(demo, folder, stages).published.files["collection.json"].sha256
+    folder.delete([file_path(lost)])
+    with pytest.raises(ObjectMissingError, match=r"snapshot 000001 names it.*--repair"):
+        pulled(other, folder)
+    push(demo, folder, stages, repair=True)
+    assert pulled(other, folder).published.number == 1
 
 
 @pytest.mark.parametrize("before", [False, True])
