@@ -15,6 +15,7 @@ from cli import options
 from cli.flag_groups import with_flag_groups
 from cli.opened import publish_unpublished
 from cli.output import counted, error_console
+from service.server_urls import url_of
 
 if TYPE_CHECKING:
     from index.catalog.settings import CollectionSettings
@@ -232,6 +233,11 @@ def _target(
             raise typer.BadParameter(f"goes not with --to {to}", param_hint=f"--{flag}")
     if sum(given[flag] is not None for flag in wanted) != 1:
         raise typer.BadParameter(f"give {' or '.join(f'--{flag}' for flag in wanted)}", param_hint="--to")
+    if url is not None:
+        try:
+            url = url_of(url)
+        except ValueError as error:
+            raise typer.BadParameter(f"{error}", param_hint="--url") from error
     if not colbert:
         settings = replace(settings, token_codec="none", codebook=None)  # noqa: S106  # a codec, no secret
     key = os.environ.get(KEYS[to]) if to in KEYS and url is not None else None

@@ -12,6 +12,11 @@ def url_of(value: str) -> str:
     """An address without the slash at its end. Raises ValueError."""
     if not value.startswith(("http://", "https://")):
         raise ValueError(f"{value!r} is not a URL; write it as http://host:port")
+    place, _, host = value.partition("://")[2].partition("/")[0].rpartition("@")
+    if place:
+        raise ValueError(
+            f"the URL of {host} has a user or a password in it, which logs would show; give keys in files"
+        )
     return value.rstrip("/")
 
 

@@ -93,6 +93,8 @@ def test_wrong_usage(tercet: Run, built: Path) -> None:
         (["parquet"], "give --output"),
         (["qdrant", "--url", "http://x", "--path", "y"], "give --url or --path"),
         (["qdrant", "--output", "x"], "goes not with --to qdrant"),
+        (["qdrant", "--url", "/srv/qdrant"], "'/srv/qdrant' is not a URL"),
+        (["vespa", "--url", "127.0.0.1"], "'127.0.0.1' is not a URL"),
         (["milvus", "--path", "x"], "ends in .db"),
         (["parquet", "--output", "x", "--overwrite", "--resume"], "goes without --overwrite"),
         (["parquet", "--output", "x", "--query", "q", "--no-query"], "goes without --query"),
@@ -110,7 +112,6 @@ def test_failures_are_one_line(tercet: Run, built: Path, tmp_path: Path) -> None
     export = ["collection", "export", "small", "--to"]
     for arguments, part in (
         (["elasticsearch", "--url", "http://127.0.0.1:1"], "Elasticsearch does not answer"),
-        (["vespa", "--url", "127.0.0.1"], "give one such as http://"),
         (["parquet", "--output", "no/such/x.parquet"], "no such folder to write x.parquet to"),
     ):
         done = tercet(*export, *arguments, "--no-query")

@@ -57,6 +57,7 @@ def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"engine": "tensorflow"}, "is 'tensorflow'; use 'onnx', 'native', 'onnxruntime' or 'torch'"),
         ({"prot": 1}, "unknown setting 'prot'; did you mean 'port'?"),
         ({"encoder_urls": "gpu-a:8080"}, "'gpu-a:8080' is not a URL"),
+        ({"encoder_urls": "http://me:sec ret@gpu-a"}, "the URL of gpu-a has a user or a password in it"),
         ({"api_keys": "sec ret"}, "printable ASCII"),
         ({"encoder_key": "schlüssel"}, "printable ASCII"),
         ({"batch_tokens": 0}, "is 0; use at least 1"),

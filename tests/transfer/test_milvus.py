@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,17 @@ def test_push_then_query(
     with pytest.raises(TargetExistsError, match="another bm25, bm25_reading, token_codec"):
         export(other, MilvusTarget(place, "docs", other.settings, 10), resume=True)
     assert export(other, MilvusTarget(place, "docs", other.settings, 10), overwrite=True) == 57
+
+
+def test_a_file_that_another_process_has_is_one_line(tmp_path: Path) -> None:
+    place = MilvusPlace(str(tmp_path / "milvus.db"))
+    opening = f"from {MilvusPlace.__module__} import MilvusPlace\nMilvusPlace({place.uri!r}).open()"
+    client = place.open()
+    done = subprocess.run([sys.executable, "-c", opening], capture_output=True, text=True, check=False)
+    client.close()
+    *traceback, message = done.stderr.splitlines()
+    assert "a file of Milvus Lite, which one process has at a time" in message
+    assert not any("DataDirLockedError" in line for line in traceback)  # which Milvus Lite logs
 
 
 def test_what_it_cannot_hold_is_refused_before_anything_is_written(

@@ -39,8 +39,10 @@ class MilvusPlace:
 
     def open(self) -> MilvusClient:
         """Raises TransferError."""
-        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs what it raises
-        with milvus_errors(f"Milvus at {self.uri}"):
+        for name in ("pymilvus", "milvus_lite"):  # they log what they raise
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        lite = "" if self.remote else ", a file of Milvus Lite, which one process has at a time,"
+        with milvus_errors(f"Milvus at {self.uri}{lite}"):
             return MilvusClient(
                 self.uri,
                 token=self.token or "",
