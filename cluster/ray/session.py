@@ -65,6 +65,8 @@ def _take_back_sigterm(handler: Any) -> None:
 
 def _require_listener(address: str) -> None:
     """Raises RayFailedError at once where nobody listens: Ray itself would try for minutes."""
+    if not address:  # Ray would start one of this machine
+        raise RayFailedError("the address of Ray is empty: give HOST:PORT, or leave it out")
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():  # auto, or a client's ray://
         return

@@ -42,6 +42,15 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         require_ray()
 
 
+def test_an_empty_address_starts_nothing() -> None:
+    pytest.importorskip("ray", reason="install tercet[ray]")
+    with (
+        pytest.raises(RayFailedError, match="the address of Ray is empty: give HOST:PORT"),
+        session.session(""),
+    ):
+        pass
+
+
 def test_a_node_that_does_not_start_is_one_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray", reason="install tercet[ray]")
 
