@@ -72,8 +72,10 @@ def _write(
         check(temporary)
         name(temporary)
     except OSError as error:
-        if error.errno is not None and error.filename is None:  # a write that finds the disk full knows none
-            error.filename = str(path)
+        if (
+            error.errno is not None and error.filename is None
+        ):  # a write that finds the disk full names nothing
+            error.filename = str(path.parent)
         raise
     finally:
         temporary.unlink(missing_ok=True)
