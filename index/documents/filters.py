@@ -195,7 +195,7 @@ def _require_scalar(value: object) -> Value:
         raise InvalidQueryError(
             'a filter value is null; for documents without one: {"not": {"exists": "field"}}'
         )
-    kind = {dict: "an object", list: "a list"}.get(type(value), type(value).__name__)
+    kind = "a list" if isinstance(value, list) else type(value).__name__
     raise InvalidQueryError(f"a filter value is {kind}; use a string, number or boolean")
 
 

@@ -23,7 +23,7 @@ export function guessedColumns(names) {
   const usual = (all) => {
     const lower = names.map((name) => name.normalize("NFC").toLowerCase());
     const found = all.find((each) => lower.includes(each));
-    return found === undefined ? "" : names.includes(found) ? found : names[lower.indexOf(found)];
+    return names.includes(found) ? found : (names[lower.indexOf(found)] ?? "");
   };
   return { text: usual(TEXTS), title: usual(TITLES), id: usual(IDS) };
 }
