@@ -6,9 +6,11 @@ loads what it needs when it runs, so that `tercet --help` and `tercet index veri
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import metadata
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -119,6 +121,8 @@ def main() -> None:
     # Its threads, as good as never used, would wait in a loop for .1 s when NumPy and FAISS are loaded.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     allow_open_files()
+    if isinstance(sys.stdout, TextIOWrapper):  # as of standard error: what an encoding lacks ends no command
+        sys.stdout.reconfigure(errors="backslashreplace")
     arguments = sys.argv[1:]
     try:
         refuse_key_flags(arguments)
@@ -135,7 +139,9 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except OSError as error:
-        print_failure(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        print_failure(f"{said}: free some space, and do it again" if full else said)
         sys.exit(FAILED)
     except MemoryError as error:
         print_failure(

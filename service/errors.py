@@ -342,7 +342,7 @@ def install_error_handlers(
 
     async def from_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
-        return _answered(error, _plain(error, _methods_of(routes, request)))
+        return _answered(error, _plain(error, request.method, request.url.path, _methods_of(routes, request)))
 
     async def invalid(_request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
@@ -392,14 +392,17 @@ def _invalid(error: RequestValidationError) -> Failure:
     return Failure(422, _printable(message), code, param)
 
 
-def _plain(error: HTTPException, methods: Sequence[str]) -> Failure:
+def _plain(error: HTTPException, method: str, path: str, methods: Sequence[str]) -> Failure:
     """The answer to an unknown path, or to a method that is not among those of the path."""
     headers = tuple((error.headers or {}).items())
     if error.status_code == 404:
-        return Failure(404, "no such path; /docs lists all routes", "unknown_path", None, headers)
+        remedy = "leave the slash at its end out" if path.endswith("/") else "/docs lists all routes"
+        return Failure(
+            404, _printable(f"there is no path {path!r:.200}; {remedy}"), "unknown_path", None, headers
+        )
     if error.status_code == 405:
         allowed = ", ".join(methods)
-        message = f"this path does not take this method; it takes {allowed}"
+        message = _printable(f"{path!r:.200} does not take {method}; it takes {allowed}")
         return Failure(405, message, "method_not_allowed", None, (("Allow", allowed),))
     return Failure(error.status_code, _printable(str(error.detail)), "malformed", None, headers)
 

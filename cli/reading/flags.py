@@ -35,7 +35,7 @@ class ReadingFlags:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Column of the titles. [default: title, name, 제목, 标题 or タイトル]",
+            help="Column of the titles. [default: title, name, 제목, 标题, 標題 or タイトル]",
             show_default=False,
         ),
     ] = None

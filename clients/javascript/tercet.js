@@ -44,6 +44,7 @@ export class Client {
   #fetch;
 
   constructor(url = DEFAULT_URL, { key, timeout = 60, retries = 8, fetch = globalThis.fetch } = {}) {
+    if (!/^(https?:\/\/|\/|$)/.test(url)) throw new TypeError(`url is ${JSON.stringify(url)}; give one such as ${DEFAULT_URL}`);
     this.#url = url.replace(/\/+$/, "");
     this.#headers = key === undefined ? {} : { Authorization: `Bearer ${key}` };
     this.#timeout = timeout;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from unicodedata import normalize
 
 from index.documents.metadata import FieldType
 
@@ -34,6 +35,10 @@ class SharedFields(dict[str, FieldType]):
 def undeclared(field: str, fields: Mapping[str, FieldType]) -> str:
     """That a field is not among those declared, which there are, and what to do."""
     shown = repr(field[:SHOWN_CHARACTERS])
+    alike = next((each for each in fields if normalize("NFC", each) == normalize("NFC", field)), field)
+    if alike != field:
+        written = f"{alike!a}, not {field[:SHOWN_CHARACTERS]!a}"
+        return f"{shown} is declared in another Unicode form, which looks the same: write it as {written}"
     known = ", ".join(sorted(fields)) or "none"
     if not isinstance(fields, SharedFields):
         return (

@@ -146,7 +146,8 @@ class _Parser:
     def _parse_condition(self, operation: str, operand: object) -> Filter:
         if operation not in ("eq", "in", *COMPARISONS):
             raise InvalidQueryError(
-                f"filter {operation[:40]!r} is unknown; use and, or, not, eq, in, gte, gt, lte, lt or exists"
+                f"filter {operation[:40]!r} is unknown; use and, or, not, eq, in, gte, gt, lte, lt or "
+                'exists, as {"eq": {"lang": "en"}}'
             )
         field, value = _only_entry(operand, f"filter {operation!r}")
         if operation == "in":
@@ -190,7 +191,12 @@ def _require_scalar(value: object) -> Value:
             raise InvalidQueryError(f"a filter compares with what no field holds: {error}") from error
     if isinstance(value, str | int | float):
         return value
-    raise InvalidQueryError(f"a filter value is {type(value).__name__}; use a string, number or boolean")
+    if value is None:
+        raise InvalidQueryError(
+            'a filter value is null; for documents without one: {"not": {"exists": "field"}}'
+        )
+    kind = "a list" if isinstance(value, list) else type(value).__name__
+    raise InvalidQueryError(f"a filter value is {kind}; use a string, number or boolean")
 
 
 def check_filter(node: Filter, fields: Mapping[str, FieldType]) -> None:

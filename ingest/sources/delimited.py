@@ -26,6 +26,7 @@ DELIMITERS = ",;\t|"
 FIRST_ROW = ". If the first row holds no names, give them with --columns NAME,NAME,…"
 HEADER_CHARACTERS = 2**16  # that tell the delimiter: less than any limit of a cell that csv may have
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_END = "end"  # a line behind the last one, which is a row of its own unless a quote is open
 _SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)  # as Excel writes it before the header
 
 Row = tuple[int, "dict[str, Any] | InvalidDocumentError"]
@@ -64,7 +65,7 @@ class DelimitedRows:
         self._row_bytes = row_bytes
         self._fields = fields
         self._file = PackedFile(path)
-        self._line = 1
+        self._line, self._at_end = 1, False
         with self._file.opened(lambda: "its beginning") as file:
             sample = file.read(SAMPLE_BYTES)
         self.encoding = encoding or found_encoding(sample)
@@ -99,18 +100,20 @@ class DelimitedRows:
     def __iter__(self) -> Iterator[Row]:
         csv.field_size_limit(self._row_bytes)  # of all readers in this process
         with self._opened() as text:
-            rows = csv.reader(self._lines(text), delimiter=self._delimiter, quoting=self._quoting)
+            rows = csv.reader(self._lines_and_end(text), delimiter=self._delimiter, quoting=self._quoting)
             if self._has_names:
                 next(rows, None)  # as `_header` read it
             while True:
                 self._line = self._lines_before + rows.line_num + 1
                 try:
-                    cells = next(rows)
-                except StopIteration:
-                    return
+                    cells = next(rows, [_END])
                 except csv.Error as error:
                     yield self._line, InvalidDocumentError(f"no row of CSV ({error}): is a quote not closed?")
                     continue
+                if self._at_end:
+                    if cells != [_END]:
+                        yield self._line, InvalidDocumentError("a quote is opened and never closed; close it")
+                    return
                 if cells:
                     yield self._line, self._record(cells)
 
@@ -142,6 +145,12 @@ class DelimitedRows:
                     "limit for one document"
                 )
             yield line
+
+    def _lines_and_end(self, text: TextIO) -> Iterator[str]:
+        self._at_end = False
+        yield from self._lines(text)
+        self._at_end = True
+        yield _END
 
     def _header(self, text: TextIO) -> list[str]:
         csv.field_size_limit(self._row_bytes)

@@ -64,7 +64,8 @@ def _why_not_json(text: bytes, of: str, error: orjson.JSONDecodeError) -> str:
     try:
         value = json.loads(text.decode())
     except UnicodeDecodeError as broken:
-        return f"not valid UTF-8 at byte {broken.start + 1} of {of}"
+        place = f"byte {broken.start + 1} of {of}"
+        return f"not valid UTF-8 at {place}: save it as UTF-8, which JSON is, whatever --encoding says"
     except (ValueError, RecursionError):
         value = None
     _refuse_not_finite(value)

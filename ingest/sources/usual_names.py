@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unicodedata import normalize
 
 from ingest.sources.conversations import CONVERSATIONS
 from ingest.sources.unclear_columns import Problem
@@ -11,9 +12,9 @@ from ingest.sources.unclear_columns import Problem
 IDS = ("id", "_id", "doc_id", "docid", "pid", "번호")
 TEXTS = (
     *("text", "contents", "content", "body", "page_content", "passage", "document"),
-    *("본문", "내용", "正文", "内容", "本文"),
+    *("본문", "내용", "正文", "内容", "內容", "本文"),
 )
-TITLES = ("title", "name", "제목", "标题", "タイトル")
+TITLES = ("title", "name", "제목", "标题", "標題", "タイトル")
 
 
 def conversation_path(names: Sequence[str]) -> str | None:
@@ -39,6 +40,6 @@ def known_name(names: Sequence[str], usual: Sequence[str], firsts: int, flag: st
 
 
 def usual_names(names: Sequence[str], usual: Sequence[str]) -> list[str]:
-    """Those of a source's names that are usual ones, in whatever case, in the order of these."""
-    by_name = {name.lower(): name for name in reversed(names)}
+    """Those of a source's names that are usual ones, in whatever case and Unicode form, in their order."""
+    by_name = {normalize("NFC", name).lower(): name for name in reversed(names)}
     return [name if name in names else by_name[name] for name in usual if name in by_name]

@@ -10,6 +10,7 @@ import orjson
 from ingest.sources.json_text import NO_NUMBER
 
 SHOWN_CHARACTERS = 20
+PACKED: Mapping[bytes, str] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 # How a complaint of orjson begins → what is wrong with what stands at its place, and what to do.
 _HALF = "half a character; send both halves, or the character itself in UTF-8"
@@ -40,6 +41,9 @@ def why_not_json(text: bytes, error: orjson.JSONDecodeError) -> str:
 
     It is parsed once more, up to the mistake.
     """
+    for mark, coding in PACKED.items():
+        if text.startswith(mark):
+            return f"it begins as {coding} does; say so with the header Content-Encoding: {coding}"
     try:
         characters = text.decode()
     except UnicodeDecodeError as broken:

@@ -1,5 +1,6 @@
 """Exit codes, one-line failures, and what is not loaded without need."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -152,6 +153,33 @@ def test_too_little_memory_is_1_and_one_line(tercet: Run, monkeypatch: pytest.Mo
     assert done.stderr == (
         "Error: there is too little memory (Unable to allocate 8.00 GiB): free some, or ask for less\n"
     )
+
+
+def test_a_full_disk_is_1_and_one_line(tercet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("index.verify.verify", failing)
+    done = tercet("index", "verify", "small")
+    assert done.returncode == 1
+    assert done.stderr == "Error: [Errno 28] No space left on device: free some space, and do it again\n"
+
+
+def test_what_the_encoding_of_a_terminal_lacks_is_escaped(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "x.jsonl").write_text('{"id": "a", "text": "차 \\ud83d"}\n', encoding="utf-8")
+    for encoding, shown in (("utf-8", "차 \\ud83d"), ("ascii", "\\ucc28 \\ud83d")):
+        done = subprocess.run(
+            [sys.executable, "-m", "cli.main", "index", "build", "x.jsonl", "--collection", "x", "--dry-run"],
+            env={**environment, "PYTHONIOENCODING": encoding},
+            cwd=tmp_path,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f'"text": "{shown}"' in done.stdout
 
 
 def test_a_failure_of_faiss_is_1_and_one_line(

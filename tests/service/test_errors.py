@@ -453,6 +453,13 @@ async def test_405_names_every_method_of_the_path(
     response = await client.request(method, path)
     assert response.status_code == 405
     assert response.headers["Allow"] == allowed
+    if method != "HEAD":
+        assert error_of(response)["message"] == f"'{path}' does not take {method}; it takes {allowed}"
+
+
+async def test_a_slash_at_the_end_of_a_path_is_named(client: httpx.AsyncClient) -> None:
+    message = error_of(await client.get("/collections/"))["message"]
+    assert message == "there is no path '/collections/'; leave the slash at its end out"
 
 
 @pytest.mark.parametrize(

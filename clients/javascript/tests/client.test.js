@@ -274,3 +274,8 @@ test("a lost write is repeated under its key, and what might happen twice is not
   await assert.rejects(new Client("http://tercet", { fetch: refusing }).createBackup("c"), ConnectionFailedError);
   assert.equal(once.length, 1);
 });
+
+test("what is no address is told at once", () => {
+  for (const url of ["127.0.0.1:8080", "localhost", "ftp://tercet"]) assert.throws(() => new Client(url), /url is .*; give one such as http/);
+  new Client(""); // a page of the server itself
+});

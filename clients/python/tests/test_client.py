@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -404,3 +405,10 @@ def test_the_synchronous_client_is_made_from_the_asynchronous_one() -> None:
     sync_text = runpy.run_path(str(folder / "make_sync.py"))["sync_text"]
     made = sync_text((folder / "src/tercet_client/async_client.py").read_text())
     assert made == (folder / "src/tercet_client/client.py").read_text()
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "localhost", "ftp://tercet", ""])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_what_is_no_address_is_told_at_once(kind: Any, url: str) -> None:
+    with pytest.raises(ValueError, match=f"url is '{url}'; give one such as http://127.0.0.1:8080"):
+        kind(url)

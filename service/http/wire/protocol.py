@@ -28,7 +28,10 @@ from service.load.gate import PASSAGE, Passage
 MAX_HEAD_BYTES = 64 * 1024  # of a head, or of what comes beside a body
 PROGRESS_BYTES = 16 * 1024  # what a client must take of an answer each time
 LINGER_SECONDS = 5.0  # for the body of a request that was turned away
-INVALID = f"this is no valid HTTP/1.1 request, or its headers exceed {MAX_HEAD_BYTES} bytes"
+INVALID = (
+    "this is no valid HTTP/1.1 request (a path is ASCII, with other characters percent-encoded), "
+    f"or its headers exceed {MAX_HEAD_BYTES} bytes"
+)
 
 
 class HttpProtocol(HttpToolsProtocol):

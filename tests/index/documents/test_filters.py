@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -207,8 +208,8 @@ def nested(levels: int) -> Any:
         ({"and": [1]}, "exactly one key"),
         ({"exists": ["a"]}, "takes a field's name"),
         ({"in": {"a": "b"}}, "takes a list"),
-        ({"in": {"a": [[1]]}}, "a filter value is list"),
-        ({"eq": {"a": None}}, "a filter value is NoneType"),
+        ({"in": {"a": [[1]]}}, "a filter value is a list"),
+        ({"eq": {"a": None}}, "a filter value is null; for documents without one"),
         ({"eq": {"a": float("nan")}}, "not finite"),
         ({"gte": {"a": float("inf")}}, "not finite"),
         ({"eq": {"a": 2**64}}, "the integer 18446744073709551616 does not fit in 64 bits"),
@@ -225,6 +226,12 @@ def nested(levels: int) -> Any:
 def test_anything_else_is_refused(condition: Any, problem: str) -> None:
     with pytest.raises(InvalidQueryError, match=problem):
         parse_filter(condition)
+
+
+def test_a_field_in_another_unicode_form_is_told_apart() -> None:
+    condition = parse_filter({"eq": {normalize("NFD", "차"): "녹차"}})
+    with pytest.raises(InvalidQueryError, match=r"write it as '\\ucc28', not '\\u110e\\u1161'"):
+        check_filter(condition, {"차": "keyword"})
 
 
 @pytest.mark.parametrize(

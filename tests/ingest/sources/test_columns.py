@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
@@ -33,6 +34,10 @@ def test_usual_names_in_any_case(tmp_path: Path) -> None:
     assert read(tmp_path / "x.jsonl", record) == [Document("a", "tea", "T", {"Kind": "k"})]
     both = {"ID": "a", "id": "b", "TEXT": "no", "text": "tea"}
     assert read(tmp_path / "x.jsonl", both) == [Document("b", "tea", None, {"ID": "a", "TEXT": "no"})]
+    taken_apart = {
+        normalize("NFD", name): value for name, value in {"번호": 7, "내용": "차", "제목": "T"}.items()
+    }
+    assert read(tmp_path / "x.jsonl", taken_apart) == [Document("7", "차", "T")]
 
 
 def test_the_first_names_go_before_the_others(tmp_path: Path) -> None:

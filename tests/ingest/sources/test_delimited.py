@@ -121,6 +121,8 @@ def test_broken_rows_are_named_by_line_or_left_out(tmp_path: Path) -> None:
     [
         ("id,text,id\n1,x,2\n", "the column 'id' is there twice"),
         ('"id,text\n' + "x\n" * 4000, "no first row of CSV"),
+        ('id,text\n1,"open\n2,tea\n', "line 2: a quote is opened and never closed"),
+        ('id,text\n1,x\n2,"', "line 3: a quote is opened and never closed"),
         ("id,text\n1," + "x" * 5000 + "\n", "line 2: no row of CSV|longer than 4096"),
     ],
 )

@@ -57,7 +57,7 @@ async def test_models_are_told_as_clients_ask(client: httpx.AsyncClient, tiny: A
         ("POST", "/api/embed", {"input": 5}, 422, "a string or a list of strings"),
         ("POST", "/api/embed", {"input": ["tea " * 100], "truncate": False}, 422, "tokens"),
         ("POST", "/api/embed", {"input": ["tea"] * 1025}, 413, "max_texts"),
-        ("POST", "/api/generate", {"prompt": "tea"}, 404, "no such path"),
+        ("POST", "/api/generate", {"prompt": "tea"}, 404, "there is no path '/api/generate'"),
         ("GET", "/api/embed", None, 405, "POST"),
     ],
 )

@@ -1,5 +1,7 @@
 """JSON that is none: what is said of it."""
 
+import gzip
+
 import orjson
 import pytest
 
@@ -39,3 +41,8 @@ def test_the_place_what_stands_there_and_the_remedy(text: str, message: str) -> 
 def test_bytes_that_are_not_utf8() -> None:
     error = orjson.JSONDecodeError("", "", 0)
     assert why_not_json(b'"a\xff"', error) == "byte 3 is 0xff, which is not UTF-8; send UTF-8"
+
+
+def test_a_packed_body_whose_coding_is_not_named() -> None:
+    why = why_not_json(gzip.compress(b"{}"), orjson.JSONDecodeError("", "", 0))
+    assert why == "it begins as gzip does; say so with the header Content-Encoding: gzip"

@@ -122,6 +122,29 @@ def test_columns_are_in_the_order_of_the_file(server: str, visit: Visit) -> None
     assert chips.all_inner_texts() == ["place: Boseong", "2020: 7", "2: x"]
 
 
+@pytest.mark.parametrize(
+    ("locale", "written", "found", "title"),
+    [
+        ("ja-JP", "shift_jis", "shift_jis", "タイトル"),
+        ("zh-CN", "gb18030", "gb18030", "标题"),
+        ("zh-TW", "big5", "big5", "標題"),
+        ("ko-KR", "shift_jis", "windows-1252", ""),  # which any bytes are, so that another can be chosen
+    ],
+)
+def test_an_old_table_is_read_in_the_language_of_the_browser(
+    server: str, visit: Visit, locale: str, written: str, found: str, title: str
+) -> None:
+    page = visit(f"{server}/#/load", locale=locale)
+    content = (
+        f"{title or 'タイトル'},content\n茶,茶の葉\n" if "jis" in written else f"{title},content\n茶,茶\n"
+    )
+    give(page, {"x.csv": content.encode(written)})
+    encoding = page.locator("select", has=page.locator("option[value=big5]"))
+    encoding.wait_for()
+    assert encoding.input_value() == found
+    assert page.locator("select", has=page.locator("option[value=content]")).nth(1).input_value() == title
+
+
 def test_an_old_korean_table_is_read_as_such(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/load")
     text = "제목,글,분류\n녹차,찬물에 우린 녹차,차\n홍차,뜨거운 홍차,차\n".encode("cp949")

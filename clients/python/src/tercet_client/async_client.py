@@ -13,7 +13,7 @@ import httpx
 
 from tercet_client.embeddings import MEDIA_TYPE, Dtype, Embeddings, documents_body
 from tercet_client.errors import ConnectionFailedError, error_of
-from tercet_client.parts import page_of, path_of, renamed, which
+from tercet_client.parts import address_of, page_of, path_of, renamed, which
 from tercet_client.positions import Position
 from tercet_client.retries import pause_before
 from tercet_client.searching import Preset, Query, SearchKeywords
@@ -67,10 +67,15 @@ class AsyncClient:
         retries: int = 8,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """key: where the server needs one; timeout: seconds of one attempt; retries: repeats at most."""
+        """key: where the server needs one; timeout: seconds of one attempt; retries: repeats at most.
+
+        Raises ValueError where the url does not begin with http:// or https://.
+        """
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._retries = retries
-        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout, transport=transport)
+        self._http = httpx.AsyncClient(
+            base_url=address_of(url), headers=headers, timeout=timeout, transport=transport
+        )
 
     async def __aenter__(self) -> Self:
         return self

@@ -12,6 +12,13 @@ from tercet_client.types import Filter
 Value = TypeVar("Value")
 
 
+def address_of(url: str) -> str:
+    """The address of a server. Raises ValueError where it is none, which no repeat would mend."""
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"url is {url!r}; give one such as http://127.0.0.1:8080")
+    return url
+
+
 def path_of(*parts: str) -> str:
     """A path of these parts, which may hold any characters."""
     return "/" + "/".join(quote(part, safe="") for part in parts)

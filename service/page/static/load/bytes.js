@@ -7,7 +7,7 @@ export const ENCODINGS = ["utf-8", "euc-kr", "shift_jis", "gb18030", "big5", "wi
 export const MOST_CHARACTERS = 2 ** 24; // of one record
 
 const MARKS = { "utf-16le": [0xff, 0xfe], "utf-16be": [0xfe, 0xff] };
-const FALLBACK = { ko: "euc-kr" }; // "euc-kr" is what browsers call code page 949
+const FORMER = { ko: "euc-kr", ja: "shift_jis", "zh-TW": "big5", "zh-HK": "big5", zh: "gb18030" }; // "euc-kr" is code page 949
 
 /** What comes out of a stream; the rest is left where nobody asks on. */
 async function* piecesOf(stream) {
@@ -67,18 +67,24 @@ export async function foundEncoding(file, signal) {
     try {
       decoder.decode(piece, { stream: true });
     } catch {
-      return FALLBACK[navigator.languages.map((each) => each.slice(0, 2)).find((each) => each in FALLBACK)] ?? likeliest(piece);
+      return likeliest(piece);
     }
   }
   return "utf-8";
 }
 
-/** Of text that is no UTF-8: Korean where its pairs of high bytes are mostly syllables, else Western. */
+/** What is usual in a language of the browser, if it reads the text, else Western. */
 function likeliest(piece) {
-  const text = new TextDecoder("euc-kr").decode(piece);
-  const syllables = text.match(/[가-힣]/g)?.length ?? 0;
-  const others = text.match(/[^\x00-\x7f가-힣]/g)?.length ?? 0;
-  return syllables > others ? "euc-kr" : "windows-1252";
+  const usual = (name) => FORMER[name] ?? FORMER[name.slice(0, 2)] ?? "euc-kr";
+  return navigator.languages.map(usual).find((each) => reads(each, piece)) ?? "windows-1252";
+}
+
+function reads(encoding, piece) {
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(piece, { stream: true });
+  } catch {
+    return "";
+  }
 }
 
 /** Lines with their numbers. Throws where one is longer than a record may be. */

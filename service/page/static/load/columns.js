@@ -9,9 +9,9 @@ import { contentId } from "./ids.js";
 const IDS = ["id", "_id", "doc_id", "docid", "pid", "번호"];
 const TEXTS = [
   ...["text", "contents", "content", "body", "page_content", "passage", "document"],
-  ...["본문", "내용", "正文", "内容", "本文"],
+  ...["본문", "내용", "正文", "内容", "內容", "本文"],
 ];
-const TITLES = ["title", "name", "제목", "标题", "タイトル"];
+const TITLES = ["title", "name", "제목", "标题", "標題", "タイトル"];
 const INTEGER = /^[+-]?\d{1,19}$/;
 const BOOLEANS = { true: true, false: false, yes: true, no: false, 1: true, 0: false };
 
@@ -21,9 +21,9 @@ export const KEPT = "keep";
 /** The columns that seem meant: text is empty where none is, id is empty where ids are made of the content. */
 export function guessedColumns(names) {
   const usual = (all) => {
-    const lower = names.map((name) => name.toLowerCase());
+    const lower = names.map((name) => name.normalize("NFC").toLowerCase());
     const found = all.find((each) => lower.includes(each));
-    return found === undefined ? "" : names.includes(found) ? found : names[lower.indexOf(found)];
+    return names.includes(found) ? found : (names[lower.indexOf(found)] ?? "");
   };
   return { text: usual(TEXTS), title: usual(TITLES), id: usual(IDS) };
 }
