@@ -142,7 +142,7 @@ class Postings:
             bitmap = FrozenBitMap.deserialize(self.bitmaps[place])
         except (ValueError, IndexError) as error:
             raise DamagedIndexError(f"{self.name}: {error}; restore it or rebuild the collection") from error
-        if len(bitmap) != self.bitmap_values[place, 1] or bitmap.max() >= self.documents:
+        if not 0 < len(bitmap) == self.bitmap_values[place, 1] or bitmap.max() >= self.documents:
             raise DamagedIndexError(
                 f"{self.name} has a bitmap of other rows than were written; restore it or rebuild"
             )

@@ -11,9 +11,8 @@ from index.candidates import CandidateLimits, DenseOptions
 from index.documents.conditions import Condition
 from index.documents.row_set import RowSet
 from index.files.packed_bytes import PackedBytes
-from index.fusion import best
+from index.fusion import best, kept_of
 from index.runs import runs
-from index.search.cut import kept_of
 from index.search.dense_search import DenseSearch
 from index.search.exact_scores import Candidates, dense_scores, scored
 from index.search.lexical_search import LexicalSearch
