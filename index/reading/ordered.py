@@ -178,6 +178,8 @@ class _Side:
         values: list[Value] = keys.tolist()
         if isinstance(self._column, KeywordColumn):
             values = list(self._column.strings.take(keys))
+            for value in values:
+                self._column.text(value)  # what is none shall not go on
         ids = self._segment.documents.ids.take(rows)
         for value, id, row in zip(values, ids, rows.tolist(), strict=True):
             yield PlacedDocument(Place(value, id, self._collection), self._place, row)
