@@ -108,12 +108,6 @@ class Postings:
             and all(self._bitmap(place) == other._bitmap(place) for place in range(len(self.bitmaps)))
         )
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        numbers = self.few.nbytes + self.few_offsets.nbytes + self.bitmap_values.nbytes
-        return numbers + self.bitmaps.data.nbytes + self.bitmaps.offsets.nbytes
-
     def count(self, starts: Int64, stops: Int64) -> int:
         """How many rows the values from each start up to its stop have, added up value by value."""
         few = (self.few_offsets[stops] - self.few_offsets[starts]).sum()
