@@ -112,7 +112,7 @@ def _scored_texts(
     """What a function gives for some at a time of the texts of rows, and where those of each row begin."""
     read_ahead(places, rows, lambda place, some: segments[place].token_pieces(some))
     texts, offsets = _stored_texts(segments, places, rows)
-    values = -(-len(tokens) // LANES) * tokens.vectors.shape[1]  # that a stored token is compared with
+    values: int = -(-len(tokens) // LANES) * tokens.vectors.shape[1]  # that a stored token is compared with
     return _in_parts(partial(score, tokens), texts, TEXTS_AT_ONCE, values / VALUES_PER_DOCUMENT), offsets
 
 
