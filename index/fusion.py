@@ -18,7 +18,7 @@ from index.candidates import Weights
 from index.errors import InvalidQueryError
 from index.files.packed_bytes import PackedBytes, first_of, order_of
 from index.scoring import DECIMALS
-from models.representations import Float64, Int64
+from models.representations import Float32, Float64, Int64
 
 WEIGHT_PRESETS: Mapping[str, Weights] = MappingProxyType(
     {
@@ -126,6 +126,28 @@ def _largest(weights: Float64) -> Float64:
     return largest
 
 
+def kept_of(
+    scores: Float64 | Float32,
+    limit: int,
+    ids_of: Callable[[Int64], PackedBytes],
+    places: Int64 | None = None,
+) -> Int64:
+    """Which of K documents are the `limit` best by scores [K], equal ones by id: int64[n], in no order.
+
+    ids_of: gives the ids of some; places: int64[K], by which those of one id are told apart, by default the
+    order that they stand in.
+    """
+    if len(scores) <= limit:
+        return np.arange(len(scores))
+    lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+    above, last = np.flatnonzero(scores > lowest), np.flatnonzero(scores == lowest)
+    if len(above) + len(last) > limit:
+        if places is not None:
+            last = last[np.argsort(places[last], kind="stable")]
+        last = last[first_of(ids_of(last), limit - len(above))]
+    return np.concatenate([above, last])
+
+
 def best(scores: Float64, limit: int, ids_of: Callable[[Int64], PackedBytes]) -> Int64:
     """Places of the `limit` highest scores float64[K], best first, equal ones in order of id, then of place.
 
@@ -134,13 +156,7 @@ def best(scores: Float64, limit: int, ids_of: Callable[[Int64], PackedBytes]) ->
     """
     if limit <= 0 or len(scores) == 0:
         return np.empty(0, np.int64)
-    places = np.arange(len(scores))
-    if limit < len(scores):
-        lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        above, last = np.flatnonzero(scores > lowest), np.flatnonzero(scores == lowest)
-        if len(above) + len(last) > limit:
-            last = np.sort(last[first_of(ids_of(last), limit - len(above))])
-        places = np.concatenate([above, last])
+    places = np.sort(kept_of(scores, limit, ids_of))
     order: Int64 = places[np.argsort(-scores[places], kind="stable")]
     ranked = scores[order]
     equal = ranked[1:] == ranked[:-1]

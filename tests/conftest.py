@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import hypothesis
 import numpy as np
 import pytest
 from filelock import FileLock
@@ -39,6 +40,10 @@ from models.representations import (
     offsets_of,
 )
 from models.tokenizer import Tokenizer
+
+# How long one example takes says how busy the machine is.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = [

@@ -28,13 +28,12 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 
-import regex
 from Stemmer import Stemmer
 
 from index.bm25.folding import OWN_LETTERS, STEMMED_LETTERS, folded
 from index.bm25.languages import SCRIPT_LANGUAGES, Bm25Language, languages_by_script
+from index.bm25.patterns import compiled
 
 # 1: neither folding nor the words inside a word.
 READINGS = (1, 2)
@@ -51,51 +50,16 @@ WORD_LETTER = rf"[[{_LETTER}]--[{PAIRED}]]"
 _BEGINNING = r"(?<=\p{Ll})(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll}{2})"
 # Paired letters that stay one letter in NFKC and join no letter before them.
 _SEPARATE = r"[\p{Lo}&&[\p{Han}ぁ-ゖァ-ヺ가-힣ก-ะກ-ະក-អက-အ]]"
-
-
-@cache
-def _invisible() -> regex.Pattern[str]:
-    return regex.compile(r"\p{Default_Ignorable_Code_Point}+")
-
-
-@cache
-def _words() -> regex.Pattern[str]:
-    first = rf"[[{FIRST_LETTER}]--[{PAIRED}]]"
-    word = rf"{first}{WORD_LETTER}{{0,{LONGEST_WORD - 1}}}"
-    return regex.compile(rf"({word})(?:'s(?!{WORD_LETTER}))?", regex.V1)
-
-
-@cache
-def pairs() -> regex.Pattern[str]:
-    """Matches at each place where a term of paired letters begins: two of them, or one that stands alone."""
-    alone = rf"(?<!{PAIRED_LETTER})[[{FIRST_LETTER}]&&[{PAIRED}]](?!{PAIRED_LETTER})"
-    return regex.compile(rf"(?=({PAIRED_LETTER}{{2}}|{alone}))", regex.V1)
-
-
-@cache
-def _vietnamese() -> regex.Pattern[str]:
-    """Letters that no other language has."""
-    return regex.compile(r"[ơưẠ-ỹ]")
-
-
-@cache
-def _beginnings() -> regex.Pattern[str]:
-    return regex.compile(_BEGINNING, regex.V1)
-
-
-@cache
-def _letters() -> regex.Pattern[str]:
-    return regex.compile(rf"{WORD_LETTER}{{0,{LONGEST_WORD}}}", regex.V1)
-
-
-@cache
-def _cuts() -> regex.Pattern[str]:
-    return regex.compile(rf"(?P<blank>\s)|(?<={_SEPARATE}{{2}}){_SEPARATE}", regex.V1)
-
-
-@cache
-def _scripts() -> regex.Pattern[str]:
-    return regex.compile("|".join(rf"(?P<{script}>\p{{{script}}})" for script in SCRIPT_LANGUAGES))
+_INVISIBLE = r"\p{Default_Ignorable_Code_Point}+"
+_WORD = rf"[[{FIRST_LETTER}]--[{PAIRED}]]{WORD_LETTER}{{0,{LONGEST_WORD - 1}}}"
+_WORDS = rf"({_WORD})(?:'s(?!{WORD_LETTER}))?"
+_ALONE = rf"(?<!{PAIRED_LETTER})[[{FIRST_LETTER}]&&[{PAIRED}]](?!{PAIRED_LETTER})"
+# Matches at each place where a term of paired letters begins: two of them, or one that stands alone.
+PAIRS = rf"(?=({PAIRED_LETTER}{{2}}|{_ALONE}))"
+_VIETNAMESE = r"[ơưẠ-ỹ]"  # letters that no other language has
+_LETTERS = rf"{WORD_LETTER}{{0,{LONGEST_WORD}}}"
+_CUTS = rf"(?P<blank>\s)|(?<={_SEPARATE}{{2}}){_SEPARATE}"
+_SCRIPTS = "|".join(rf"(?P<{script}>\p{{{script}}})" for script in SCRIPT_LANGUAGES)
 
 
 class Analyzer:
@@ -118,11 +82,11 @@ class Analyzer:
     def _pieces(self, part: str) -> list[str]:
         composed = unicodedata.normalize("NFKC", part).replace("’", "'")
         lowered = self._lowered(composed)
-        words: list[str] = _words().findall(lowered)
+        words: list[str] = compiled(_WORDS).findall(lowered)
         if self._reading > 1:
             words += map(self._lowered, inner_words(composed))
             words += [folded(word, "") for word in words if not word.isascii() and self._keeps_marks(word)]
-        return words if lowered.isascii() else words + pairs().findall(lowered)
+        return words if lowered.isascii() else words + compiled(PAIRS).findall(lowered)
 
     def _lowered(self, text: str) -> str:
         if self._dotless:  # Turkish has two letters i
@@ -139,7 +103,7 @@ class Analyzer:
         return term
 
     def _term(self, piece: str) -> str:
-        script = _scripts().search(piece)
+        script = compiled(_SCRIPTS).search(piece)
         language = self._languages.get(script.lastgroup or "") if script else None
         if language is None or (self._reading > 1 and self._keeps_marks(piece)):
             return piece
@@ -150,7 +114,7 @@ class Analyzer:
 
     def _keeps_marks(self, word: str) -> bool:
         """Whether a word is Vietnamese, in a collection that folds: without marks it is many words."""
-        return "Latin" in self._languages and _vietnamese().search(word) is not None
+        return "Latin" in self._languages and compiled(_VIETNAMESE).search(word) is not None
 
     def _stem(self, word: str, language: Bm25Language) -> str:
         if language == "none":
@@ -174,29 +138,29 @@ def inner_words(text: str) -> Iterator[str]:
     Single letters are none, and where one word alone is left, as of iPhone, there is none.
     """
     end = 0
-    for found in _beginnings().finditer(text):
+    for found in compiled(_BEGINNING).finditer(text):
         place = found.start()
         if place >= end:
             start = place
             while (
                 start > max(end, place - LONGEST_WORD)
-                and _letters().match(text, start - 1, start).end() == start
+                and compiled(_LETTERS).match(text, start - 1, start).end() == start
             ):
                 start -= 1
             while unicodedata.category(text[start]).startswith("M"):  # a word begins with a letter or digit
                 start += 1
-            end = _letters().match(text, place).end()
-            inside = [word for word in _beginnings().split(text[start:end]) if len(word) > 1]
+            end = compiled(_LETTERS).match(text, place).end()
+            inside = [word for word in compiled(_BEGINNING).split(text[start:end]) if len(word) > 1]
             if len(inside) > 1:
                 yield from inside
 
 
 def _parts(text: str) -> Iterator[str]:
     """The text in parts of bounded length, whose pieces together are those of the text."""
-    visible = text if text.isascii() else _invisible().sub("", text)
+    visible = text if text.isascii() else compiled(_INVISIBLE).sub("", text)
     start, length = 0, CHARACTERS_AT_ONCE
     while len(visible) - start > length:
-        cut = _cuts().search(visible, start + length, start + 2 * length)
+        cut = compiled(_CUTS).search(visible, start + length, start + 2 * length)
         stop = start + 2 * length if cut is None else cut.start()
         yield visible[start:stop]
         start = stop - (cut is not None and cut["blank"] is None)

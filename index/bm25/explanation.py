@@ -29,18 +29,18 @@ class Bm25Terms:
 
 def explain_bm25(row: int, query: Bm25Query, place: int) -> Bm25Terms:
     """The terms of one row of the segment at this place."""
-    segment, found = query.facts.segments[place], query.places[place]
+    segment, found, words = query.facts.segments[place], query.places[place], query.words
     numbers, frequencies = segment.forward.row(row)
     held = np.flatnonzero(found >= 0)
     _, asked, there = np.intersect1d(found[held], numbers, assume_unique=True, return_indices=True)
     known, counted = held[asked], frequencies[there]
     document_weights = weights(counted, int(segment.lengths[row]), query.facts.mean_length)
-    products = query.weights[known].astype(np.float64) * document_weights
+    products = words.weights[known].astype(np.float64) * document_weights
     order = np.argsort(-products, kind="stable")  # of equal products, the terms ascend
     return Bm25Terms(
-        tuple(query.terms[term] for term in known[order].tolist()),
-        query.counts[known[order]],
-        query.idf[known[order]],
+        tuple(words.terms[term] for term in known[order].tolist()),
+        words.counts[known[order]],
+        words.idf[known[order]],
         counted[order].astype(np.int64),
         document_weights[order],
         products[order],

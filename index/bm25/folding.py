@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from functools import cache
 from types import MappingProxyType
 
-import regex
-
 from index.bm25.languages import Bm25Language
+from index.bm25.patterns import compiled
 
 # Letters that Unicode does not take apart.
 _ALONE = str.maketrans(
@@ -59,22 +57,16 @@ STEMMED_LETTERS: Mapping[Bm25Language, str] = MappingProxyType(
 """By language, the letters whose marks its stemmer reads before they fold."""
 
 
-@cache
-def _letters() -> regex.Pattern[str]:
-    return regex.compile(r"\P{M}\p{M}*")
-
-
-@cache
-def _loses() -> regex.Pattern[str]:
-    """Letters that lose all marks, and those that lose a stress."""
-    return regex.compile(r"(?P<all>[\p{Latin}\p{Greek}\p{Hebrew}\p{Arabic}])|(?P<stress>\p{Cyrillic})")
+_LETTERS = r"\P{M}\p{M}*"
+# Letters that lose all marks, and those that lose a stress.
+_LOSES = r"(?P<all>[\p{Latin}\p{Greek}\p{Hebrew}\p{Arabic}])|(?P<stress>\p{Cyrillic})"
 
 
 def folded(word: str, kept: str) -> str:
     """A word in lower case without marks, but for the letters in `kept`."""
     if word.isascii():
         return word
-    letters = _letters().findall(unicodedata.normalize("NFC", word))
+    letters = compiled(_LETTERS).findall(unicodedata.normalize("NFC", word))
     plain = [letter if letter in kept else _plain(letter) for letter in letters]
     return unicodedata.normalize("NFC", "".join(plain))
 
@@ -83,7 +75,7 @@ def _plain(letter: str) -> str:
     """A letter, with the marks that follow it, without those that fold."""
     decomposed = unicodedata.normalize("NFD", letter)
     base, marks = decomposed[0], decomposed[1:]
-    loses = _loses().match(base)
+    loses = compiled(_LOSES).match(base)
     if loses is None:
         return letter
     if loses["all"]:

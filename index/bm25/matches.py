@@ -8,44 +8,29 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
-
-import regex
 
 from index.bm25.analysis import (
     FIRST_LETTER,
     NEWEST_READING,
     PAIRED,
     PAIRED_LETTER,
+    PAIRS,
     WORD_LETTER,
     Analyzer,
-    pairs,
 )
 from index.bm25.languages import Bm25Language
+from index.bm25.patterns import compiled
 
 Span = tuple[int, int]
 """First character and end of a part of a text."""
 
 _VOICING = "\uff9e\uff9f"  # marks of half-width kana, which are in no script
 _UNSEEN = r"\p{Default_Ignorable_Code_Point}"
-
-
-@cache
-def _stretches() -> regex.Pattern[str]:
-    """Words as they stand, with what is not seen in them; or stretches of letters that are read in pairs."""
-    word = rf"[[{FIRST_LETTER}]--[{PAIRED}]](?:{WORD_LETTER}|{_UNSEEN})*"
-    paired = rf"{PAIRED_LETTER}(?:[{_UNSEEN}{_VOICING}]*{PAIRED_LETTER})*[{_VOICING}]*"
-    return regex.compile(rf"(?P<word>{word})(?:['’]s(?!{WORD_LETTER}))?|(?P<paired>{paired})", regex.V1)
-
-
-@cache
-def _characters() -> regex.Pattern[str]:
-    return regex.compile(r"\X")
-
-
-@cache
-def _unseen() -> regex.Pattern[str]:
-    return regex.compile(_UNSEEN)
+_WORD = rf"[[{FIRST_LETTER}]--[{PAIRED}]](?:{WORD_LETTER}|{_UNSEEN})*"
+_PAIRED = rf"{PAIRED_LETTER}(?:[{_UNSEEN}{_VOICING}]*{PAIRED_LETTER})*[{_VOICING}]*"
+# Words as they stand, with what is not seen in them; or stretches of letters that are read in pairs.
+_STRETCHES = rf"(?P<word>{_WORD})(?:['’]s(?!{WORD_LETTER}))?|(?P<paired>{_PAIRED})"
+_CHARACTERS = r"\X"
 
 
 class QueryWords:
@@ -60,7 +45,7 @@ class QueryWords:
     def spans(self, text: str) -> list[Span]:
         """Where they are, in order: whole words, and of letters that are read in pairs those two."""
         found: list[Span] = []
-        for stretch in _stretches().finditer(text):
+        for stretch in compiled(_STRETCHES).finditer(text):
             if stretch["word"] is None:
                 found.extend(self._pairs(stretch.group(), stretch.start()))
             elif self._has(stretch["word"]):
@@ -76,18 +61,18 @@ class QueryWords:
     def _pairs(self, stretch: str, first: int) -> Iterator[Span]:
         """Those of a stretch of paired letters, which begins at this character."""
         letters, starts, ends = _read(stretch)
-        for term in pairs().finditer(letters):
+        for term in compiled(PAIRS).finditer(letters):
             if term[1] in self._terms:
                 yield first + starts[term.start(1)], first + ends[term.end(1) - 1]
 
 
 def _read(stretch: str) -> tuple[str, list[int], list[int]]:
     """The letters of a stretch in the form that they are read in, and where each stands: start and end."""
-    if unicodedata.is_normalized("NFKC", stretch) and not _unseen().search(stretch):
+    if unicodedata.is_normalized("NFKC", stretch) and not compiled(_UNSEEN).search(stretch):
         return stretch, list(range(len(stretch))), list(range(1, len(stretch) + 1))
     letters, starts, ends = "", list[int](), list[int]()
-    for character in _characters().finditer(stretch):
-        read = unicodedata.normalize("NFKC", _unseen().sub("", character.group()))
+    for character in compiled(_CHARACTERS).finditer(stretch):
+        read = unicodedata.normalize("NFKC", compiled(_UNSEEN).sub("", character.group()))
         letters += read
         starts += [character.start()] * len(read)
         ends += [character.end()] * len(read)

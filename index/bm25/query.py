@@ -77,17 +77,12 @@ class QueryWords:
 
 @dataclass(frozen=True, slots=True)
 class Bm25Query:
-    """The T distinct terms of a query that some document has, ascending.
-
-    counts: int64[T], n_q(t); idf: float64[T]; places: int32[S, T], the number of each term in each of S
-    segments, or -1; weights: float32[T], SCALE n_q(t) idf(t); facts: of the segments.
+    """The T words of a query. places: int32[S, T], the number of each in each of S segments, or -1; facts: of
+    the segments.
     """
 
-    terms: tuple[str, ...]
-    counts: Int64
-    idf: Float64
+    words: WeighedWords
     places: Int32
-    weights: Float32
     facts: SegmentFacts
 
     @property
@@ -95,7 +90,7 @@ class Bm25Query:
         """The query as searches in inverted indexes take it."""
         facts = self.facts
         return LexicalQuery(
-            self.places, self.weights, BASE, slope(facts.mean_length), facts.least, facts.most
+            self.places, self.words.weights, BASE, slope(facts.mean_length), facts.least, facts.most
         )
 
 
@@ -152,7 +147,7 @@ class Bm25Statistics:
         words = words_of(text, self._language, self._reading)
         places, frequencies = facts.table.find(_packed(words.terms))
         weighed = words.weighed(WordCounts(facts.documents, facts.total_length, frequencies))
-        return _query(weighed, np.ascontiguousarray(places[:, np.flatnonzero(frequencies)]), facts)
+        return Bm25Query(weighed, np.ascontiguousarray(places[:, np.flatnonzero(frequencies)]), facts)
 
     def counts_of(self, terms: Sequence[str]) -> WordCounts:
         """What these segments know of some terms. Raises SearchIndexError once closed."""
@@ -167,7 +162,7 @@ class Bm25Statistics:
         """
         facts = self._gathered()
         places, _ = facts.table.find(_packed(words.terms))
-        return _query(words, places, SegmentFacts(facts.segments, facts.table, words.mean_length))
+        return Bm25Query(words, places, SegmentFacts(facts.segments, facts.table, words.mean_length))
 
     def _gathered(self) -> SegmentFacts:
         with self._gathering:
@@ -187,7 +182,3 @@ def words_of(text: str, language: Bm25Language, reading: int) -> QueryWords:
 
 def _packed(terms: Sequence[str]) -> PackedBytes:
     return PackedBytes.of([term.encode() for term in terms])
-
-
-def _query(words: WeighedWords, places: Int32, facts: SegmentFacts) -> Bm25Query:
-    return Bm25Query(words.terms, words.counts, words.idf, places, words.weights, facts)

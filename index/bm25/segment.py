@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from index.bm25.formula import mean_length
-from index.bm25.term_table import UInt64, beginnings_of
+from index.bm25.term_table import UInt64
 from index.bm25.words import WordRows
 from index.bm25.writer import FORWARD, FREQUENCIES, INVERTED, LENGTHS, TERMS
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource
 from index.files.packed_bytes import PackedBytes
+from index.native.kernels import find_beginnings
 from index.sparse.document_frequencies import open_document_frequencies
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
@@ -63,7 +64,7 @@ class Bm25Segment:
         total_length = int(lengths.sum(dtype=np.int64))
         return Bm25Segment(
             terms,
-            beginnings_of(terms),
+            find_beginnings(terms.data, terms.offsets),
             LeftCounts(frequencies, subtracted),
             forward,
             InvertedIndex.open(arrays, forward, INVERTED, lengths),

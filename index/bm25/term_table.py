@@ -8,23 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from index.files.packed_bytes import PackedBytes
-from index.native.kernels import find_beginnings, find_terms
+from index.native.kernels import find_terms
 from index.native.kernels import terms as terms_of
 from models.representations import Int32, Int64
 
 UInt64 = npt.NDArray[np.uint64]
 
 
-def beginnings_of(terms: PackedBytes) -> UInt64:
-    """The first bytes of every so many-th of X terms, as numbers in the same order: uint64.
-
-    They lie close together, so that a term is looked for in few cache lines.
-    """
-    return find_beginnings(terms.data, terms.offsets)
-
-
 class TermTable:
-    """The terms of S segments, ascending, with their beginnings as `beginnings_of` gives them; and of each
+    """The terms of S segments, ascending, with their beginnings as `find_beginnings` gives them; and of each
     segment int32[X], how many documents have each.
     """
 

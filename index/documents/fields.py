@@ -70,17 +70,27 @@ class ScalarColumn:
 @dataclass(frozen=True, slots=True)
 class KeywordColumn:
     """strings: the distinct strings in ascending order; codes: int32[P], places in `strings`;
-    rows: int64[P], the document of each code, ascending.
+    rows: int64[P], the document of each code, ascending; name: what messages call the strings.
     """
 
     strings: PackedBytes
     codes: Int32
     rows: Int64
+    name: str = "strings in memory"
 
     def take(self, rows: Int64) -> KeywordColumn:
         """The values of these documents, as places in the same strings."""
         owners, places = _of_rows(self.rows, rows)
-        return KeywordColumn(self.strings, self.codes[places], owners)
+        return KeywordColumn(self.strings, self.codes[places], owners, self.name)
+
+    def text(self, string: bytes) -> str:
+        """One of the strings. Raises DamagedIndexError where it is not UTF-8."""
+        try:
+            return string.decode()
+        except UnicodeDecodeError as error:
+            raise DamagedIndexError(
+                f"{self.name} holds what is not UTF-8; restore it or rebuild the collection"
+            ) from error
 
 
 def _of_rows(owners: Int64, rows: Int64) -> tuple[Int64, Int64]:
@@ -221,7 +231,7 @@ def open_columns(
                     f"{arrays.path(f'{stem}_codes')} names a string outside the {len(strings)} of its field; "
                     "restore it or rebuild the collection"
                 )
-            columns[name] = KeywordColumn(strings, codes, rows)
+            columns[name] = KeywordColumn(strings, codes, rows, str(arrays.path(f"{stem}_strings")))
         else:
             columns[name] = ScalarColumn(
                 arrays.open(f"{stem}_values", SCALAR_DTYPES[kind], rows=documents),

@@ -108,12 +108,6 @@ class Postings:
             and all(self._bitmap(place) == other._bitmap(place) for place in range(len(self.bitmaps)))
         )
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        numbers = self.few.nbytes + self.few_offsets.nbytes + self.bitmap_values.nbytes
-        return numbers + self.bitmaps.data.nbytes + self.bitmaps.offsets.nbytes
-
     def count(self, starts: Int64, stops: Int64) -> int:
         """How many rows the values from each start up to its stop have, added up value by value."""
         few = (self.few_offsets[stops] - self.few_offsets[starts]).sum()
@@ -142,7 +136,7 @@ class Postings:
             bitmap = FrozenBitMap.deserialize(self.bitmaps[place])
         except (ValueError, IndexError) as error:
             raise DamagedIndexError(f"{self.name}: {error}; restore it or rebuild the collection") from error
-        if len(bitmap) != self.bitmap_values[place, 1] or bitmap.max() >= self.documents:
+        if not 0 < len(bitmap) == self.bitmap_values[place, 1] or bitmap.max() >= self.documents:
             raise DamagedIndexError(
                 f"{self.name} has a bitmap of other rows than were written; restore it or rebuild"
             )

@@ -60,11 +60,6 @@ class SortedValues:
             and np.array_equal(self.rows, other.rows)
         )
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return self.values.nbytes + self.rows.nbytes
-
     def places(self, wanted: Intervals) -> tuple[Int64, Int64]:
         """Where values of the intervals begin and end: int64[K] each, ascending and apart."""
         lows, highs = wanted.lows, wanted.highs

@@ -8,8 +8,7 @@ stays written and deleted.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -124,7 +123,8 @@ class Adoption:
     def _adopt(self, build: Build, source: CollectionLayout, mode: AdoptionMode, mark: str | None) -> str:
         publisher = self._publisher
         found, entries = _entries_of(source, publisher.settings)
-        with self._linked(source, found, entries, mark) as linked:
+        with publisher.naming(len(entries), mark) as ids:
+            linked = [self._linked(source, found, *pair) for pair in zip(entries, ids, strict=True)]
             opened = [_opened(publisher, source, *pair) for pair in zip(linked, entries, strict=True)]
             with publisher.lock:
                 flushed = self._flush.run_locked()
@@ -156,23 +156,13 @@ class Adoption:
             self._build = None
             self._committer.change(lambda state: replace(state, deleted=None))
 
-    @contextmanager
     def _linked(
-        self,
-        source: CollectionLayout,
-        found: CollectionSettings,
-        entries: Sequence[SegmentEntry],
-        mark: str | None,
-    ) -> Iterator[list[SegmentEntry]]:
-        """The segments under new names in this collection, with columns of all its fields; their files stay
-        while the context lasts. found: the settings that they were made with.
-        """
-        with self._publisher.naming(len(entries), mark) as ids:
-            yield [self._linked_one(source, found, entry, id) for id, entry in zip(ids, entries, strict=True)]
-
-    def _linked_one(
         self, source: CollectionLayout, found: CollectionSettings, entry: SegmentEntry, id: str
     ) -> SegmentEntry:
+        """A segment under this id in the collection, with columns of all its fields.
+
+        found: the settings that it was made with.
+        """
         settings, target = self._publisher.settings, self._publisher.layout
         if found.fields.keys() != settings.fields.keys():  # fields were declared since
             segment = Segment.open(source, entry, found)

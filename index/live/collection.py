@@ -73,7 +73,6 @@ class _Parts:
     """What works while a collection is open; opened: what is closed in the end."""
 
     ledger: Ledger
-    publisher: Publisher
     committer: Committer
     flush: Flush
     merge: Merge
@@ -141,7 +140,6 @@ class LiveCollection:
             opened.callback(upkeep.close)
             self._parts = _Parts(
                 ledger,
-                publisher,
                 committer,
                 flush,
                 merge,

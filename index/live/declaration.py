@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.documents.metadata import FieldType
 from index.errors import CollectionBusyError, UnforcedPublicationError
@@ -58,10 +57,10 @@ class Declaration:
         publisher, former, state = self._publisher, self._publisher.settings, self._committer.state
         with publisher.naming(len(state.published)) as ids:
             # Of the same documents, in the same order, as flushes and merges wait.
-            entries = [
-                self._successor(entry, segment, id, former, new)
-                for entry, segment, id in zip(publisher.manifest.segments, state.published, ids, strict=True)
-            ]
+            entries, layout = [], publisher.layout
+            for entry, segment, id in zip(publisher.manifest.segments, state.published, ids, strict=True):
+                made = with_later_columns(layout, entry, segment, former, layout, id, new)
+                entries.append(publisher.marked(made, read_deletes(layout, entry)))
             publisher.settings = new
             try:
                 opened = [publisher.open(entry) for entry in entries]
@@ -78,19 +77,6 @@ class Declaration:
             published = publisher.manifest.name
             self._committer.change(lambda now: replace(now, name=published))
         publisher.remove_former()
-
-    def _successor(
-        self,
-        entry: SegmentEntry,
-        segment: Segment,
-        id: str,
-        former: CollectionSettings,
-        new: CollectionSettings,
-    ) -> SegmentEntry:
-        """The entry of the segment with the new columns, and the delete marks that it had."""
-        layout = self._publisher.layout
-        made = with_later_columns(layout, entry, segment, former, layout, id, new)
-        return self._publisher.marked(made, read_deletes(layout, entry))
 
 
 def _declared(state: LiveState, new: CollectionSettings, opened: Sequence[Segment], name: str) -> LiveState:

@@ -251,6 +251,11 @@ static void write_wanted(const parameter *wanted, const int64_t *known, char *te
     if (used < room) snprintf(text + used, room - used, "]");
 }
 
+// Items may have no bytes.
+static bool is_aligned(const Py_buffer *given) {
+    return given->len == 0 || (uintptr_t)given->buf % (size_t)given->itemsize == 0;
+}
+
 static void write_given(const Py_buffer *given, char *text, size_t room) {
     const char *name = given->format ? given->format : "B";
     for (size_t place = 0; place < sizeof TYPES / sizeof *TYPES; place++)
@@ -259,15 +264,13 @@ static void write_given(const Py_buffer *given, char *text, size_t room) {
     size_t used = (size_t)snprintf(text, room, "%s[", name);
     for (int place = 0; place < given->ndim && used < room; place++)
         used += (size_t)snprintf(text + used, room - used, "%s%lld", place ? ", " : "", (long long)given->shape[place]);
-    bool aligned = (uintptr_t)given->buf % (size_t)given->itemsize == 0;
-    if (used < room) snprintf(text + used, room - used, aligned ? "]" : "], unaligned");
+    if (used < room) snprintf(text + used, room - used, is_aligned(given) ? "]" : "], unaligned");
 }
 
 static bool fits(const parameter *wanted, const Py_buffer *given, int64_t *known) {
     const char *format = given->format ? given->format : "B";
     if (given->itemsize != wanted->type->item || format[1] || !strchr(wanted->type->formats, *format)) return false;
-    bool aligned = given->len == 0 || (uintptr_t)given->buf % (size_t)given->itemsize == 0;
-    if (given->ndim != wanted->dimensions || !aligned) return false;
+    if (given->ndim != wanted->dimensions || !is_aligned(given)) return false;
     for (int place = 0; place < given->ndim; place++) {
         length each = wanted->lengths[place];
         int64_t rest = given->shape[place] - each.plus;

@@ -68,7 +68,7 @@ static int open_query(call *call, int place, byte_query *query) {
     query->vectors = ARRAY(double, place + 4);
     if (query->values % VALUES_AT_ONCE || query->values != LANE_VALUES * WIDTH(place))
         return damaged(call, "the values of a query's token", query->values, LANE_VALUES * WIDTH(place) + 1);
-    if (query->tokens < 1 || query->tokens > query->groups * QUERY_LANES)
+    if (query->tokens < 1 || query->groups != (query->tokens + QUERY_LANES - 1) / QUERY_LANES)
         return damaged(call, "the number of a query's tokens", query->tokens, query->groups * QUERY_LANES + 1);
     query->widened = widened_groups(call, ARRAY(int8_t, place), query->groups, query->values);
     return query->widened ? DONE : NO_MEMORY;

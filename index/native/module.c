@@ -84,7 +84,7 @@ static PyObject *new_reference(PyObject *borrowed) {
 
 static PyObject *kernels_of(PyObject *module, PyObject *name) {
     (void)module;
-    for (size_t place = 0; place < sizeof variants / sizeof *variants; place++)
+    for (size_t place = 0; PyUnicode_Check(name) && place < sizeof variants / sizeof *variants; place++)
         if (variants[place].is_there() && PyUnicode_CompareWithASCIIString(name, variants[place].name) == 0)
             return new_reference(all_kernels(&variants[place]));
     return PyErr_Format(PyExc_ValueError, "%R is not among AVAILABLE_INSTRUCTIONS", name);

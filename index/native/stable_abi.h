@@ -74,7 +74,7 @@ typedef struct _ts PyThreadState;
 
 enum { METH_O = 0x8, METH_FASTCALL = 0x80 };
 enum { PyBUF_WRITABLE = 0x1, PyBUF_FORMAT = 0x4, PyBUF_C_CONTIGUOUS = 0x38 };
-enum { Py_TPFLAGS_DISALLOW_INSTANTIATION = 1 << 7, Py_TPFLAGS_TUPLE_SUBCLASS = 1 << 26 };
+enum { Py_TPFLAGS_DISALLOW_INSTANTIATION = 1 << 7, Py_TPFLAGS_TUPLE_SUBCLASS = 1 << 26, Py_TPFLAGS_UNICODE_SUBCLASS = 1 << 28 };
 enum { Py_bf_getbuffer = 1, Py_mod_exec = 2, Py_tp_dealloc = 52 };
 
 #define PyObject_HEAD PyObject ob_base;
@@ -84,6 +84,7 @@ enum { Py_bf_getbuffer = 1, Py_mod_exec = 2, Py_tp_dealloc = 52 };
 #define Py_None (&_Py_NoneStruct)
 #define Py_TYPE(object) (((PyObject *)(object))->ob_type)
 #define PyTuple_Check(object) ((PyType_GetFlags(Py_TYPE(object)) & Py_TPFLAGS_TUPLE_SUBCLASS) != 0)
+#define PyUnicode_Check(object) ((PyType_GetFlags(Py_TYPE(object)) & Py_TPFLAGS_UNICODE_SUBCLASS) != 0)
 #define PyObject_New(type, class) ((type *)_PyObject_New(class))
 #define Py_CLEAR(name)                                                                                           \
     do {                                                                                                         \

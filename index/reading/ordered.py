@@ -177,7 +177,10 @@ class _Side:
         keys = _reversed(self._keys[rows]) if self._descending else self._keys[rows]
         values: list[Value] = keys.tolist()
         if isinstance(self._column, KeywordColumn):
-            values = list(self._column.strings.take(keys))
+            strings = self._column.strings.take(keys)
+            for string in strings:
+                self._column.text(string)  # what is none shall not go on
+            values = list(strings)
         ids = self._segment.documents.ids.take(rows)
         for value, id, row in zip(values, ids, rows.tolist(), strict=True):
             yield PlacedDocument(Place(value, id, self._collection), self._place, row)

@@ -108,7 +108,7 @@ def _of_keywords(columns: Sequence[KeywordColumn], limit: int, allowed: _Allowed
     seed = secrets.randbits(SEED_BITS)
     found, distinct, having = count_facet(records, allowed.sizes, allowed.bits, allowed.begins, limit, seed)
     values = [
-        FacetValue(columns[segment].strings[place].decode(), count)
+        FacetValue(columns[segment].text(columns[segment].strings[place]), count)
         for segment, place, count in found.reshape(-1, 3).tolist()
     ]
     return Facet(values, distinct, allowed.documents - having)

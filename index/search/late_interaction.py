@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -82,11 +83,7 @@ def near_scores(
     tokens = query.colbert
     if tokens is None or len(rows) == 0:
         return np.zeros(len(rows)), np.zeros(len(rows))
-    read_ahead(places, rows, lambda place, some: segments[place].token_pieces(some))
-    texts, offsets = _stored_texts(segments, places, rows)
-    done = _in_parts(
-        lambda some: near_packed_maxsim(tokens, some), texts, TEXTS_AT_ONCE, _documents_per_token(tokens)
-    )
+    done, offsets = _scored_texts(segments, tokens, places, rows, near_packed_maxsim)
     scores, errors = (
         WindowScores(np.concatenate(parts), offsets).best() for parts in zip(*done, strict=True)
     )
@@ -101,12 +98,22 @@ def late_scores(segments: Sequence[Segment], query: CheckedQuery, places: Int64,
     if tokens is None or len(rows) == 0:
         offsets = texts_of(segments, places, rows)[2]
         return WindowScores(np.zeros(int(offsets[-1])), offsets)
+    done, offsets = _scored_texts(segments, tokens, places, rows, packed_maxsim)
+    return WindowScores(np.concatenate(done), offsets)
+
+
+def _scored_texts(
+    segments: Sequence[Segment],
+    tokens: QueryTokens,
+    places: Int64,
+    rows: Int64,
+    score: Callable[[QueryTokens, StoredTexts], Scored],
+) -> tuple[list[Scored], Int64]:
+    """What a function gives for some at a time of the texts of rows, and where those of each row begin."""
     read_ahead(places, rows, lambda place, some: segments[place].token_pieces(some))
     texts, offsets = _stored_texts(segments, places, rows)
-    done = _in_parts(
-        lambda some: packed_maxsim(tokens, some), texts, TEXTS_AT_ONCE, _documents_per_token(tokens)
-    )
-    return WindowScores(np.concatenate(done), offsets)
+    values: int = -(-len(tokens) // LANES) * tokens.vectors.shape[1]  # that a stored token is compared with
+    return _in_parts(partial(score, tokens), texts, TEXTS_AT_ONCE, values / VALUES_PER_DOCUMENT), offsets
 
 
 def _stored_texts(segments: Sequence[Segment], places: Int64, rows: Int64) -> tuple[StoredTexts, Int64]:
@@ -130,9 +137,3 @@ def _in_parts(
         return score(texts.part(slice(number * at_once, (number + 1) * at_once)))
 
     return segment_threads().map(part, costs.astype(np.int64).tolist())
-
-
-def _documents_per_token(query: QueryTokens) -> float:
-    """As `_in_parts` takes it, of a comparison with the query's tokens."""
-    values: int = -(-len(query) // LANES) * query.vectors.shape[1]
-    return values / VALUES_PER_DOCUMENT

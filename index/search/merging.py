@@ -13,9 +13,8 @@ import numpy as np
 
 from index.candidates import CandidateLimits, Page, Weights
 from index.files.packed_bytes import PackedBytes
-from index.fusion import Fusion, best
+from index.fusion import Fusion, best, kept_of
 from index.search.choice import Choice
-from index.search.cut import kept_of
 from index.search.groups import Groups, GroupValues
 from index.search.ranking import chosen, chosen_reciprocally
 from index.search.retrieval import united

@@ -105,9 +105,7 @@ def chosen_reciprocally(components: Float64, weights: Weights, choice: Choice) -
     sums = np.full(len(components), -np.inf)
     told = _told(components, weights)
     sums[told] = reciprocal_rank_fusion(components, weights)[told]
-    order = best(sums, choice.depth, choice.ids_of)
-    ranked = sums[order]
-    return choice.of(order[(ranked > -np.inf) & (ranked >= choice.floor)], sums), sums
+    return _chosen(sums, sums, choice)
 
 
 def chosen(components: Float64, weights: Weights, choice: Choice) -> tuple[Int64, Float64]:
@@ -116,6 +114,11 @@ def chosen(components: Float64, weights: Weights, choice: Choice) -> tuple[Int64
     told = _told(components, weights)
     sums[told] = relative_sum(components[told], weights)
     exact[told] = as_weighted(sums[told], weights, components.shape[1])
+    return _chosen(sums, exact, choice)
+
+
+def _chosen(sums: Float64, exact: Float64, choice: Choice) -> tuple[Int64, Float64]:
+    """The hits by sums float64[K] that order them, and what these stand for."""
     order = best(sums, choice.depth, choice.ids_of)
     ranked = exact[order]
     return choice.of(order[(ranked > -np.inf) & (ranked >= choice.floor)], exact), exact

@@ -11,9 +11,8 @@ from index.candidates import CandidateLimits, DenseOptions
 from index.documents.conditions import Condition
 from index.documents.row_set import RowSet
 from index.files.packed_bytes import PackedBytes
-from index.fusion import best
+from index.fusion import best, kept_of
 from index.runs import runs
-from index.search.cut import kept_of
 from index.search.dense_search import DenseSearch
 from index.search.exact_scores import Candidates, dense_scores, scored
 from index.search.lexical_search import LexicalSearch
@@ -98,24 +97,20 @@ def propose(
     passing = [None if condition is None else segment.allowed(condition) for segment in segments]
     # Without a condition the dense side leaves the deleted documents out by itself.
     allowed = passing if condition is not None else [segment.kept for segment in segments]
-    searches: list[tuple[DenseSearch | LexicalSearch, int]] = []
-    sides = []
+    searches: dict[int, tuple[DenseSearch | LexicalSearch, int]] = {}
     if query.dense is not None and limits.dense > 0:
         dense = DenseSearch(segments, query.dense, limits.dense, passing, options)
-        searches.append((dense, limits.dense))
-        sides.append(DENSE)
+        searches[DENSE] = dense, limits.dense
     if segments and len(query.token_ids) and limits.sparse > 0:
         indexes = [segment.inverted for segment in segments]
         lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
-        searches.append((LexicalSearch(indexes, lexical, limits.sparse, allowed), limits.sparse))
-        sides.append(LEXICAL)
-    if segments and query.bm25 is not None and len(query.bm25.lexical.weights) and limits.bm25 > 0:
+        searches[LEXICAL] = LexicalSearch(indexes, lexical, limits.sparse, allowed), limits.sparse
+    if segments and query.bm25 is not None and len(query.bm25.words.terms) and limits.bm25 > 0:
         indexes = [part.inverted for part in query.bm25.facts.segments]
-        searches.append((LexicalSearch(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25))
-        sides.append(BM25)
-    done = in_parts([search for search, _ in searches])
+        searches[BM25] = LexicalSearch(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25
+    done = in_parts([search for search, _ in searches.values()])
     proposed = [NOTHING] * (BM25 + 1)
-    for side, (search, limit), parts in zip(sides, searches, done, strict=True):
+    for (side, (search, limit)), parts in zip(searches.items(), done, strict=True):
         proposed[side] = _cut(*search.best(parts), limit, segments)
     return proposed
 

@@ -15,7 +15,7 @@ from index.catalog.settings import CollectionSettings
 from index.dense.equal_rows import ROWS, EqualRows
 from index.documents.field_indexes import index_of
 from index.documents.fields import KeywordColumn, ScalarColumn, field_stems
-from index.documents.store import MAX_ID_BYTES, DocumentStore
+from index.documents.store import MAX_ID_BYTES
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 from index.files.arrays import Array, ArraySource
@@ -54,18 +54,12 @@ def segment_faults(segment: Segment, entry: SegmentEntry, settings: CollectionSe
     stored = 0 if segment.token_vectors is None else len(segment.token_vectors.codes)
     if stored != entry.tokens:
         yield "token_codes", f"holds {stored} token vectors, but the manifest counts {entry.tokens}"
-    yield from _document_faults(segment.documents)
+    yield from _document_faults(segment)
     yield from _field_faults(segment, settings.first_fields if entry.fields is None else entry.fields)
 
 
-def ids_in_order(documents: DocumentStore) -> Iterator[bytes]:
-    """The ids of a segment by `id_order`, which is ascending where the segment is sound."""
-    for start in range(0, len(documents), ROWS_AT_ONCE):
-        yield from documents.ids.take(documents.id_order[start : start + ROWS_AT_ONCE])
-
-
 def kept_ids_in_order(segment: Segment) -> Iterator[bytes]:
-    """The same without deleted documents."""
+    """The ids of a segment by `id_order`, which is ascending where that is sound, without deleted ones."""
     documents = segment.documents
     for start in range(0, len(documents), ROWS_AT_ONCE):
         rows = documents.id_order[start : start + ROWS_AT_ONCE]
@@ -164,7 +158,8 @@ def _token_faults(store: TokenVectorStore) -> Iterator[Fault]:
         yield "token_scales", "a scale is not finite or below 0"
 
 
-def _document_faults(documents: DocumentStore) -> Iterator[Fault]:
+def _document_faults(segment: Segment) -> Iterator[Fault]:
+    documents = segment.documents
     if len(documents) and np.diff(documents.ids.offsets).max() > MAX_ID_BYTES:
         yield "ids_offsets", f"an id is longer than {MAX_ID_BYTES} bytes"
     counts = np.zeros(len(documents), np.bool_)
@@ -172,7 +167,7 @@ def _document_faults(documents: DocumentStore) -> Iterator[Fault]:
     if not counts.all():
         yield "id_order", "rows do not occur once each"
         return
-    yield from _order_faults(documents)
+    yield from _order_faults(segment)
     try:
         for row in range(len(documents)):
             documents.get(row)
@@ -180,9 +175,9 @@ def _document_faults(documents: DocumentStore) -> Iterator[Fault]:
         yield "documents", str(error)
 
 
-def _order_faults(documents: DocumentStore) -> Iterator[Fault]:
+def _order_faults(segment: Segment) -> Iterator[Fault]:
     former: bytes | None = None
-    for identifier in ids_in_order(documents):
+    for identifier in kept_ids_in_order(segment):
         if former is not None and identifier <= former:
             file, fault = ("ids", "occurs twice") if identifier == former else ("id_order", "is out of order")
             yield f"{file}", f"document id {identifier.decode(errors='replace')!r} {fault}"

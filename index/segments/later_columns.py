@@ -17,14 +17,13 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
-from index.documents.fields import Column, columns_of, field_stems, open_columns
+from index.documents.fields import columns_of, field_stems, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.documents.metadata import FieldType
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 from index.files.directory import force, link_or_copy, rename
 from index.files.packed_arrays import PackedArrays, write_packed
-from index.files.packed_bytes import PackedBytes
 from index.segments.deletes import read_deletes
 from index.segments.files import PACKED_FILE
 from index.segments.rows import DocumentRows
@@ -81,9 +80,9 @@ def with_columns(rows: DocumentRows, fields: Mapping[str, FieldType]) -> Documen
     added = {name: kind for name, kind in fields.items() if name not in rows.columns}
     if not added:
         return rows
-    columns = _columns(
-        added, rows.ids, [_metadata(content) for content in rows.contents.take(np.arange(len(rows)))]
-    )
+    every = np.arange(len(rows))
+    ids = [id.decode() for id in rows.ids.take(every)]
+    columns = columns_of(added, ids, [_metadata(content) for content in rows.contents.take(every)])
     return replace(rows, columns={**rows.columns, **columns})
 
 
@@ -109,7 +108,7 @@ def _write_columns(
                     f"{segment.arrays.path('documents')} holds what is no stored document ({error}); restore "
                     "or rebuild"
                 ) from error
-            writer.append(_columns(fields, documents.ids.gather(rows), metadata), len(rows))
+            writer.append(columns_of(fields, documents.ids_of(rows), metadata), len(rows))
         writer.finish()
     except BaseException:
         writer.close()
@@ -117,13 +116,6 @@ def _write_columns(
     if len(segment) >= STORED_DOCUMENTS:
         columns = open_columns(arrays, fields, stems, len(segment))
         write_indexes(arrays, columns, stems, len(segment))
-
-
-def _columns(
-    fields: Mapping[str, FieldType], ids: PackedBytes, metadata: list[Mapping[str, Any]]
-) -> dict[str, Column]:
-    names = [identifier.decode() for identifier in ids.take(np.arange(len(ids)))]
-    return columns_of(fields, names, metadata)
 
 
 def _metadata(content: bytes) -> Mapping[str, Any]:

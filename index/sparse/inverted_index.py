@@ -163,4 +163,11 @@ class InvertedIndex:
             raise DamagedIndexError(
                 f"the arrays {arrays.path(stem)}_* do not belong together; build the index again"
             )
+        ascends = bool((opened["terms"][1:] > opened["terms"][:-1]).all())
+        largest = opened["largest"]  # a NaN fails the comparison, too
+        if not ascends or not 0 < largest.min(initial=1) <= largest.max(initial=1) < np.inf:
+            raise DamagedIndexError(
+                f"{arrays.path(f'{stem}_terms')} does not ascend, or {stem}_largest holds what is no largest "
+                "weight; restore them or rebuild the collection"
+            )
         return InvertedIndex(opened, forward, lengths)

@@ -18,11 +18,10 @@ import numpy.typing as npt
 from index.codebook import Codebook
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget
-from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
 from index.files.pieces import Pieces
 from index.files.streams import Streams
-from index.native.kernels import Record, token_store, unpack_int8
+from index.native.kernels import Record, token_store, unpack_int8, widen_rows
 from index.token_codecs import CODED, TokenCodec
 from index.token_vectors.coding import UInt16, decode, encode
 from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
@@ -122,10 +121,11 @@ class TokenVectorStore:
         """The token vectors at these positions, float32[n, C]; positions come from `offsets`."""
         if self.codebook is not None and self.centroids is not None:
             return decode(self.codebook, self.codes[positions], self.centroids[positions])
-        if self.scales is None:
-            return rows_as_float32(self.codes, positions)
         vectors = np.empty((len(positions), self.codes.shape[1]), np.float32)
-        unpack_int8(self.codes, self.scales, positions, vectors)
+        if self.scales is None:
+            widen_rows(self.codes, positions, vectors)
+        else:
+            unpack_int8(self.codes, self.scales, positions, vectors)
         return vectors
 
     def pieces(self, rows: Int64) -> Pieces:

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from index.bm25 import analysis, writer
 from index.bm25.analysis import Analyzer
 from index.bm25.formula import ratios, weights
-from index.bm25.term_table import TermTable, beginnings_of
+from index.bm25.term_table import TermTable
 from index.bm25.words import count_words
 from index.candidates import CandidateLimits, Document, Weights
 from index.documents.filters import parse_filter
@@ -20,6 +20,7 @@ from index.errors import InvalidQueryError
 from index.files.array_folder import ArrayFolder
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter
 from index.files.string_numbers import STRING_BYTES
+from index.native.kernels import find_beginnings
 from index.sparse import document_frequencies
 from index.verify import verify
 from index.writer import SegmentLimits
@@ -161,7 +162,9 @@ def test_terms_are_found_by_their_bytes(tmp_path: Path) -> None:
     counts = np.arange(1, len(kept) + 1, dtype=np.int32)
     others = PackedBytes.of([b"aa", b"c"])
     parts = [terms, others, terms.span(0, 0)]
-    table = TermTable(parts, list(map(beginnings_of, parts)), [counts, counts[:2], counts[:0]])
+    table = TermTable(
+        parts, [find_beginnings(each.data, each.offsets) for each in parts], [counts, counts[:2], counts[:0]]
+    )
     places, frequencies = table.find(PackedBytes.of([term.encode() for term in wanted]))
     assert places[0].tolist() == [kept.index(term) if term in kept else -1 for term in wanted]
     assert places[1].tolist() == [0 if term == "aa" else 1 if term == "c" else -1 for term in wanted]
@@ -177,7 +180,9 @@ def test_terms_that_begin_alike_are_found_by_the_rest() -> None:
     )
     packed = PackedBytes.of(terms)
     wanted = [*terms, b"beginning", b"", b"\0", b"beginnin", b"b" * 31]
-    table = TermTable([packed], [beginnings_of(packed)], [np.ones(len(terms), np.int32)])
+    table = TermTable(
+        [packed], [find_beginnings(packed.data, packed.offsets)], [np.ones(len(terms), np.int32)]
+    )
     places, _ = table.find(PackedBytes.of(wanted))
     assert places[0].tolist() == [*range(len(terms)), -1, -1, -1, -1, -1]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -294,12 +293,11 @@ def test_a_build_that_is_closed_waits_for_its_adoption(
     source = built(tmp_path / "build", collection, texts(["a", "b"], 1))
     linked = adoption_module.Adoption._linked
 
-    @contextmanager
-    def closed_in_the_middle(self: Any, *args: Any) -> Iterator[Any]:
-        with linked(self, *args) as entries:
-            closing.start()
-            closing.join(0.2)
-            yield entries
+    def closed_in_the_middle(self: Any, *args: Any) -> Any:
+        entry = linked(self, *args)
+        closing.start()
+        closing.join(0.2)
+        return entry
 
     monkeypatch.setattr(adoption_module.Adoption, "_linked", closed_in_the_middle)
     with LiveCollection(collection) as live:

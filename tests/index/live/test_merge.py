@@ -270,7 +270,7 @@ def test_a_segment_that_is_begun_while_others_are_removed_stays(
 ) -> None:
     with LiveCollection(collection) as live, ExitStack() as held:
         put(live, random_texts, ["a"], 1)
-        publisher = live._running().publisher
+        publisher = live._running().merge._publisher
         begun: list[Path] = []
         real = remains_module.remove_files
 

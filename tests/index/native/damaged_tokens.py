@@ -11,6 +11,7 @@ from models.representations import offsets_of
 from tests.index.native.damage import Random, Records, Stored, Target
 
 PIECES, CENTROIDS, VALUES = 3, 5, 64
+OTHER_GROUPS = 0.1  # of queries, with twice as many as their tokens need
 
 
 def _store(random: Random, texts: int, width: int) -> tuple[Any, ...]:
@@ -40,8 +41,11 @@ def _codebook(random: Random, width: int) -> tuple[Any, Any]:
 
 def _query(random: Random) -> tuple[Any, ...]:
     integers = IntegerQuery.of(random.standard_normal((random.integers(1, 20), 30)))
-    *stored, vectors = integers.arguments
-    return *(Stored(each) for each in stored), vectors
+    packed, sums, scales, errors, vectors = integers.arguments
+    groups = [packed, sums, scales]
+    if random.random() < OTHER_GROUPS:
+        groups = [np.concatenate([each, each]) for each in groups]
+    return *(Stored(each) for each in (*groups, errors)), vectors
 
 
 def _maxsim(random: Random) -> tuple[Any, ...]:

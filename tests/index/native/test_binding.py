@@ -39,7 +39,7 @@ def test_the_module_is_made_of_the_sources_that_are_here(package: str) -> None:
     setup = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(setup)
     made = importlib.import_module(f"{package}.native.kernels")
-    assert setup.digest(package) == made.SOURCES, "the kernels changed since they were compiled: make native"
+    assert setup.digest(package) == made.SOURCES, "the kernels changed since they were compiled: make setup"
 
 
 def test_arrays_are_written_in_place() -> None:
@@ -55,6 +55,7 @@ def test_arrays_are_written_in_place() -> None:
         ("masses", np.zeros(2), "masses has to be int64[2], not float64[2]"),
         ("terms", np.zeros(2, np.uint32), "terms has to be int32[X], not uint32[2]"),
         ("total_masses", np.zeros(4, np.int64), "total_masses has to be int64[3], not int64[4]"),
+        ("masses", np.empty(2, np.dtype([])), "masses has to be int64[2], not T{}[2]"),
         ("masses", np.zeros(2, ">i8"), "masses has to be int64[2], not >q[2]"),
         (
             "masses",
@@ -151,8 +152,9 @@ def test_all_variants_have_the_same_kernels() -> None:
     assert kernels.INSTRUCTIONS in kernels.AVAILABLE_INSTRUCTIONS
     assert "plain" in kernels.AVAILABLE_INSTRUCTIONS
     assert all(each == names[0] for each in names)
-    with pytest.raises(ValueError, match="'other' is not among AVAILABLE_INSTRUCTIONS"):
-        kernels.kernels_of("other")
+    for other in ("other", b"plain", None):
+        with pytest.raises(ValueError, match="is not among AVAILABLE_INSTRUCTIONS"):
+            kernels.kernels_of(other)  # type: ignore[arg-type]
 
 
 def test_instructions_that_the_processor_has_not_are_named() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from index.errors import DamagedIndexError
 from index.native.kernels import exact_maxsim, near_maxsim
 from index.token_vectors.integer_query import IntegerQuery
 from index.token_vectors.store import TokenVectorStore
@@ -122,3 +123,12 @@ def test_a_text_that_begins_with_zeros_has_its_scores() -> None:
             np.testing.assert_allclose(exact_maxsim(*texts(store), *integers), expected, rtol=0, atol=1e-12)
             near, errors = near_maxsim(*texts(store), *integers)
             assert (np.abs(near - expected) <= errors).all()
+
+
+def test_a_query_of_other_groups_than_its_tokens_need_is_refused() -> None:
+    store, integers = stored(np.ones((9, 8), np.float32), [9]), IntegerQuery.of(np.ones((5, 8), np.float32))
+    packed, sums, scales, *rest = integers.arguments
+    more = [np.concatenate([each, each]) for each in (packed, sums, scales)]
+    for kernel in (near_maxsim, exact_maxsim):
+        with pytest.raises(DamagedIndexError, match="the number of a query's tokens"):
+            kernel(*texts(store), *more, *rest)

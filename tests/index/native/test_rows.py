@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from index.errors import DamagedIndexError
-from index.files.float16 import rows_as_float32
 from index.native import kernels
 from models.representations import offsets_of
 
@@ -53,6 +52,5 @@ def test_float16_rows_have_the_same_values_as_float32(width: int) -> None:
         values = np.empty((len(rows), width), np.float32)
         variant["widen_rows"](stored, rows, values)
         np.testing.assert_array_equal(values, stored[rows].astype(np.float32))
-    np.testing.assert_array_equal(rows_as_float32(stored, rows), stored[rows].astype(np.float32))
     with pytest.raises(DamagedIndexError, match="a row in what widen_rows reads is -1"):
-        rows_as_float32(stored, np.array([-1]))
+        kernels.widen_rows(stored, np.array([-1]), np.empty((1, width), np.float32))

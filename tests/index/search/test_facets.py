@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from index.candidates import Document, Facet, FacetValue
+from index.documents.fields import KeywordColumn
 from index.documents.filters import parse_filter
-from index.errors import InvalidQueryError
+from index.errors import DamagedIndexError, InvalidQueryError
+from index.files.packed_bytes import PackedBytes
 from index.live.collection import LiveCollection
+from index.reading.ordered import Order, ordered_page
+from index.search.facets import facets_of
 
 FIELDS = {"year": "integer", "tags": "keyword", "sold": "boolean"}
 
@@ -75,3 +80,15 @@ def test_fields_without_values_to_count_are_refused(build: Any, three: Any) -> N
     ):
         with pytest.raises(InvalidQueryError, match=message):
             snapshot.facets(wanted)
+
+
+def test_strings_that_are_no_text_are_damage(build: Any, three: Any) -> None:
+    (segment,) = build(three, fields=FIELDS).snapshot().published_segments().values()
+    column = segment.columns["tags"]
+    assert isinstance(column, KeywordColumn)
+    strings = PackedBytes.of([b"\xff"] * len(column.strings))
+    damaged = [replace(segment, columns={"tags": replace(column, strings=strings)})]
+    with pytest.raises(DamagedIndexError, match=r"field_\d+_strings holds what is not UTF-8"):
+        facets_of(damaged, {"tags": 5}, None)
+    with pytest.raises(DamagedIndexError, match=r"field_\d+_strings holds what is not UTF-8"):
+        ordered_page(damaged, Order("tags"), None, 5, None)

@@ -257,6 +257,21 @@ def test_files_of_another_build_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [("terms", 5), ("largest", np.nan), ("largest", np.inf), ("largest", 0), ("largest", -1)],
+)
+def test_terms_and_weights_that_no_index_has_are_refused(tmp_path: Path, name: str, value: float) -> None:
+    rows = rows_of({5: 0.5, 7: 1.0})
+    build_inverted(rows, VOCABULARY, ArrayFolder(tmp_path))
+    path = tmp_path / f"inverted_{name}.npy"
+    damaged = np.load(path)
+    damaged[1] = value
+    np.save(path, damaged)
+    with pytest.raises(DamagedIndexError, match=r"inverted_terms.npy does not ascend, or inverted_largest"):
+        InvertedIndex.open(ArrayFolder(tmp_path), rows)
+
+
+@pytest.mark.parametrize(
     ("name", "place", "value"),
     [("term_entries", 1, 2**40), ("term_entries", 1, -1), ("entry_start", 1, 2**40), ("entry_column", 0, 9)],
 )
