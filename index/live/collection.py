@@ -342,6 +342,10 @@ class LiveCollection:
         """
         return self._running().declaration.run(fields)
 
+    def check_fields(self, fields: Mapping[str, FieldType]) -> None:
+        """Raises what `declare` would at present, but for what its flush raises; nothing is declared."""
+        self._running().declaration.check(fields)
+
     def begin_build(self) -> Build:
         """Begins a build beside writes, which `adopt` ends; flushes, and takes note of deletes from now on.
 

@@ -6,7 +6,7 @@ arrays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -87,6 +87,16 @@ def with_columns(rows: DocumentRows, fields: Mapping[str, FieldType]) -> Documen
     return replace(rows, columns={**rows.columns, **columns})
 
 
+def check_columns(segment: Segment, fields: Mapping[str, FieldType]) -> None:
+    """Raises InvalidDocumentError, naming it, for a document of the segment, open, that has a value of
+    another type than its field's.
+    """
+    kept = np.zeros(len(segment), np.bool_)
+    kept[segment.rows_kept()] = True
+    for _ in _columns_of(segment, kept, fields):
+        pass
+
+
 def _write_columns(
     arrays: ArrayFolder,
     segment: Segment,
@@ -95,21 +105,9 @@ def _write_columns(
     stems: Mapping[str, str],
 ) -> None:
     writer = FieldsWriter(arrays, fields, stems)
-    documents = segment.documents
     try:
-        for start in range(0, len(segment), ROWS_AT_ONCE):
-            rows = np.arange(start, min(start + ROWS_AT_ONCE, len(segment)))
-            try:
-                metadata = [
-                    _metadata(content) if there else {}
-                    for content, there in zip(documents.contents.take(rows), kept[rows], strict=True)
-                ]
-            except (ValueError, TypeError, KeyError) as error:
-                raise DamagedIndexError(
-                    f"{segment.arrays.path('documents')} holds what is no stored document ({error}); restore "
-                    "or rebuild"
-                ) from error
-            writer.append(_columns(fields, documents.ids.gather(rows), metadata), len(rows))
+        for columns, count in _columns_of(segment, kept, fields):
+            writer.append(columns, count)
         writer.finish()
     except BaseException:
         writer.close()
@@ -117,6 +115,26 @@ def _write_columns(
     if len(segment) >= STORED_DOCUMENTS:
         columns = open_columns(arrays, fields, stems, len(segment))
         write_indexes(arrays, columns, stems, len(segment))
+
+
+def _columns_of(
+    segment: Segment, kept: Bool, fields: Mapping[str, FieldType]
+) -> Iterator[tuple[dict[str, Column], int]]:
+    """Those of some documents at a time, and of how many."""
+    documents = segment.documents
+    for start in range(0, len(segment), ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + ROWS_AT_ONCE, len(segment)))
+        try:
+            metadata = [
+                _metadata(content) if there else {}
+                for content, there in zip(documents.contents.take(rows), kept[rows], strict=True)
+            ]
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedIndexError(
+                f"{segment.arrays.path('documents')} holds what is no stored document ({error}); restore or "
+                "rebuild"
+            ) from error
+        yield _columns(fields, documents.ids.gather(rows), metadata), len(rows)
 
 
 def _columns(
