@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import math
+from collections.abc import Coroutine
+from contextlib import suppress
 
 import aiohttp
 from yarl import URL
@@ -19,7 +21,8 @@ from service.tracing.request import call
 KEPT_SECONDS = 30  # an idle connection: less than the 75 s after which a shard closes it
 NAMES_SECONDS = 10  # an address that was looked up: one that moves is found again
 LARGE_BYTES = 2**20  # a larger body is sent in pieces, so that the event loop has its turn between them
-PATIENCE_SECONDS = 1.0  # a shard that is silent for less may only have been given too little time
+LOOK_SECONDS = 1.0  # for an answer that says nothing but that there is one
+LOOKED_AT = "/health"
 
 SHARE_OF_SHARD = 0.95  # of the time that is left, so that a shard's own refusal comes before its end
 
@@ -33,6 +36,7 @@ class HttpSession:
     def __init__(self, access: ShardAccess) -> None:
         self.access = access
         self._session: aiohttp.ClientSession | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def opened(self) -> aiohttp.ClientSession:
         """The session of the running event loop."""
@@ -53,8 +57,17 @@ class HttpSession:
             )
         return self._session
 
+    def begin(self, work: Coroutine[None, None, None]) -> None:
+        """Has something done, until that or the session ends."""
+        task = asyncio.create_task(work, name="shard")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     async def close(self) -> None:
         """Ends all connections."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
 
@@ -67,6 +80,7 @@ class HttpTransport:
         self.name = url
         self.circuit = Circuit(url)
         self._session = session
+        self._looks = False  # whether the shard answers again
 
     async def request(
         self,
@@ -85,6 +99,17 @@ class HttpTransport:
         if left_seconds <= 0:
             raise too_late(0)
         self.circuit.require()
+        try:
+            return await self._asked(method, path, headers, body, left_seconds, repeatable)
+        finally:
+            if self.circuit.is_open and not self._looks:
+                self._looks = True
+                self._session.begin(self._look())
+
+    async def _asked(
+        self, method: str, path: str, headers: Headers, body: bytes, left_seconds: float, repeatable: bool
+    ) -> ShardAnswer:
+        """The same, within so much time."""
         sent = {**headers, "X-Request-Timeout": f"{SHARE_OF_SHARD * left_seconds:.3f}"}
         try:
             with call(f"{method} {path.partition('?')[0]}", self.name) as trace_headers:
@@ -92,8 +117,7 @@ class HttpTransport:
                     answer = await self._patiently(method, path, sent | trace_headers, body, repeatable)
         except TimeoutError:
             fault = f"shard {self.name} did not answer within {left_seconds:.3g} s"
-            if left_seconds >= PATIENCE_SECONDS:
-                self.circuit.failed(fault)
+            self.circuit.silent(fault, left_seconds)
             raise ShardTimeoutError(fault, self.name) from None
         except aiohttp.ClientConnectorError as error:
             raise self._unavailable(f"cannot be reached: {error.os_error}", sent=False) from None
@@ -149,6 +173,26 @@ class HttpTransport:
                 f"shard {self.name} answers with more than {most} bytes; ask for less at a time", self.name
             )
         return b"".join(parts)
+
+    async def _look(self) -> None:
+        """Looks whether the shard answers again, as long as requests fail for that."""
+        try:
+            while self.circuit.is_open:
+                await asyncio.sleep(self.circuit.pause_seconds)
+                if not self.circuit.is_wanted:
+                    self.circuit.let_ask(answers=False)
+                elif await self._is_there():
+                    self.circuit.let_ask(answers=True)
+        finally:
+            self._looks = False
+
+    async def _is_there(self) -> bool:
+        """Whether it answers, whatever that says."""
+        with suppress(TimeoutError, aiohttp.ClientError, ValueError, ShardFailedError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._sent("GET", LOOKED_AT, NO_HEADERS, b"")
+            return True
+        return False
 
     def _unavailable(self, fault: str, *, sent: bool) -> ShardUnavailableError:
         message = f"shard {self.name} {fault}"

@@ -144,6 +144,45 @@ async def test_a_shard_that_is_not_there_is_named_and_soon_not_asked(dead_url: s
             await one.json("GET", "/x")
 
 
+async def test_a_shard_that_answers_again_is_asked_again_though_no_request_tried() -> None:
+    silent = True
+    asked: list[bytes] = []
+
+    async def handle(head: bytes, writer: asyncio.StreamWriter) -> None:
+        asked.append(head.partition(b" HTTP")[0])
+        if not silent:
+            writer.write(answer(503, b"busy"))
+
+    async with shard(handle) as url:
+        session = HttpSession(ShardAccess(timeout_seconds=0.5))
+        transport = HttpTransport(url, session)
+        while not transport.circuit.is_open:
+            with pytest.raises(ShardTimeoutError):
+                await transport.request("GET", "/x")
+        with pytest.raises(ShardUnavailableError, match="not asked for a moment"):
+            await transport.request("GET", "/x", deadline=LATER)
+        while b"GET /health" not in asked:
+            await asyncio.sleep(0.01)
+        assert transport.circuit.is_open
+        silent = False
+        while transport.circuit.is_open:
+            await asyncio.sleep(0.01)
+        assert (await transport.request("GET", "/x", deadline=LATER)).status == 503
+        await session.close()
+    assert asked[-1] == b"GET /x"
+
+
+async def test_nobody_looks_after_a_shard_when_the_session_has_ended(dead_url: str) -> None:
+    session = HttpSession(ShardAccess())
+    transport = HttpTransport(dead_url, session)
+    while not transport.circuit.is_open:
+        with pytest.raises(ShardUnavailableError):
+            await transport.request("GET", "/x")
+    assert "shard" in {task.get_name() for task in asyncio.all_tasks()}
+    await session.close()
+    assert "shard" not in {task.get_name() for task in asyncio.all_tasks()}
+
+
 async def test_silence_ends_with_the_deadline() -> None:
     async with shard(always(b"")) as url, client(url) as one:
         with pytest.raises(ShardTimeoutError, match=f"{url} did not answer within 0.0"):
