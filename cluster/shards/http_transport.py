@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import math
-from collections.abc import Coroutine
 from contextlib import suppress
 
 import aiohttp
@@ -13,6 +11,7 @@ from yarl import URL
 
 from cluster.shards.circuit import Circuit
 from cluster.shards.transport import NO_HEADERS, Headers, ShardAccess, ShardAnswer
+from cluster.shards.watching import LOOK_SECONDS, LOOKED_AT, Watches
 from service.exceptions import ShardFailedError, ShardTimeoutError, ShardUnavailableError
 from service.load.admission import too_late
 from service.load.deadlines import NO_DEADLINE, Deadline
@@ -21,8 +20,6 @@ from service.tracing.request import call
 KEPT_SECONDS = 30  # an idle connection: less than the 75 s after which a shard closes it
 NAMES_SECONDS = 10  # an address that was looked up: one that moves is found again
 LARGE_BYTES = 2**20  # a larger body is sent in pieces, so that the event loop has its turn between them
-LOOK_SECONDS = 1.0  # for an answer that says nothing but that there is one
-LOOKED_AT = "/health"
 
 SHARE_OF_SHARD = 0.95  # of the time that is left, so that a shard's own refusal comes before its end
 
@@ -36,7 +33,7 @@ class HttpSession:
     def __init__(self, access: ShardAccess) -> None:
         self.access = access
         self._session: aiohttp.ClientSession | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.watches = Watches()
 
     def opened(self) -> aiohttp.ClientSession:
         """The session of the running event loop."""
@@ -57,17 +54,9 @@ class HttpSession:
             )
         return self._session
 
-    def begin(self, work: Coroutine[None, None, None]) -> None:
-        """Has something done, until that or the session ends."""
-        task = asyncio.create_task(work, name="shard")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     async def close(self) -> None:
         """Ends all connections."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.watches.end()
         if self._session is not None:
             await self._session.close()
 
@@ -80,7 +69,6 @@ class HttpTransport:
         self.name = url
         self.circuit = Circuit(url)
         self._session = session
-        self._looks = False  # whether the shard answers again
 
     async def request(
         self,
@@ -93,18 +81,14 @@ class HttpTransport:
         repeatable: bool = True,
     ) -> ShardAnswer:
         """Its answer: see `Transport`."""
-        left_seconds = deadline.remaining_seconds
-        if left_seconds == math.inf:
-            left_seconds = self._session.access.timeout_seconds
+        left_seconds = self._session.access.left_seconds(deadline)
         if left_seconds <= 0:
             raise too_late(0)
         self.circuit.require()
         try:
             return await self._asked(method, path, headers, body, left_seconds, repeatable)
         finally:
-            if self.circuit.is_open and not self._looks:
-                self._looks = True
-                self._session.begin(self._look())
+            self._session.watches.begin(self.circuit, self._is_there)
 
     async def _asked(
         self, method: str, path: str, headers: Headers, body: bytes, left_seconds: float, repeatable: bool
@@ -174,20 +158,7 @@ class HttpTransport:
             )
         return b"".join(parts)
 
-    async def _look(self) -> None:
-        """Looks whether the shard answers again, as long as requests fail for that."""
-        try:
-            while self.circuit.is_open:
-                await asyncio.sleep(self.circuit.pause_seconds)
-                if not self.circuit.is_wanted:
-                    self.circuit.let_ask(answers=False)
-                elif await self._is_there():
-                    self.circuit.let_ask(answers=True)
-        finally:
-            self._looks = False
-
     async def _is_there(self) -> bool:
-        """Whether it answers, whatever that says."""
         with suppress(TimeoutError, aiohttp.ClientError, ValueError, ShardFailedError):
             async with asyncio.timeout(LOOK_SECONDS):
                 await self._sent("GET", LOOKED_AT, NO_HEADERS, b"")

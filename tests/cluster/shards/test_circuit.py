@@ -34,7 +34,7 @@ def circuit(clock: Clock) -> Circuit:
     return Circuit("http://one", clock)
 
 
-def test_after_some_failures_requests_fail_at_once_until_the_shard_answers_who_looks(
+def test_after_some_failures_requests_fail_until_the_shard_answers_who_looks(
     circuit: Circuit,
 ) -> None:
     for _ in range(FAILURES):
@@ -77,7 +77,7 @@ def test_requests_that_were_under_way_as_it_stopped_make_no_pause_longer(circuit
 
 
 def test_where_no_request_failed_for_a_while_nobody_looks(circuit: Circuit, clock: Clock) -> None:
-    """As of one of several servers of a shard, that was passed over meanwhile and may be the last one left."""
+    """As of one of several servers of a shard, that was passed over and may be the last one left by now."""
     for _ in range(FAILURES):
         circuit.failed("refused")
     clock.seconds += UNWANTED_SECONDS / 2

@@ -22,6 +22,7 @@ from service.exceptions import (
     ShardUnavailableError,
 )
 from service.load.deadlines import Deadline
+from tests.service.polling import pause
 
 Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 LATER = Deadline(time.monotonic() + 3600)
@@ -145,12 +146,14 @@ async def test_a_shard_that_is_not_there_is_named_and_soon_not_asked(dead_url: s
 
 
 async def test_a_shard_that_answers_again_is_asked_again_though_no_request_tried() -> None:
-    silent = True
     asked: list[bytes] = []
+    looked, answers = asyncio.Event(), asyncio.Event()
 
     async def handle(head: bytes, writer: asyncio.StreamWriter) -> None:
         asked.append(head.partition(b" HTTP")[0])
-        if not silent:
+        if asked[-1] == b"GET /health":
+            looked.set()
+        if answers.is_set():
             writer.write(answer(503, b"busy"))
 
     async with shard(handle) as url:
@@ -161,12 +164,11 @@ async def test_a_shard_that_answers_again_is_asked_again_though_no_request_tried
                 await transport.request("GET", "/x")
         with pytest.raises(ShardUnavailableError, match="not asked for a moment"):
             await transport.request("GET", "/x", deadline=LATER)
-        while b"GET /health" not in asked:
-            await asyncio.sleep(0.01)
+        await looked.wait()
         assert transport.circuit.is_open
-        silent = False
+        answers.set()
         while transport.circuit.is_open:
-            await asyncio.sleep(0.01)
+            await pause()
         assert (await transport.request("GET", "/x", deadline=LATER)).status == 503
         await session.close()
     assert asked[-1] == b"GET /x"
@@ -178,9 +180,9 @@ async def test_nobody_looks_after_a_shard_when_the_session_has_ended(dead_url: s
     while not transport.circuit.is_open:
         with pytest.raises(ShardUnavailableError):
             await transport.request("GET", "/x")
-    assert "shard" in {task.get_name() for task in asyncio.all_tasks()}
+    assert "watch" in {task.get_name() for task in asyncio.all_tasks()}
     await session.close()
-    assert "shard" not in {task.get_name() for task in asyncio.all_tasks()}
+    assert "watch" not in {task.get_name() for task in asyncio.all_tasks()}
 
 
 async def test_silence_ends_with_the_deadline() -> None:
