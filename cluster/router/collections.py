@@ -277,9 +277,12 @@ class ShardedCollections:
         own = names[0] if len(names) == 1 else name
         known, asking = _described(shards, own, how)
         description = known.description
+        view = View(known, asking)
+        if how.snapshot is not None and any(len(each) > 1 for each in shards.fleet.servers):
+            view.find(how.snapshot)
         documents = shards.fleet if how.newest else shards.fleet.reading(how.deadline)
         return SearchTarget(
-            ShardedSnapshot(View(known, asking), documents, how.deadline, several=len(names) > 1),
+            ShardedSnapshot(view, documents, how.deadline, several=len(names) > 1),
             description.defaults if defaults else None,
             description.effort if effort else None,
         )
