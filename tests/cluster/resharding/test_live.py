@@ -373,7 +373,7 @@ def test_a_position_of_other_shards_is_refused(cluster: Cluster) -> None:
         httpx.post(f"{router}{DOCUMENTS}/count", json={"min_position": position}),
     ):
         assert answer.status_code == 422
-        assert "is a position of 2 shards, and there are 3 now" in answer.json()["error"]["message"]
+        assert "is of 2 shards, and now there are 3" in answer.json()["error"]["message"]
     later = httpx.put(router + DOCUMENTS, json=body).json()["position"]
     assert max(map(int, later.split("."))) > max(map(int, position.split(".")))
 
