@@ -333,6 +333,10 @@ class LiveCollection:
         """Has the background flush and merge now; `stats` tells when neither is under way any more."""
         self._running().upkeep.begin()
 
+    def put_off_merges(self, seconds: float) -> None:
+        """Has the background begin no merge for so long from now on, and give up one that is under way."""
+        self._running().upkeep.put_off_merges(seconds)
+
     def declare(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
         """Declares metadata fields over all documents, and returns the settings with them.
 
