@@ -152,7 +152,9 @@ class Asking:
 
         async def ask(client: ShardClient) -> bytes:
             path, query = f"{self._path}/{operation}", queries(shard, client.name)
-            answer = await client.send("POST", path, body, MEDIA_TYPE, query=query, deadline=deadline)
+            answer = await client.send(
+                "POST", path, body, MEDIA_TYPE, query=query, deadline=deadline, is_message=True
+            )
             return answer.body
 
         return ask

@@ -323,7 +323,7 @@ def test_reads_wait_for_a_position(servers: Servers) -> None:
         refused = CLIENT.post(f"{url}{DOCUMENTS}/count", json={"min_position": wrong})
         assert error_of(refused) == (422, "invalid_value")
         assert refused.json()["error"]["param"] == "min_position"
-        assert "there are 2 now" in refused.text
+        assert "now there are 2" in refused.text
 
 
 def test_a_document_is_held_against_the_number_of_its_shard(servers: Servers) -> None:

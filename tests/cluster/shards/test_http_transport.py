@@ -21,6 +21,7 @@ from service.exceptions import (
     ShardTimeoutError,
     ShardUnavailableError,
 )
+from service.http.checksums import checksum_of, request_checksums
 from service.load.deadlines import Deadline
 from tests.service.polling import pause
 
@@ -216,6 +217,24 @@ async def test_garbage_is_the_fault_of_the_shard(content: bytes) -> None:
         with pytest.raises((ShardFailedError, ShardUnavailableError), match=url) as caught:
             await one.json("GET", "/x", deadline=LATER)
         assert caught.value.shard == url
+
+
+@pytest.mark.parametrize("sent", [b'{"count": 3}', b'{"count": 2}'])
+async def test_an_answer_of_another_checksum_is_the_fault_of_the_shard(sent: bytes) -> None:
+    given: list[bytes] = []
+    body = b'{"count": 3}'
+
+    async def handle(head: bytes, writer: asyncio.StreamWriter) -> None:
+        given.extend(line for line in head.split(b"\r\n") if line.startswith(b"x-checksum: "))
+        writer.write(answer(200, body, f"X-Checksum: {checksum_of(sent)}"))
+
+    async with shard(handle) as url, client(url) as one:
+        if sent == body:
+            assert await one.json("POST", "/x", {}, query={"a": "b"}) == {"count": 3}
+        else:
+            with pytest.raises(ShardFailedError, match=f"{url} was damaged"):
+                await one.json("POST", "/x", {}, query={"a": "b"})
+    assert given == [b"x-checksum: " + request_checksums("POST", "/x?a=b", b"{}").encode()]
 
 
 async def test_an_answer_has_a_largest_size() -> None:
