@@ -97,12 +97,12 @@ class Runtime:
         # search node has checked those of requests, and documents may be longer.
         limits = settings.request_limits
         self.limits = limits if searches else replace(limits, characters=settings.max_body_bytes)
-        self._own = CollectionRegistry(
+        self.own_collections = CollectionRegistry(
             settings.data / "collections",
             LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
         )
-        self.own_backups = CollectionBackups(self._own, settings.data / "backups")
-        served = Served(self._own, self.own_backups) if served is None else served
+        self.own_backups = CollectionBackups(self.own_collections, settings.data / "backups")
+        served = Served(self.own_collections, self.own_backups) if served is None else served
         self.collections = served.collections
         self._backups = served.backups
         self.opened: Callable[[], None] | None = None
@@ -116,7 +116,7 @@ class Runtime:
         self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
         self.query_cache = QueryCache(settings.query_cache_bytes)
         self.shard = ShardServing()
-        self.moves = ShardMoves(self._own, moving)
+        self.moves = ShardMoves(self.own_collections, moving)
         self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None
@@ -339,7 +339,7 @@ class Runtime:
     async def _follow_for_ever(self, following: Following) -> None:
         while True:
             try:
-                await self.pools.following.run(following.look, self._own)
+                await self.pools.following.run(following.look, self.own_collections)
             except Exception:  # whatever it is: what was followed is served, and the next look may succeed
                 log.exception("a look for newer snapshots failed")
             if following.ready:
@@ -432,7 +432,7 @@ class Runtime:
         data = self.settings.data
         jobs = JobManager(
             data,
-            self._own,
+            self.own_collections,
             encoders,
             self.settings.encoder_environment | self.settings.ray_environment,
             self.pools.operations,

@@ -206,9 +206,10 @@ class Settings(BaseSettings):
     )
     shards_key_file: Path | None = Field(None, description="File that holds this key instead.")
     shards_timeout_seconds: float = Field(
-        60,
+        10,
         gt=0,
-        description="Longest wait for a shard's answer, where the request itself allows more.",
+        description="Longest wait for a shard's answer where the request has no time limit of its own, as "
+        "lists of collections and changes of aliases.",
     )
 
     ray_address: str | None = Field(

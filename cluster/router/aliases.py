@@ -15,6 +15,7 @@ from index.errors import AliasNotFoundError, SeveralCollectionsError
 from service.exceptions import OverloadedError, ShardError
 from service.load.deadlines import NO_DEADLINE, Deadline, within
 
+FIRST_SECONDS = 10.0  # for what a shard tells before anything is known
 RENEWING_SECONDS = 1.0
 KEPT_SECONDS = 1.0  # what the first shard told: so late a switch by another router is seen here
 
@@ -51,7 +52,7 @@ class ShardedAliases:
         """
         now, told = time.monotonic(), self._told
         if told is None:
-            found = self._first_told(deadline)
+            found = self._first_told(within(min(FIRST_SECONDS, deadline.remaining_seconds)))
             self._told = now, found
             return found
         if now < told[0] + KEPT_SECONDS:

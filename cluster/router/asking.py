@@ -77,6 +77,19 @@ class Asking:
                 self._orders[shard] = [server for server in order if server not in last]
                 self._last[shard] = last
 
+    def turn_away(self, shard: int) -> bool:
+        """Asks the other servers of a shard than the one that answered, if there are any; whether there are.
+        Before anything depends on what it answered.
+        """
+        kept = self._kept[shard]
+        others = [each for each in (*self._orders[shard], *self._last.get(shard, ())) if each != kept]
+        if not others:
+            return False
+        self._orders[shard] = others
+        self._last.pop(shard, None)
+        del self._kept[shard]
+        return True
+
     def reading(self, shard: int) -> AbstractContextManager[None]:
         """Within it, whatever is wrong with what a shard answered is its fault: ShardFailedError."""
         return self._client_of(shard).reading()
@@ -139,7 +152,9 @@ class Asking:
 
         async def ask(client: ShardClient) -> bytes:
             path, query = f"{self._path}/{operation}", queries(shard, client.name)
-            answer = await client.send("POST", path, body, MEDIA_TYPE, query=query, deadline=deadline)
+            answer = await client.send(
+                "POST", path, body, MEDIA_TYPE, query=query, deadline=deadline, is_message=True
+            )
             return answer.body
 
         return ask

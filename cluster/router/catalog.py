@@ -31,6 +31,7 @@ from service.collections import CollectionDescription
 from service.load.deadlines import within
 from service.shard.messages import COLLECTIONS
 
+REMOVING_SECONDS = 60.0  # a shard gives up a merge first, and removes all files
 LONGEST_SECONDS = 4.0  # half of which a writing server may take to tell what there is
 
 log = logging.getLogger("tercet")
@@ -129,7 +130,8 @@ class ShardedCatalog:
         CollectionBusyError; where one shard fails, a repeat removes it from the others.
         """
         self._known.forget(name)
-        self._fleet.remove(f"/collections/{check_collection_name(name)}", CollectionNotFoundError)
+        path = f"/collections/{check_collection_name(name)}"
+        self._fleet.remove(path, CollectionNotFoundError, within(REMOVING_SECONDS))
 
     def statistics(self, name: str) -> ShardedStatistics:
         """What all shards hold of a collection. Raises CollectionNotFoundError."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from cluster.router.asking import Asking, given
-from cluster.router.terms import KnownTerms, Told
+from cluster.router.terms import VERSIONS, KnownTerms, Told
 from cluster.router.told import ToldTerms
 from index.bm25.query import WordCounts
 from index.sparse.term_totals import TermTotals
@@ -132,6 +132,21 @@ class View:
             terms.words.keep(words, together)
         return terms, together
 
+    def find(self, version: str) -> None:
+        """Fixes the states at a version, as far as servers of the shards have it."""
+        wanted, began = version.split(VERSIONS), self.terms
+        if len(wanted) != len(self.asking):
+            return
+        told = self._told(None, began.states, None)
+        while others := [
+            shard
+            for shard, each in enumerate(told)
+            if each is not None and each.version != wanted[shard] and self.asking.turn_away(shard)
+        ]:
+            for shard, each in enumerate(self._told(None, began.states, None, of=others)):
+                told[shard] = each if shard in others else told[shard]
+        self.fix(told, began)
+
     def read(
         self,
         operation: str,
@@ -171,9 +186,10 @@ class View:
         words: Sequence[str] | None,
         *,
         anew: bool = False,
+        of: Collection[int] | None = None,
     ) -> list[Told | None]:
         """What shards tell at these states, by default those of now. known: what they need not tell again;
-        anew: whether that is nothing.
+        anew: whether that is nothing; of: which shards, by default all.
         """
         size, count = self.known.description.settings.vocabulary_size, len(words or ())
 
@@ -184,4 +200,6 @@ class View:
             state = None if states is None else states[shard]
             return given({"state": state, "known": None if anew else self.known_by(shard, server, known)})
 
-        return self.asking.ask("statistics", [message({"words": words}, {})] * len(known), read, queries)
+        body = message({"words": words}, {})
+        bodies = [body if of is None or shard in of else None for shard in range(len(known))]
+        return self.asking.ask("statistics", bodies, read, queries)

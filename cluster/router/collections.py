@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from cluster.shards.fleet import Fleet
 from cluster.shards.http_transport import HttpSession
 from cluster.shards.positions import Positions
 from index.catalog.settings import CollectionSettings
+from index.documents.metadata import FieldType
 from index.live.statistics import CollectionCounts
 from service.collections import CollectionDescription, SearchTarget
 from service.documents.positions import Position
@@ -276,9 +277,12 @@ class ShardedCollections:
         own = names[0] if len(names) == 1 else name
         known, asking = _described(shards, own, how)
         description = known.description
+        view = View(known, asking)
+        if how.snapshot is not None and any(len(each) > 1 for each in shards.fleet.servers):
+            view.find(how.snapshot)
         documents = shards.fleet if how.newest else shards.fleet.reading(how.deadline)
         return SearchTarget(
-            ShardedSnapshot(View(known, asking), documents, how.deadline, several=len(names) > 1),
+            ShardedSnapshot(view, documents, how.deadline, several=len(names) > 1),
             description.defaults if defaults else None,
             description.effort if effort else None,
         )
@@ -323,7 +327,8 @@ def _describe(shards: ShardSet, name: str, asking: Asking) -> KnownCollection:
 
     told = asking.ask("description", [message({}, {})] * len(asking), read, of_writer=True)
     heard = [(shard, each) for shard, each in enumerate(told) if each is not None]
-    (first, description), *others = heard
+    fields = _common([each.settings.fields for _, each in heard])
+    (first, description), *others = [(shard, _with_fields(each, fields)) for shard, each in heard]
     for shard, other in others:
         if other.settings != description.settings:
             what = "codebooks" if _like(other.settings, description.settings) else "settings"
@@ -349,6 +354,18 @@ def _describe(shards: ShardSet, name: str, asking: Asking) -> KnownCollection:
         known.told = former.told
     shards.known[name] = known
     return known
+
+
+def _common(fields: Sequence[Mapping[str, FieldType]]) -> dict[str, FieldType]:
+    """The fields that all shards have: while they are declared, some have them already."""
+    first, *others = fields
+    return {name: kind for name, kind in first.items() if all(each.get(name) == kind for each in others)}
+
+
+def _with_fields(described: ShardDescription, fields: Mapping[str, FieldType]) -> ShardDescription:
+    settings = described.settings
+    later = tuple(name for name in settings.later_fields if name in fields)
+    return replace(described, settings=replace(settings, fields=fields, later_fields=later))
 
 
 def _like(one: CollectionSettings, other: CollectionSettings) -> bool:

@@ -32,8 +32,8 @@ def failure_of_parts(
 ) -> Exception:
     """The error of a write, by the names of shards. failed: one at least; position: with what was taken.
 
-    Where no shard took its part, and that is certain, it is the error of the first. keyed: whether the write
-    had an idempotency key.
+    Where no shard changed a document, and that is certain, it is the error of the first. keyed: whether the
+    write had an idempotency key.
     """
     unknown = [error for error in failed.values() if may_be_written(error)]
     repeat = (
@@ -42,13 +42,13 @@ def failure_of_parts(
         else "repeat it, next time with an idempotency_key, by which a repeat changes nothing twice"
     )
     first = (unknown or list(failed.values()))[0]
-    if not taken:
+    done = sum(part.documents for part in taken.values())
+    if not done:
         if not unknown:
             return first
         return ShardWriteError(
             f"{first}; whether the write was made there is unknown: {repeat}", 503, "write_unknown"
         )
-    done = sum(part.documents for part in taken.values())
     said = "; ".join(f"{name}: {_message(name, error)}" for name, error in failed.items())
     return ShardWriteError(
         f"the write is made in part, of {done} documents at position {position}: {', '.join(taken)} took "

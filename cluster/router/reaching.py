@@ -60,9 +60,7 @@ class Reaching:
 
 def require_numbers(position: Positions, shards: int, param: str) -> None:
     """Raises InvalidRequestError for a position of other shards, as one that was read before these came."""
-    if len(position.numbers) != shards:
-        raise InvalidRequestError(
-            f"{param}: {position} is a position of {len(position.numbers)} shards, and there are {shards} "
-            "now; read again what you depend on",
-            param,
-        )
+    try:
+        position.require(shards)
+    except ValueError as error:
+        raise InvalidRequestError(f"{param}: {error}", param) from error

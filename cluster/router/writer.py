@@ -38,6 +38,7 @@ from models.representations import Int64, Representations
 from service.answers.binary import MEDIA_TYPE
 from service.exceptions import OverloadedError, RequestTooLargeError, ServiceError, ShardError
 from service.load.deadlines import NO_DEADLINE, Deadline, within
+from service.shard.messages import COLLECTIONS
 
 DECLARING_SECONDS = 3600.0  # every document's metadata is read
 SMALL_BYTES = 2**20  # of a body that any shard takes
@@ -194,13 +195,14 @@ class ShardedWriter:
         """Always None: each shard knows its keys, and is asked by the write itself."""
 
     def declare(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
-        """Declares metadata fields in every shard. Where one refuses, a repeat that it accepts declares them
-        wherever they are not declared yet.
+        """Declares metadata fields in every shard, once all say that they can. They are there once all shards
+        have them: where one is lost meanwhile, or has got a document of another type, a repeat that it
+        accepts declares them wherever they are not declared yet.
         """
-        body = {"fields": dict(fields)}
-        path = f"{self._path}/fields"
-        deadline = within(DECLARING_SECONDS)
+        body, deadline = {"fields": dict(fields)}, within(DECLARING_SECONDS)
+        check, path = f"{COLLECTIONS}/{self._settings.name}/fields/check", f"{self._path}/fields"
         try:
+            self._fleet.all(lambda shard: shard.json("POST", check, body, deadline=deadline))
             self._fleet.first_last(lambda shard: shard.json("POST", path, body, deadline=deadline))
         finally:
             self._outdated()

@@ -13,6 +13,7 @@ import orjson
 from cluster.shards.refusals import reading, refusal_of
 from cluster.shards.transport import JSON, NO_HEADERS, Headers, ShardAnswer, Transport
 from service.exceptions import ShardFailedError
+from service.http.checksums import HEADER, checksum_of, request_checksums
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.shard_telemetry import ShardObserver
 
@@ -90,20 +91,29 @@ class ShardClient:
         query: Mapping[str, str] | None = None,
         deadline: Deadline = NO_DEADLINE,
         repeatable: bool = True,
+        is_message: bool = False,
     ) -> ShardAnswer:
-        """Its answer to a body of any type, of a status of success.
+        """Its answer to a body of any type, of a status of success. is_message: whether body and answer have
+        checksums in themselves.
 
         Raises what `Transport.request` raises, and for an answer of another status what `refusal_of` makes of
         it.
         """
         target = f"{path}?{urlencode(query)}" if query else path
-        given = {**headers, "Content-Type": content_type} if body else headers
+        given = {**headers, "Content-Type": content_type} if body else dict(headers)
+        if not is_message:
+            given[HEADER] = request_checksums(method, target, body)
         began = time.monotonic()
         try:
             answer = await self._transport.request(
                 method, target, given, body, deadline, repeatable=repeatable
             )
             self._observer.answered(self.name, time.monotonic() - began, len(body), len(answer.body))
+            if answer.headers.get(HEADER) not in (None, checksum_of(answer.body)):
+                raise ShardFailedError(
+                    f"the answer of shard {self.name} was damaged on its way: its checksum is another",
+                    self.name,
+                )
             if answer.status not in OK:
                 raise refusal_of(self.name, answer)
         except Exception as error:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from cluster.shards.calls import Loop, outcomes
 from cluster.shards.client import ShardClient
 from cluster.shards.servers import WRITER, Ask, ShardServers
-from service.load.deadlines import Deadline
+from service.load.deadlines import NO_DEADLINE, Deadline
 
 READ = "read"  # of documents and what is told of collections
 
@@ -62,7 +62,7 @@ class Fleet:
         others = self.require(dict.fromkeys(range(1, len(self)), ask))
         return [self.one(0, ask), *others.values()]
 
-    def remove(self, path: str, missing: type[Exception]) -> None:
+    def remove(self, path: str, missing: type[Exception], deadline: Deadline = NO_DEADLINE) -> None:
         """Deletes what a path names in every shard, as `first_last`. Where one lacks it that is no error, as
         after a removal that was cut short, unless all do.
         """
@@ -70,7 +70,7 @@ class Fleet:
 
         async def removed(shard: ShardClient) -> None:
             try:
-                await shard.json("DELETE", path)
+                await shard.json("DELETE", path, deadline=deadline)
             except missing as error:
                 lacking.append(error)
 

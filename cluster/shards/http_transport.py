@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
-import math
+from contextlib import suppress
 
 import aiohttp
 from yarl import URL
 
 from cluster.shards.circuit import Circuit
 from cluster.shards.transport import NO_HEADERS, Headers, ShardAccess, ShardAnswer
+from cluster.shards.watching import LOOK_SECONDS, LOOKED_AT, Watches
 from service.exceptions import ShardFailedError, ShardTimeoutError, ShardUnavailableError
 from service.load.admission import too_late
 from service.load.deadlines import NO_DEADLINE, Deadline
@@ -19,7 +20,6 @@ from service.tracing.request import call
 KEPT_SECONDS = 30  # an idle connection: less than the 75 s after which a shard closes it
 NAMES_SECONDS = 10  # an address that was looked up: one that moves is found again
 LARGE_BYTES = 2**20  # a larger body is sent in pieces, so that the event loop has its turn between them
-PATIENCE_SECONDS = 1.0  # a shard that is silent for less may only have been given too little time
 
 SHARE_OF_SHARD = 0.95  # of the time that is left, so that a shard's own refusal comes before its end
 
@@ -33,6 +33,7 @@ class HttpSession:
     def __init__(self, access: ShardAccess) -> None:
         self.access = access
         self._session: aiohttp.ClientSession | None = None
+        self.watches = Watches()
 
     def opened(self) -> aiohttp.ClientSession:
         """The session of the running event loop."""
@@ -55,6 +56,7 @@ class HttpSession:
 
     async def close(self) -> None:
         """Ends all connections."""
+        await self.watches.end()
         if self._session is not None:
             await self._session.close()
 
@@ -79,12 +81,19 @@ class HttpTransport:
         repeatable: bool = True,
     ) -> ShardAnswer:
         """Its answer: see `Transport`."""
-        left_seconds = deadline.remaining_seconds
-        if left_seconds == math.inf:
-            left_seconds = self._session.access.timeout_seconds
+        left_seconds = self._session.access.left_seconds(deadline)
         if left_seconds <= 0:
             raise too_late(0)
         self.circuit.require()
+        try:
+            return await self._asked(method, path, headers, body, left_seconds, repeatable)
+        finally:
+            self._session.watches.begin(self.circuit, self._is_there)
+
+    async def _asked(
+        self, method: str, path: str, headers: Headers, body: bytes, left_seconds: float, repeatable: bool
+    ) -> ShardAnswer:
+        """The same, within so much time."""
         sent = {**headers, "X-Request-Timeout": f"{SHARE_OF_SHARD * left_seconds:.3f}"}
         try:
             with call(f"{method} {path.partition('?')[0]}", self.name) as trace_headers:
@@ -92,8 +101,7 @@ class HttpTransport:
                     answer = await self._patiently(method, path, sent | trace_headers, body, repeatable)
         except TimeoutError:
             fault = f"shard {self.name} did not answer within {left_seconds:.3g} s"
-            if left_seconds >= PATIENCE_SECONDS:
-                self.circuit.failed(fault)
+            self.circuit.silent(fault, left_seconds)
             raise ShardTimeoutError(fault, self.name) from None
         except aiohttp.ClientConnectorError as error:
             raise self._unavailable(f"cannot be reached: {error.os_error}", sent=False) from None
@@ -149,6 +157,13 @@ class HttpTransport:
                 f"shard {self.name} answers with more than {most} bytes; ask for less at a time", self.name
             )
         return b"".join(parts)
+
+    async def _is_there(self) -> bool:
+        with suppress(TimeoutError, aiohttp.ClientError, ValueError, ShardFailedError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._sent("GET", LOOKED_AT, NO_HEADERS, b"")
+            return True
+        return False
 
     def _unavailable(self, fault: str, *, sent: bool) -> ShardUnavailableError:
         message = f"shard {self.name} {fault}"

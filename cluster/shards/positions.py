@@ -30,15 +30,20 @@ class Positions:
         """Raises ValueError for what is no position of so many shards."""
         if not _TEXT.fullmatch(text):
             raise ValueError(f"{text[:80]!r} is no position: write a number for each shard, as 3.17.2")
-        numbers = tuple(map(int, text.split(".")))
-        if len(numbers) != shards:
-            raise ValueError(
-                f"{text[:80]!r} is a position of {len(numbers)} shards, and there are {shards} now; read "
-                "again what you depend on"
-            )
-        if max(numbers) >= _END:
+        position = Positions(tuple(map(int, text.split("."))))
+        position.require(shards)
+        if max(position.numbers) >= _END:
             raise ValueError(f"{text[:80]!r} has a number that does not fit in 63 bits")
-        return Positions(numbers)
+        return position
+
+    def require(self, shards: int) -> None:
+        """Raises ValueError where there are so many shards now, and were others when it was read."""
+        own = len(self.numbers)
+        if own != shards:
+            raise ValueError(
+                f"{str(self)[:80]!r} is of {own} shard{'s' * (own > 1)}, and now there "
+                f"{'are' if shards > 1 else 'is'} {shards}; read again what you depend on"
+            )
 
     def __str__(self) -> str:
         return ".".join(map(str, self.numbers))

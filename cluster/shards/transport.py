@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -22,8 +23,13 @@ class ShardAccess:
     """
 
     key: str | None = field(default=None, repr=False)
-    timeout_seconds: float = 60
+    timeout_seconds: float = 10
     answer_bytes: int = 2**30
+
+    def left_seconds(self, deadline: Deadline) -> float:
+        """For how long an answer is waited for from now on; 0 where it is too late."""
+        left = deadline.remaining_seconds
+        return self.timeout_seconds if left == math.inf else left
 
 
 @dataclass(frozen=True, slots=True)

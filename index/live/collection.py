@@ -331,6 +331,10 @@ class LiveCollection:
         """Has the background flush and merge now; `stats` tells when neither is under way any more."""
         self._running().upkeep.begin()
 
+    def put_off_merges(self, seconds: float) -> None:
+        """Has the background begin no merge for so long from now on, and give up one that is under way."""
+        self._running().upkeep.put_off_merges(seconds)
+
     def declare(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
         """Declares metadata fields over all documents, and returns the settings with them.
 
@@ -339,6 +343,10 @@ class LiveCollection:
         CollectionBusyError while a build is under way, and what a flush raises; then none is declared.
         """
         return self._running().declaration.run(fields)
+
+    def check_fields(self, fields: Mapping[str, FieldType]) -> None:
+        """Raises what `declare` would at present, but for what its flush raises; nothing is declared."""
+        self._running().declaration.check(fields)
 
     def begin_build(self) -> Build:
         """Begins a build beside writes, which `adopt` ends; flushes, and takes note of deletes from now on.

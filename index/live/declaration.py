@@ -22,7 +22,7 @@ from index.live.flush import Flush
 from index.live.state import LiveState
 from index.publisher import Publisher
 from index.segments.deletes import read_deletes
-from index.segments.later_columns import with_columns, with_later_columns
+from index.segments.later_columns import check_columns, with_columns, with_later_columns
 from index.segments.segment import Segment
 
 
@@ -33,6 +33,22 @@ class Declaration:
         self._publisher = publisher
         self._committer = committer
         self._flush = flush
+
+    def check(self, fields: Mapping[str, FieldType]) -> None:
+        """Raises what a declaration of these fields would at present, and changes nothing. Flushes and merges
+        wait meanwhile.
+        """
+        publisher, committer = self._publisher, self._committer
+        with publisher.lock:
+            new = publisher.settings.with_fields(fields)
+            if new == publisher.settings:
+                return
+            committer.require_open()
+            state = committer.state
+            _require_no_build(state)
+            later = {name: new.fields[name] for name in fields if name not in publisher.settings.fields}
+            for segment in (*state.published, *state.memory):
+                check_columns(segment, later)
 
     def run(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
         """Declares fields, and returns the settings with them; those that are declared already stay.

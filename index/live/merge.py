@@ -54,7 +54,7 @@ def _tier(documents: int, width: int) -> int:
 
 
 class MergeStoppedError(SearchIndexError):
-    """The collection is about to be closed; all is as before the merge."""
+    """The collection is about to be closed, or merges are put off; all is as before the merge."""
 
 
 class Pace:

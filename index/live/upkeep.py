@@ -6,6 +6,7 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Callable
 
 from index.errors import WriteOverloadedError
 from index.live.committer import Committer
@@ -51,6 +52,7 @@ class Upkeep:
         self._flush_given = self._merge_given = False  # to the threads
         self._flush_runs = self._merge_runs = False
         self._merge_again = False
+        self._merges_from = -math.inf  # when a merge may begin
         self._alarms: dict[str, Alarm] = {}  # by what they are for
         self.flushing = self.merging = False
         with self._changed:
@@ -79,6 +81,11 @@ class Upkeep:
             self.flushing = True
             self._oldest = -math.inf
             self._give_flush()
+
+    def put_off_merges(self, seconds: float) -> None:
+        """No merge begins for so long from now on, and one that is under way is given up."""
+        with self._changed:
+            self._merges_from = time.monotonic() + seconds
 
     def wait_for_room(self) -> None:
         """Waits while memory is full. Raises WriteOverloadedError where that lasts too long."""
@@ -166,10 +173,17 @@ class Upkeep:
         with self._changed:
             if self._stopped.is_set():
                 return
+            if self._puts_off():
+                self._set_alarm(
+                    "merge", self._merges_from, lambda: self._threads.merges.submit(self._run_merge)
+                )
+                return
             self._merge_runs, self._merge_again = True, False
-        failure, joined = None, False
+        failure, again = None, False
         try:
-            joined = self._merge.run(_Pace(self._stopped, self._committer))
+            again = self._merge.run(_Pace(self._stopped, self._puts_off, self._committer))
+        except MergeStoppedError:
+            again = True
         except Exception as error:  # noqa: BLE001 - whatever it is: all is as before
             if not self._stopped.is_set():
                 failure = error
@@ -178,11 +192,14 @@ class Upkeep:
             self._merge_runs = False
             if failure is not None:
                 self._try_again("merge", self._threads.merges, self._run_merge)
-            elif (joined or self._merge_again) and not self._stopped.is_set():
+            elif (again or self._merge_again) and not self._stopped.is_set():
                 self._threads.merges.submit(self._run_merge)  # behind other collections
             else:
                 self._merge_given = self.merging = False
             self._changed.notify_all()
+
+    def _puts_off(self) -> bool:
+        return time.monotonic() < self._merges_from
 
     def _failed(self, what: str, error: Exception) -> None:
         """Tells of it."""
@@ -218,8 +235,9 @@ class _Pace(Pace):
     tenth longer while a graph is built, on a busy machine a fifth, and segments become more all the same.
     """
 
-    def __init__(self, stopped: threading.Event, committer: Committer) -> None:
+    def __init__(self, stopped: threading.Event, puts_off: Callable[[], bool], committer: Committer) -> None:
         self._stopped = stopped
+        self._puts_off = puts_off
         self._committer = committer
         self._note()
 
@@ -232,8 +250,8 @@ class _Pace(Pace):
         self._note()
 
     def require_going(self) -> None:
-        """Raises MergeStoppedError once the collection is about to be closed."""
-        if self._stopped.is_set():
+        """Raises MergeStoppedError once the collection is about to be closed, or merges are put off."""
+        if self._stopped.is_set() or self._puts_off():
             raise MergeStoppedError("the merge was stopped; all is as before")
 
     def _note(self) -> None:

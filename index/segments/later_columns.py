@@ -6,7 +6,7 @@ arrays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
-from index.documents.fields import columns_of, field_stems, open_columns
+from index.documents.fields import Column, columns_of, field_stems, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.documents.metadata import FieldType
 from index.errors import DamagedIndexError
@@ -86,6 +86,16 @@ def with_columns(rows: DocumentRows, fields: Mapping[str, FieldType]) -> Documen
     return replace(rows, columns={**rows.columns, **columns})
 
 
+def check_columns(segment: Segment, fields: Mapping[str, FieldType]) -> None:
+    """Raises InvalidDocumentError, naming it, for a document of the segment, open, that has a value of
+    another type than its field's.
+    """
+    kept = np.zeros(len(segment), np.bool_)
+    kept[segment.rows_kept()] = True
+    for _ in _columns_of(segment, kept, fields):
+        pass
+
+
 def _write_columns(
     arrays: ArrayFolder,
     segment: Segment,
@@ -94,21 +104,9 @@ def _write_columns(
     stems: Mapping[str, str],
 ) -> None:
     writer = FieldsWriter(arrays, fields, stems)
-    documents = segment.documents
     try:
-        for start in range(0, len(segment), ROWS_AT_ONCE):
-            rows = np.arange(start, min(start + ROWS_AT_ONCE, len(segment)))
-            try:
-                metadata = [
-                    _metadata(content) if there else {}
-                    for content, there in zip(documents.contents.take(rows), kept[rows], strict=True)
-                ]
-            except (ValueError, TypeError, KeyError) as error:
-                raise DamagedIndexError(
-                    f"{segment.arrays.path('documents')} holds what is no stored document ({error}); restore "
-                    "or rebuild"
-                ) from error
-            writer.append(columns_of(fields, documents.ids_of(rows), metadata), len(rows))
+        for columns, count in _columns_of(segment, kept, fields):
+            writer.append(columns, count)
         writer.finish()
     except BaseException:
         writer.close()
@@ -116,6 +114,26 @@ def _write_columns(
     if len(segment) >= STORED_DOCUMENTS:
         columns = open_columns(arrays, fields, stems, len(segment))
         write_indexes(arrays, columns, stems, len(segment))
+
+
+def _columns_of(
+    segment: Segment, kept: Bool, fields: Mapping[str, FieldType]
+) -> Iterator[tuple[dict[str, Column], int]]:
+    """Those of some documents at a time, and of how many."""
+    documents = segment.documents
+    for start in range(0, len(segment), ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + ROWS_AT_ONCE, len(segment)))
+        try:
+            metadata = [
+                _metadata(content) if there else {}
+                for content, there in zip(documents.contents.take(rows), kept[rows], strict=True)
+            ]
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedIndexError(
+                f"{segment.arrays.path('documents')} holds what is no stored document ({error}); restore or "
+                "rebuild"
+            ) from error
+        yield columns_of(fields, documents.ids_of(rows), metadata), len(rows)
 
 
 def _metadata(content: bytes) -> Mapping[str, Any]:

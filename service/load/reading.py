@@ -12,13 +12,15 @@ class Reading:
     """Until when the answer is of use, and whether it may lack what parts of a divided collection have.
 
     newest: it has to come from where the collection is written, and not from who follows that.
-    may_begin_again: whoever asks begins anew at BegunAgainError.
+    may_begin_again: whoever asks begins anew at BegunAgainError. snapshot: the version that is wanted, as an
+    answer named it, where one of several servers may have it.
     """
 
     deadline: Deadline = NO_DEADLINE
     allow_partial: bool = False
     newest: bool = False
     may_begin_again: bool = False
+    snapshot: str | None = None
 
 
 ANY_TIME = Reading()

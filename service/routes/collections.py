@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Request, Response
@@ -163,16 +164,23 @@ def _declare(
     collections: ServedCollections, name: str, fields: Mapping[str, FieldType]
 ) -> CollectionDescription:
     with collections.writing(name) as live:
-        try:
+        with about_fields():
             live.declare(fields)
-        except InvalidFieldError as error:
-            raise InvalidRequestError(str(error), _of_fields(error.field), "invalid_field") from error
-        except InvalidNameError as error:
-            raise InvalidRequestError(str(error), "fields", "invalid_name") from error
-        except InvalidDocumentError as error:  # of a stored one
-            field = None if error.part is None else error.part.removeprefix("metadata.")
-            raise InvalidRequestError(str(error), _of_fields(field), "invalid_document") from error
         return collections.describe(live.settings.name)
+
+
+@contextmanager
+def about_fields() -> Iterator[None]:
+    """Within it, what is wrong with fields that are declared names the field of the request."""
+    try:
+        yield
+    except InvalidFieldError as error:
+        raise InvalidRequestError(str(error), _of_fields(error.field), "invalid_field") from error
+    except InvalidNameError as error:
+        raise InvalidRequestError(str(error), "fields", "invalid_name") from error
+    except InvalidDocumentError as error:  # of a stored one
+        field = None if error.part is None else error.part.removeprefix("metadata.")
+        raise InvalidRequestError(str(error), _of_fields(field), "invalid_document") from error
 
 
 def _of_fields(field: str | None) -> str:

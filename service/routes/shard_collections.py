@@ -18,9 +18,10 @@ from service.backups import CollectionBackups
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError
 from service.routes.backups import backup_record
-from service.routes.collections import Name
+from service.routes.collections import Name, about_fields
 from service.routes.common import ADMIN, Allowed, Services, json_response, router
 from service.runtime import Runtime
+from service.schemas.collections import FieldsRequest
 from service.schemas.shards import ShardCollectionRequest
 from service.shard.messages import COLLECTIONS
 
@@ -50,6 +51,18 @@ async def create_shard_collection(name: Name, body: ShardCollectionRequest, serv
     conflict, 409.
     """
     return json_response({"created": await services.pools.operations.run(_create, services, name, body)})
+
+
+@routes.post(f"{COLLECTIONS}/{{name}}/fields/check", include_in_schema=False, dependencies=ADMIN)
+async def check_shard_fields(name: Name, body: FieldsRequest, services: Services) -> Response:
+    """Look whether fields could be declared, so that no shard declares what another one refuses."""
+
+    def check() -> None:
+        with services.own_collections.writing(name) as live, about_fields():
+            live.check_fields(body.fields)
+
+    await services.pools.operations.run(check)
+    return Response(status_code=204)
 
 
 @routes.post(f"{COLLECTIONS}/{{name}}/backups/{{backup_id}}", include_in_schema=False, dependencies=ADMIN)

@@ -241,7 +241,7 @@ class SearchPipeline:
             query.adapter,
             with_defaults=not complete,
             with_effort=not query.effort.complete,
-            how=Reading(deadline, query.allow_partial, query.newest, may_begin_again),
+            how=Reading(deadline, query.allow_partial, query.newest, may_begin_again, query.snapshot),
         )
         snapshot = target.snapshot
         if query.snapshot is not None and query.snapshot != await self._pool.run(_version, snapshot):

@@ -6,6 +6,8 @@ from service.collections import CollectionRegistry
 from service.exceptions import InvalidRequestError
 from service.moving import Moved, Moving
 
+UNMERGED_SECONDS = 600.0  # after each publication: longer than it takes until the next or the end
+
 
 class ShardMoves:
     """Its methods block. collections are this server's own."""
@@ -23,8 +25,13 @@ class ShardMoves:
             return live.fence(version) if closed else live.lift_fence(version)
 
     def push(self, name: str, folder: str) -> Moved:
-        """Publishes all that is written by now: see `Moving.push`."""
-        self._collections.flush(name)
+        """Publishes all that is written by now: see `Moving.push`.
+
+        A merge meanwhile would have documents copied again that were copied, at worst while writes are held.
+        """
+        with self._collections.writing(name) as live:
+            live.put_off_merges(UNMERGED_SECONDS)
+            live.flush()
         return self._moving.push(self._collections, name, folder)
 
     def bring(self, name: str, folder: str, version: int) -> Moved:

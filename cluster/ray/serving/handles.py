@@ -14,13 +14,13 @@ import httpx
 from cluster.errors import first_line
 from cluster.shards.circuit import Circuit
 from cluster.shards.transport import NO_HEADERS, Headers, ShardAccess, ShardAnswer
+from cluster.shards.watching import LOOK_SECONDS, LOOKED_AT, Watches
 from service.exceptions import OverloadedError, ShardTimeoutError, ShardUnavailableError
 from service.load.admission import too_late
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.tracing.request import call
 
 ENCODERS_URL = "http://encoders"  # of the setting encoder_urls, behind `HandleWorkers`
-PATIENCE_SECONDS = 1.0  # a shard that is silent for less may only have been given too little time
 RETRY_SECONDS = 1.0
 
 
@@ -36,6 +36,7 @@ class HandleTransport:
         self.circuit = Circuit(name)
         self._request = plain(handle).answer
         self._access = access
+        self._watches = Watches()
 
     async def request(
         self,
@@ -48,10 +49,19 @@ class HandleTransport:
         repeatable: bool = True,
     ) -> ShardAnswer:
         """Its answer: see `Transport`. Raises OverloadedError, too, where too many wait for it."""
-        left_seconds = min(deadline.remaining_seconds, self._access.timeout_seconds)
+        left_seconds = self._access.left_seconds(deadline)
         if left_seconds <= 0:
             raise too_late(0)
         self.circuit.require()
+        try:
+            return await self._asked(method, path, headers, body, left_seconds)
+        finally:
+            self._watches.begin(self.circuit, self._is_there)
+
+    async def _asked(
+        self, method: str, path: str, headers: Headers, body: bytes, left_seconds: float
+    ) -> ShardAnswer:
+        """The same, within so much time."""
         sent = {**headers, "X-Request-Timeout": f"{left_seconds:.3f}"}
         try:
             with call(f"{method} {path.partition('?')[0]}", self.name) as trace_headers, _faults():
@@ -60,8 +70,7 @@ class HandleTransport:
                 )
         except TimeoutError:
             fault = f"shard {self.name} did not answer within {left_seconds:.3g} s"
-            if left_seconds >= PATIENCE_SECONDS:
-                self.circuit.failed(fault)
+            self.circuit.silent(fault, left_seconds)
             raise ShardTimeoutError(fault, self.name) from None
         except _QueueFullError as error:
             raise OverloadedError(f"shard {self.name}: {error}", RETRY_SECONDS, "shard") from None
@@ -71,6 +80,14 @@ class HandleTransport:
             raise ShardUnavailableError(fault, self.name, sent=True) from None
         self.circuit.answered()
         return ShardAnswer(status, found, content)
+
+    async def _is_there(self) -> bool:
+        try:
+            with _faults():
+                await _answer(self._request, ("GET", LOOKED_AT, dict(NO_HEADERS), b""), LOOK_SECONDS)
+        except (TimeoutError, _QueueFullError, _ReplicaLostError):
+            return False
+        return True
 
 
 class HandleWorkers(httpx.AsyncBaseTransport):

@@ -23,6 +23,13 @@ from service.errors import INTERNAL, KNOWN, Failure, failure_of
 from service.exceptions import AuditError, BrokenAnswerError, NotReadyError, OverloadedError, ServiceError
 from service.facts import gathering
 from service.http.asgi import Application, Message, Receive, Scope, Send, header, headers
+from service.http.checksums import (
+    CHECKED_BYTES,
+    checksum_line,
+    is_checked,
+    require_sound_body,
+    require_sound_head,
+)
 from service.http.departure import STATE as DEPARTURE
 from service.http.departure import Departure
 from service.http.direct import DirectRoutes
@@ -108,6 +115,7 @@ class _Exchange:
         self._begun = False
         self._closing = False
         self._replaced = False  # the answer, by an error
+        self._held: list[bytes] | None = None  # of the answer, until its checksum is known
         self._coding: AnswerCoding | None = None
         self._key_use: KeyUse | None = None
         self._passage: Passage | None = self._scope["state"].get(PASSAGE)
@@ -174,6 +182,7 @@ class _Exchange:
         finally:
             self._take_place()
         self._body_read = True
+        require_sound_body(self._scope, body)
         if self._passage is not None:
             self._passage.begin()
         if self._has_place:
@@ -192,6 +201,11 @@ class _Exchange:
         body: bytes = message.get("body", b"")
         more: bool = message.get("more_body", False)
         if self._start is not None:
+            if self._held is not None:
+                self._held.append(body)
+                if more and sum(map(len, self._held)) <= CHECKED_BYTES:
+                    return
+                body = b"".join(self._held)
             start, self._start = self._start, None
             body, more = await self._begin(start, body, more=more)
         elif self._coding is not None:
@@ -225,6 +239,9 @@ class _Exchange:
         """The answer to whose key, or whose number of requests, does not let it in."""
         options, scope = self._options, self._scope
         try:
+            if is_checked(scope):
+                self._held = []
+                require_sound_head(scope)
             if not is_open(scope["path"]):
                 access = options.keys.access(header(scope, b"authorization"))
                 scope["state"]["access"] = access
@@ -260,6 +277,8 @@ class _Exchange:
             self._coding = AnswerCoding(headers(self._scope, b"accept-encoding"), self._options.codings)
             body = await self._coding.begin(start, body, more=more)
         start["headers"] = [*start["headers"], *self._options.marks.of(self._scope, self._record.id)]
+        if self._held is not None and not more:
+            start["headers"] = [*start["headers"], checksum_line(body)]
         if self._body.arriving:
             # Whoever waits for 100 Continue was not asked for the body, and must not be now.
             self._closing = header(self._scope, b"expect") is not None or not await self._discard(0)

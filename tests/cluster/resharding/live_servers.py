@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 
 from cluster.objects.opening import open_store
 from cluster.resharding.servers import Opening, opened_servers
@@ -39,6 +40,7 @@ class Cluster:
         self._folder = folder
         self._encoder = encoder
         self._stack = ExitStack()
+        self.apps: dict[str, FastAPI] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.opened: Opening = self._stack.enter_context(opened_servers(ShardAccess()))
 
@@ -47,7 +49,9 @@ class Cluster:
         data = self._folder / name
         settings = Settings(data=data, snapshot_store=self.url)
         app = create_app(settings, self._encoder, moving=SnapshotMoving(self.url, data))
-        return self._stack.enter_context(real_server(app))
+        url = self._stack.enter_context(real_server(app))
+        self.apps[url] = app
+        return url
 
     def router(self, name: str, follow_seconds: float = 0.05) -> str:
         """The address of a router that follows the map."""

@@ -351,6 +351,16 @@ def test_only_what_was_refused_is_written_again(cluster: Cluster) -> None:
     assert [found[ids[shard]]["text"] for shard in (0, 1)] == ["second", "first"]
 
 
+def test_shards_that_publish_for_a_move_do_not_merge_meanwhile(cluster: Cluster) -> None:
+    urls = cluster.serve_map("old0", "old1")
+    found = newest_map(open_store(cluster.url))
+    assert found is not None
+    cluster.opened(urls, NAME).push([place.snapshots for place in found.shards])
+    for url in urls:
+        with cluster.apps[url].state.runtime.own_collections.writing(NAME) as live:
+            assert live._running().upkeep._puts_off()
+
+
 def test_a_router_over_named_servers_does_not_wait(cluster: Cluster, tmp_path: Path, tiny: Any) -> None:
     """It never learns of others."""
     urls = cluster.serve_map("a", "b")
@@ -373,7 +383,7 @@ def test_a_position_of_other_shards_is_refused(cluster: Cluster) -> None:
         httpx.post(f"{router}{DOCUMENTS}/count", json={"min_position": position}),
     ):
         assert answer.status_code == 422
-        assert "is a position of 2 shards, and there are 3 now" in answer.json()["error"]["message"]
+        assert "is of 2 shards, and now there are 3" in answer.json()["error"]["message"]
     later = httpx.put(router + DOCUMENTS, json=body).json()["position"]
     assert max(map(int, later.split("."))) > max(map(int, position.split(".")))
 

@@ -43,7 +43,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Iterator
 
 
 @contextmanager
-def routed(root: Path, tiny: Encoder, shard: int) -> Iterator[tuple[str, Relay]]:
+def routed(root: Path, tiny: Encoder, shard: int, **options: Any) -> Iterator[tuple[str, Relay]]:
     """The same with the relay before either shard."""
     with ExitStack() as stack:
         urls = [
@@ -52,7 +52,7 @@ def routed(root: Path, tiny: Encoder, shard: int) -> Iterator[tuple[str, Relay]]
         ]
         faulty = stack.enter_context(relay(urls[shard]))
         urls[shard] = faulty.url
-        settings = Settings(data=root / "router", shards=tuple(urls))
+        settings = Settings(data=root / "router", shards=tuple(urls), **options)
         router = stack.enter_context(real_server(create_router_app(settings, tiny)))
         assert httpx.put(f"{router}/collections/demo", json={"lexical": "idf"}).status_code == 201
         documents = [{"id": f"d{row}", "text": f"{WORDS[row % 6]} {WORDS[row % 5]}"} for row in range(12)]
@@ -166,6 +166,34 @@ def test_answers_are_whole_where_all_shards_answer(servers: tuple[str, Relay]) -
     whole, allowed = search(router).json(), search(router, allow_partial=True).json()
     assert "partial" not in allowed
     assert whole["hits"] == allowed["hits"]
+
+
+def test_a_silent_shard_ends_what_has_no_time_limit_of_its_own(tmp_path: Path, tiny: Encoder) -> None:
+    with (
+        routed(tmp_path, tiny, 1, shards_timeout_seconds=0.3) as (router, faulty),
+        httpx.Client(base_url=router, timeout=30) as client,
+    ):
+        assert client.put("/aliases/now", json={"collection": "demo"}).is_success
+        faulty.fault = "silent"
+        for method, path, body in (
+            ("GET", "/collections", None),
+            ("GET", "/collections/now", None),
+            ("GET", "/collections/demo/stats", None),
+            ("GET", "/collections/demo/backups", None),
+            ("PUT", "/collections/new", {}),
+            ("PUT", "/aliases/other", {"collection": "demo"}),
+            ("DELETE", "/aliases/now", None),
+            ("POST", "/collections/demo/merge", None),
+        ):
+            error = client.request(method, path, json=body).json()["error"]
+            assert error["code"] in ("shard_timeout", "shard_unavailable"), (path, error)
+            assert faulty.url in error["message"]
+        assert client.get("/aliases").json()["aliases"] == [
+            {"alias": "now", "collection": "demo", "collections": ["demo"]}
+        ]
+        faulty.fault = "none"
+        recovered(router)
+        assert [each["name"] for each in client.get("/collections").json()["collections"]] == ["demo"]
 
 
 def test_a_first_shard_that_is_silent_keeps_no_request_beyond_its_time(tmp_path: Path, tiny: Encoder) -> None:

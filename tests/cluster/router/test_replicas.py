@@ -269,6 +269,25 @@ def test_a_replica_may_be_behind(sound: Replicated) -> None:
     sound.publish()
 
 
+def test_a_page_is_of_the_servers_that_have_its_snapshot(sound: Replicated) -> None:
+    before = hits(sound.search(top_k=8))
+    position = written(sound.router, range(60, 70))["position"]
+    written(sound.one, range(60, 70))
+    after = hits(sound.search(top_k=8, min_position=position))
+    assert before != after
+    for first, second in ((FOLLOWERS, WRITERS), (WRITERS, FOLLOWERS)):
+        sound.prefer(first)
+        page = sound.search(top_k=4)
+        sound.prefer(second)
+        later = sound.search(top_k=4, offset=4, snapshot=page.json()["snapshot"])
+        assert later.json()["snapshot"] == page.json()["snapshot"]
+        assert hits(page) + hits(later) == (before if first == FOLLOWERS else after)
+    gone = sound.search(top_k=4, offset=4, snapshot="a,b")
+    assert (gone.status_code, gone.json()["error"]["code"]) == (409, "snapshot_gone")
+    sound.publish()
+    sound.require_same()
+
+
 def test_a_replica_that_has_not_got_a_collection_is_passed_over(sound: Replicated) -> None:
     sound.prefer(FOLLOWERS)
     base = f"{sound.router}/collections/later"

@@ -172,6 +172,18 @@ def test_fields_are_known_soon_without_a_search(urls: tuple[str, str], shards: l
     assert httpx.post(f"{router}/search", json=by_color, timeout=60).json()["hits"] == []
 
 
+def test_fields_that_not_all_shards_have_yet_are_not_there(urls: tuple[str, str], shards: list[str]) -> None:
+    """As while they are declared: searches go on."""
+    router, one = urls
+    by_shape = {"collection": "demo", "query": "tea", "filter": {"exists": "shape"}}
+    for some in (shards[1:], (shards[0], one)):
+        assert httpx.post(f"{router}/search", json=by_shape, timeout=60).status_code == 422
+        declare(some, {"shape": "keyword"})
+        compare(urls, {"collection": "demo", "query": "tea", "facets": {"kind": 2}})
+    while httpx.post(f"{router}/search", json=by_shape, timeout=60).status_code == 422:
+        time.sleep(0.05)
+
+
 def test_texts_are_ranked_by_the_idf_of_all_shards(urls: tuple[str, str]) -> None:
     body = {"query": "black tea", "documents": ["tea", "the black leaf", "train"], "collection": "demo"}
     found, expected = (httpx.post(f"{url}/rerank", json=body, timeout=60).json() for url in urls)

@@ -257,6 +257,40 @@ def test_what_is_refused_is_refused_alike(alike: list[str]) -> None:
             assert (found.status_code, found.json()) == (422, expected.json())
 
 
+def test_a_change_that_one_shard_refuses_and_no_other_has_documents_for_is_refused(servers: Servers) -> None:
+    url, _ = servers.over(2)
+    metadata = {"year": 2001}
+    documents = [{"id": id, "text": "tea", "metadata": metadata} for id in ids_in(0, 2, 2)]
+    assert CLIENT.put(f"{url}{DOCUMENTS}", json={"documents": documents}).status_code == 200
+    change = {"filter": {"exists": "year"}, "metadata": {"year": "old"}}
+    assert error_of(CLIENT.post(f"{url}{DOCUMENTS}/update", json=change)) == (422, "invalid_document")
+    put(url, ids_in(1, 2))
+    assert error_of(CLIENT.post(f"{url}{DOCUMENTS}/update", json=change)) == (422, "invalid_document")
+    kept = CLIENT.get(f"{url}{DOCUMENTS}/{documents[0]['id']}").json()
+    assert kept["metadata"] == metadata
+
+
+def test_fields_that_one_shard_refuses_are_declared_in_none(servers: Servers) -> None:
+    url, shards = servers.over(2)
+    first, second = ids_in(0, 2)[0], ids_in(1, 2)[0]
+    documents = [
+        {"id": first, "text": "tea", "metadata": {"size": 3}},
+        {"id": second, "text": "tea", "metadata": {"size": "large"}},
+    ]
+    assert CLIENT.put(f"{url}{DOCUMENTS}", json={"documents": documents}).status_code == 200
+    for kind in ("integer", "keyword"):
+        refused = CLIENT.post(f"{url}{DEMO}/fields", json={"fields": {"size": kind}})
+        assert error_of(refused) == (422, "invalid_document")
+        assert refused.json()["error"]["param"] == "fields.size"
+        for each in shards:
+            assert "size" not in CLIENT.get(f"{each}{DEMO}").json()["fields"]
+    assert CLIENT.post(f"{url}{DOCUMENTS}/delete", json={"ids": [second]}).status_code == 200
+    declared = CLIENT.post(f"{url}{DEMO}/fields", json={"fields": {"size": "integer"}})
+    assert declared.status_code == 200, declared.text
+    found = CLIENT.get(f"{url}{DOCUMENTS}", params={"filter": '{"gt":{"size":2}}'}).json()["documents"]
+    assert [each["id"] for each in found] == [first]
+
+
 def test_positions_have_a_number_for_each_shard(servers: Servers) -> None:
     url, shards = servers.over(3)
     first = put(url, ids_in(1, 3)).json()
@@ -289,7 +323,7 @@ def test_reads_wait_for_a_position(servers: Servers) -> None:
         refused = CLIENT.post(f"{url}{DOCUMENTS}/count", json={"min_position": wrong})
         assert error_of(refused) == (422, "invalid_value")
         assert refused.json()["error"]["param"] == "min_position"
-        assert "there are 2 now" in refused.text
+        assert "now there are 2" in refused.text
 
 
 def test_a_document_is_held_against_the_number_of_its_shard(servers: Servers) -> None:

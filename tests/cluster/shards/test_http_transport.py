@@ -21,7 +21,9 @@ from service.exceptions import (
     ShardTimeoutError,
     ShardUnavailableError,
 )
+from service.http.checksums import checksum_of, request_checksums
 from service.load.deadlines import Deadline
+from tests.service.polling import pause
 
 Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 LATER = Deadline(time.monotonic() + 3600)
@@ -144,6 +146,46 @@ async def test_a_shard_that_is_not_there_is_named_and_soon_not_asked(dead_url: s
             await one.json("GET", "/x")
 
 
+async def test_a_shard_that_answers_again_is_asked_again_though_no_request_tried() -> None:
+    asked: list[bytes] = []
+    looked, answers = asyncio.Event(), asyncio.Event()
+
+    async def handle(head: bytes, writer: asyncio.StreamWriter) -> None:
+        asked.append(head.partition(b" HTTP")[0])
+        if asked[-1] == b"GET /health":
+            looked.set()
+        if answers.is_set():
+            writer.write(answer(503, b"busy"))
+
+    async with shard(handle) as url:
+        session = HttpSession(ShardAccess(timeout_seconds=0.5))
+        transport = HttpTransport(url, session)
+        while not transport.circuit.is_open:
+            with pytest.raises(ShardTimeoutError):
+                await transport.request("GET", "/x")
+        with pytest.raises(ShardUnavailableError, match="not asked for a moment"):
+            await transport.request("GET", "/x", deadline=LATER)
+        await looked.wait()
+        assert transport.circuit.is_open
+        answers.set()
+        while transport.circuit.is_open:
+            await pause()
+        assert (await transport.request("GET", "/x", deadline=LATER)).status == 503
+        await session.close()
+    assert asked[-1] == b"GET /x"
+
+
+async def test_nobody_looks_after_a_shard_when_the_session_has_ended(dead_url: str) -> None:
+    session = HttpSession(ShardAccess())
+    transport = HttpTransport(dead_url, session)
+    while not transport.circuit.is_open:
+        with pytest.raises(ShardUnavailableError):
+            await transport.request("GET", "/x")
+    assert "watch" in {task.get_name() for task in asyncio.all_tasks()}
+    await session.close()
+    assert "watch" not in {task.get_name() for task in asyncio.all_tasks()}
+
+
 async def test_silence_ends_with_the_deadline() -> None:
     async with shard(always(b"")) as url, client(url) as one:
         with pytest.raises(ShardTimeoutError, match=f"{url} did not answer within 0.0"):
@@ -175,6 +217,24 @@ async def test_garbage_is_the_fault_of_the_shard(content: bytes) -> None:
         with pytest.raises((ShardFailedError, ShardUnavailableError), match=url) as caught:
             await one.json("GET", "/x", deadline=LATER)
         assert caught.value.shard == url
+
+
+@pytest.mark.parametrize("sent", [b'{"count": 3}', b'{"count": 2}'])
+async def test_an_answer_of_another_checksum_is_the_fault_of_the_shard(sent: bytes) -> None:
+    given: list[bytes] = []
+    body = b'{"count": 3}'
+
+    async def handle(head: bytes, writer: asyncio.StreamWriter) -> None:
+        given.extend(line for line in head.split(b"\r\n") if line.startswith(b"x-checksum: "))
+        writer.write(answer(200, body, f"X-Checksum: {checksum_of(sent)}"))
+
+    async with shard(handle) as url, client(url) as one:
+        if sent == body:
+            assert await one.json("POST", "/x", {}, query={"a": "b"}) == {"count": 3}
+        else:
+            with pytest.raises(ShardFailedError, match=f"{url} was damaged"):
+                await one.json("POST", "/x", {}, query={"a": "b"})
+    assert given == [b"x-checksum: " + request_checksums("POST", "/x?a=b", b"{}").encode()]
 
 
 async def test_an_answer_has_a_largest_size() -> None:

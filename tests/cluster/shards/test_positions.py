@@ -29,8 +29,8 @@ def test_the_later_of_each_shard_counts() -> None:
         ("-1.2", "no position"),
         ("１.2", "no position"),
         ("1.2\n", "no position"),
-        ("3", "1 shards, and there are 2"),
-        ("1.2.3", "3 shards, and there are 2"),
+        ("3", "of 1 shard, and now there are 2"),
+        ("1.2.3", "of 3 shards, and now there are 2"),
         (f"{2**63}.1", "63 bits"),
         ("1." * 1000 + "1", "1001 shards"),
     ],
@@ -38,3 +38,8 @@ def test_the_later_of_each_shard_counts() -> None:
 def test_what_is_no_position_is_refused(text: str, about: str) -> None:
     with pytest.raises(ValueError, match=about):
         Positions.parse(text, 2)
+
+
+def test_one_shard_is_no_shards() -> None:
+    with pytest.raises(ValueError, match="of 2 shards, and now there is 1;"):
+        Positions.parse("1.2", 1)

@@ -222,12 +222,15 @@ def test_what_cannot_be_declared_changes_nothing(
             ({f"f{n}": "keyword" for n in range(100)}, InvalidFieldError, "101 fields are declared"),
         ]
         for fields, error, message in refusals:
-            with pytest.raises(error, match=message):
-                live.declare(fields)
+            for refuse in (live.check_fields, live.declare):
+                with pytest.raises(error, match=message):
+                    refuse(fields)
             assert live.settings.fields == {"year": "integer"}
         with pytest.raises(InvalidQueryError):
             live.snapshot().count(parse_filter({"eq": {"n": 2}}))
         live.delete(["a"])
+        live.flush()
+        live.check_fields({"n": "integer"})
         version = live.version
         live.declare({"n": "integer"})
         assert live.version != version  # else a service goes on with the former snapshot

@@ -198,6 +198,35 @@ def test_closing_ends_a_merge_under_way(
     assert verify(root, "demo") == []
 
 
+def test_merges_are_put_off_and_one_under_way_is_given_up(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on, real, noted = threading.Event(), threading.Event(), SegmentWriter.append, Noted()
+
+    def held(self: SegmentWriter, *rows: Any) -> None:
+        real(self, *rows)
+        if threading.current_thread().name == "tercet-merge":
+            begun.set()
+            assert go_on.wait(SECONDS)
+
+    monkeypatch.setattr(SegmentWriter, "append", held)
+    with LiveCollection(collection, LiveLimits(flush_documents=1, merge_width=2), noted) as live:
+        upkeep = live._running().upkeep
+        for id in "ab":
+            put(live, random_texts, [id])
+            wait_until(lambda: live._running().committer.state.memory_documents == 0)
+        assert begun.wait(SECONDS)
+        live.put_off_merges(3600)
+        go_on.set()
+        wait_until(lambda: "merge" in upkeep._alarms)
+        assert live.stats().segments == 2
+        assert live.stats().merging
+        live.put_off_merges(0)
+        upkeep._run_merge()  # as the alarm would in an hour
+        wait_until(lambda: live.stats().segments == 1)
+    assert noted.failures == []
+
+
 def test_a_merge_that_cannot_be_stopped_publishes_nothing_after_the_end(
     collection: Collection, root: Path, random_texts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,7 +287,7 @@ def test_a_merge_rests_where_it_cannot_keep_up(monkeypatch: pytest.MonkeyPatch) 
     committer = SimpleNamespace(busy_seconds=5.0, written_documents=0)
     now = 100.0
     monkeypatch.setattr(upkeep_module.time, "perf_counter", lambda: now)
-    pace = upkeep_module._Pace(stopped, committer)  # type: ignore[arg-type]
+    pace = upkeep_module._Pace(stopped, lambda: False, committer)  # type: ignore[arg-type]
     for written, busy in ((0, 0.0), (upkeep_module.FAST_WRITES, 0.5), (upkeep_module.FAST_WRITES + 1, 0.25)):
         now += 1.0
         committer.written_documents += written
