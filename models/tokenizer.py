@@ -21,6 +21,7 @@ from models.checkpoint import (
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
 from models.formats.late_interaction import KEY as LATE_INTERACTION
 from models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
+from models.tokens.agreement import require_agreement
 from models.tokens.capitals import in_small_letters
 from models.tokens.json_vocabulary import TOKENIZER_JSON, JsonVocabulary, without_tokens_from
 from models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
@@ -78,6 +79,9 @@ class Tokenizer:
             _require_sentencepiece(folder)
         content = path.read_bytes()
         found = Tokenizer(content, settings)
+        config = folder / TOKENIZER_CONFIG
+        if path.name == TOKENIZER_JSON and config.is_file():
+            require_agreement(content, read_json(config), config, REMEDY)
         rows = embedded_tokens(folder)
         if rows is None or found.vocabulary_size <= rows:
             return found
