@@ -117,7 +117,11 @@ def test_an_entry_of_the_hub_is_of_a_revision(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_exported_runs_on_torch(
-    bert: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    bert: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A body that looks at values to choose what it computes; it is tried once."""
     folder, cache = tmp_path / "longformer", tmp_path / "exports"
@@ -126,6 +130,7 @@ def test_what_cannot_be_exported_runs_on_torch(
     assert encoder.info.engine == "torch"
     reason = "LongformerModel cannot be exported (Could not guard on data-dependent expression"
     assert f"longformer runs on torch, more slowly than exported: {reason}" in caplog.text
+    assert "def forward(" not in "".join(capfd.readouterr())  # torch prints the graph that it gave up on
     assert entries(cache) == []
     caplog.clear()
     monkeypatch.setattr(export_cache, "_make", lambda *_: pytest.fail("it is tried again"))
