@@ -229,6 +229,13 @@ def logits_size(folder: Path) -> int:
     return size
 
 
+def embedded_tokens(folder: Path) -> int | None:
+    """How many tokens a model has a vector for, None where its configuration does not say so."""
+    path = transformer_folder(folder) / CONFIG_FILE
+    size = read_json(path).get("vocab_size") if path.is_file() else None
+    return size if type(size) is int and size > 0 else None
+
+
 def read_settings(folder: Path) -> EncodingSettings:
     """Encoding settings of a checkpoint: `tercet.json`, and what it leaves out from the model's own files and
     from those of sentence-transformers, PyLate and ColBERT.
@@ -256,7 +263,10 @@ def read_settings(folder: Path) -> EncodingSettings:
         values["max_length"] = _default_max_length(transformer, limit)
     elif "max_length" not in own and limit is not None and isinstance(values["max_length"], int):
         values["max_length"] = min(values["max_length"], limit)
-    settings = EncodingSettings.from_json(values)
+    try:
+        settings = EncodingSettings.from_json(values)
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder}: {error}") from error
     if not settings.special_tokens:
         raise CheckpointError(f"{path}: special_tokens is false, but only static embeddings do without any")
     if limit is not None and settings.max_length > limit:

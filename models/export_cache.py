@@ -24,9 +24,11 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
-from models.checkpoint import REVISION_MARK
+from models.checkpoint import REVISION_MARK, read_settings
 from models.errors import EncoderMemoryError, UnsupportedError
-from models.fingerprint import file_digest, json_digest, weight_files
+from models.fingerprint import file_digest, has_weights, json_digest, weight_files
+from models.formats.sentence_transformers import modules_in
+from models.formats.sparse_modules import sparse_modules
 from models.weights.head_weights import HEAD_FILES
 
 log = logging.getLogger("tercet")
@@ -37,6 +39,9 @@ KEPT = 4  # of BGE-M3's size 9 GB; the one that was not used for longest goes fi
 TOLD_SECONDS = 15.0
 TORCH, EXPORTER = ("torch", "transformers"), ("onnx", "onnx_ir", "onnxscript")
 INSTALL = "pip install -c constraints.txt -e '.[cpu,torch]'"
+# Of files that representations may follow from; the last is of Stanford's ColBERT. Of the files `.bin` in the
+# folder itself not all are read.
+READ_SUFFIXES = (".json", ".safetensors", ".pt", ".model", ".metadata")
 REFUSED = ".refused.json"
 UNFINISHED = ".unfinished-"
 
@@ -93,20 +98,35 @@ def _key(folder: Path, weights: list[Path], origin: str | None, heads_of: Path |
     """Digest of a hub's revision, or of all files of a folder that representations may follow from, and of
     those of other heads.
     """
-    lent = [] if heads_of is None else [heads_of / name for name in HEAD_FILES]
+    lent = [] if heads_of is None else _lent(heads_of)
     if (
-        not lent
+        heads_of is None
         and origin is not None
         and REVISION_MARK in origin
         and origin.endswith(REVISION_MARK + folder.name)
     ):
         return hashlib.sha256(f"{VERSION} {origin}".encode()).hexdigest()
-    of_modules = folder.glob("[0-9]_*/*.*")  # of sentence-transformers
-    files = [*folder.glob("*.*"), *of_modules]
-    kept = {path for path in files if path.suffix in (".json", ".safetensors", ".pt", ".model")} | {*weights}
+    kept = {path for path in folder.glob("*.*") if path.suffix in READ_SUFFIXES} | {*weights}
+    for place in _parts(folder):
+        kept |= {path for path in place.glob("*.*") if path.suffix in (*READ_SUFFIXES, ".bin")}
     digests = {str(path.relative_to(folder)): file_digest(path) for path in sorted(kept) if path.is_file()}
-    digests |= {f"heads/{path.name}": file_digest(path) for path in lent if path.is_file()}
+    digests |= {f"heads/{path.name}": file_digest(path) for path in lent}
     return json_digest({"version": VERSION, "files": digests})
+
+
+def _lent(lender: Path) -> list[Path]:
+    """The files that another checkpoint's heads are in; without one of heads GTE's are among the weights."""
+    files = [path for path in (lender / name for name in HEAD_FILES) if path.is_file()]
+    return files or (weight_files(lender) if has_weights(lender) else [])
+
+
+def _parts(folder: Path) -> set[Path]:
+    """Folders within a checkpoint from which its encoder is read: of modules, and of adapters by task."""
+    sparse, tasks = sparse_modules(folder), read_settings(folder).tasks
+    parts = {module.folder for module in modules_in(folder)}
+    parts |= set() if sparse is None else {sparse.transformer, sparse.pooling, sparse.table or folder}
+    parts |= set() if tasks is None else {folder / tasks.query, folder / tasks.document}
+    return {part for part in parts if part.resolve() != folder.resolve()}
 
 
 def _make(folder: Path, name: str, entry: Path, heads_of: Path | None) -> str | None:

@@ -9,8 +9,9 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -431,11 +432,11 @@ def _digests(graph: Path) -> dict[str, str]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences the exporter's notes on its own internals; failures still raise."""
+    """Silences the exporter's notes on its own internals and what it prints; failures still raise."""
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:

@@ -30,7 +30,7 @@ def file_digest(path: Path) -> str:
 def weight_files(folder: Path) -> list[Path]:
     """The files holding a model's weights, shards in order of their names.
 
-    Raises CheckpointError where there are none.
+    Raises CheckpointError where there are none, or where the index of shards does not name them.
     """
     folder = transformer_folder(folder)
     for name in WEIGHT_FILES:
@@ -38,11 +38,18 @@ def weight_files(folder: Path) -> list[Path]:
             return [folder / name]
     for name in WEIGHT_INDEXES:
         if (folder / name).is_file():
-            return [folder / shard for shard in sorted(set(read_json(folder / name)["weight_map"].values()))]
+            return [folder / shard for shard in _shards(folder / name)]
     raise CheckpointError(
         f"{folder / WEIGHT_FILES[0]} is missing, and so is {WEIGHT_FILES[1]}: this folder has no weights; "
         "the onnx engine needs none where onnx/ holds an exported graph"
     )
+
+
+def _shards(index: Path) -> list[str]:
+    named = read_json(index).get("weight_map")
+    if not isinstance(named, dict) or not all(isinstance(shard, str) for shard in named.values()):
+        raise CheckpointError(f"{index}: weight_map must name the file of each tensor")
+    return sorted(set(named.values()))
 
 
 def has_weights(folder: Path) -> bool:

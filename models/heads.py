@@ -235,4 +235,7 @@ def _linear(folder: Path, head: str) -> dict[str, Float32]:
     path = folder / f"{head}_linear.pt"
     if not path.is_file():
         return {}
-    return {f"{head}.{name}": array for name, array in read_weights(path).items()}
+    found = read_weights(path)
+    if not {"weight", "bias"} <= set(found):
+        raise CheckpointError(f"{path} holds {sorted(found)}; a head has weight and bias")
+    return {f"{head}.{name}": array for name, array in found.items()}

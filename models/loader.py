@@ -20,6 +20,7 @@ from models.encoder import Encoder, Engine
 from models.errors import CheckpointError, UnsupportedError
 from models.export_cache import cached_export
 from models.fingerprint import heads_digest
+from models.formats.sentence_transformers import similarity_lost
 from models.graphs.record import has_export, read_export
 from models.representations import OUTPUTS
 from models.static_encoder import StaticEncoder
@@ -74,6 +75,14 @@ def load_encoder(
         if heads is not None:
             raise UnsupportedError(f"{name} has static embeddings, with which no heads go; leave heads out")
         return _told(StaticEncoder(folder, name, origin=origin, precision=precision))
+    lost = None if read_settings(folder).pooling == "none" else similarity_lost(folder)
+    if lost is not None:
+        log.warning(
+            "checkpoint %s compares its dense vectors by %s; here they have length 1 and are compared by "
+            "cosine",
+            name,
+            lost,
+        )
     tasks = tasks_in(folder)
     if tasks and read_settings(folder).tasks is None:
         log.warning("checkpoint %s: none of its adapters %s is asked for: it is the base alone", name, tasks)

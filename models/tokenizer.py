@@ -10,12 +10,20 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from models.checkpoint import TOKENIZER_CONFIG, EncodingSettings, read_json, transformer_folder
+from models.checkpoint import (
+    CONFIG_FILE,
+    TOKENIZER_CONFIG,
+    EncodingSettings,
+    embedded_tokens,
+    read_json,
+    transformer_folder,
+)
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
 from models.formats.late_interaction import KEY as LATE_INTERACTION
 from models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
+from models.tokens.agreement import require_agreement
 from models.tokens.capitals import in_small_letters
-from models.tokens.json_vocabulary import TOKENIZER_JSON, JsonVocabulary
+from models.tokens.json_vocabulary import TOKENIZER_JSON, JsonVocabulary, without_tokens_from
 from models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
 from models.tokens.vocabulary import TokenSpans, Vocabulary
 
@@ -35,12 +43,16 @@ class Tokenizer:
     """A checkpoint's vocabulary with its special tokens, instructions and length limit.
 
     Safe to share between threads: nothing is changed after construction (padding and truncation are done on
-    arrays).
+    arrays). digest: sha256 of the file, hexadecimal.
     """
 
-    def __init__(self, content: bytes, settings: EncodingSettings) -> None:
-        """content: of one of TOKENIZER_FILES. Raises CheckpointError."""
+    def __init__(self, content: bytes, settings: EncodingSettings, *, digest: str | None = None) -> None:
+        """content: of one of TOKENIZER_FILES; digest: of the file, where that is not just this content.
+
+        Raises CheckpointError.
+        """
         vocabulary = _vocabulary_of(content, framed=settings.special_tokens)
+        self.digest = digest or hashlib.sha256(content).hexdigest()
         self.settings = settings
         self._content = content
         self._vocabulary = vocabulary
@@ -65,7 +77,24 @@ class Tokenizer:
             raise CheckpointError(f"{folder / TOKENIZER_JSON} is missing; {REMEDY}")
         if path.name == SENTENCEPIECE_MODEL:
             _require_sentencepiece(folder)
-        return Tokenizer(path.read_bytes(), settings)
+        content = path.read_bytes()
+        found = Tokenizer(content, settings)
+        config = folder / TOKENIZER_CONFIG
+        if path.name == TOKENIZER_JSON and config.is_file():
+            require_agreement(content, read_json(config), config, REMEDY)
+        rows = embedded_tokens(folder)
+        if rows is None or found.vocabulary_size <= rows:
+            return found
+        # EmbeddingGemma's file has a token for images, which its model has no vector for.
+        if isinstance(found._vocabulary, JsonVocabulary):
+            found = Tokenizer(without_tokens_from(rows, content), settings, digest=found.digest)
+        frame = np.concatenate([*found.frame("query"), *found.frame("document")])
+        if max(found.vocabulary_size, 1 + int(frame.max())) > rows:
+            raise CheckpointError(
+                f"{path} has {found.vocabulary_size} tokens, but {CONFIG_FILE} says vocab_size {rows}, so "
+                "that some have no vector; take both files of one model"
+            )
+        return found
 
     @staticmethod
     def from_bytes(content: bytes, settings: EncodingSettings) -> Tokenizer:
@@ -73,7 +102,7 @@ class Tokenizer:
         return Tokenizer(content, settings)
 
     def to_bytes(self) -> bytes:
-        """The file that this was made from, unchanged."""
+        """The file that this was made from, without tokens that the model has no vector for."""
         return self._content
 
     @property
@@ -125,11 +154,6 @@ class Tokenizer:
             last = np.repeat(batch.lengths - 1, batch.lengths)
             found &= (position % every != 0) | (position == last)
         return found
-
-    @property
-    def digest(self) -> str:
-        """sha256 of the file, hexadecimal."""
-        return hashlib.sha256(self._content).hexdigest()
 
     def token_strings(self, token_ids: npt.NDArray[np.int32]) -> list[str]:
         """The vocabulary's piece of each id; an id outside the vocabulary gives an empty string."""

@@ -21,7 +21,14 @@ from models.adapters.record import ResolvedAdapter
 from models.adapters.serving import ServedAdapters
 from models.batching import Adapters, PaddedOutputs, encode_in_batches
 from models.bodies import attention_of, body_config
-from models.checkpoint import SETTINGS_FILE, EncodingSettings, hidden_size, read_settings, transformer_folder
+from models.checkpoint import (
+    CONFIG_FILE,
+    SETTINGS_FILE,
+    EncodingSettings,
+    hidden_size,
+    read_settings,
+    transformer_folder,
+)
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
@@ -48,6 +55,7 @@ from models.representations import (
 from models.task_adapters import TaskAdapters, fold_task
 from models.tokenizer import Tokenizer
 from models.torch_memory import memory_errors, release_memory
+from models.weights.dense_modules import UNREADABLE, unreadable
 
 # A forked process has none of its parent's threads, and OpenMP would wait for them for ever.
 os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
@@ -55,7 +63,8 @@ os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 CPU_BATCH_TOKENS = 2048
 CUDA_BATCH_TOKENS = 32768  # where memory suffices
-PADDING_DIFFERENCE = 0.05  # of the largest state: far above what rounding in half precision does
+# Of the largest state, far above what rounding does: in float32, and in half precision.
+PADDING_DIFFERENCE, HALF_PADDING_DIFFERENCE = 1e-4, 0.05
 CAUSAL_DIFFERENCE = 1e-6  # of two states that should be one: what rounding in a batch may do
 
 
@@ -117,12 +126,28 @@ def load_body(folder: Path, precision: str = "float32", *, language_model: bool 
                 dtype=PRECISIONS[precision],
                 attn_implementation=attention_of(config),
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are told below, by name
             )
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise CheckpointError(f"{folder}: the model cannot be loaded: {reason(error)}") from error
+    except (*UNREADABLE, ValueError, KeyError) as error:
+        raise CheckpointError(f"{folder}: the model cannot be loaded: {unreadable(error)}") from error
+    mismatched = sorted(report["mismatched_keys"])
+    if mismatched:
+        name, found, wanted = mismatched[0]
+        raise CheckpointError(
+            f"{folder}: {name} has shape {list(found)} in the weight files, but {CONFIG_FILE} asks for "
+            f"{list(wanted)}; take both files of one model"
+        )
     missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
     if missing:
         raise CheckpointError(f"{folder}: the weight files lack {len(missing)} tensors, such as {missing[0]}")
+    # A sum is NaN or infinite where a weight is, and takes no memory.
+    sums = {name: weight.detach().sum(dtype=torch.float32) for name, weight in body.named_parameters()}
+    wrong = [name for name, total in sums.items() if not total.isfinite()]
+    if wrong:
+        raise CheckpointError(
+            f"{folder}: {wrong[0]} has values that are not finite numbers; take another copy of the weight "
+            "files"
+        )
     if getattr(body, "pooler", None) is not None:
         body.pooler = None
     model: nn.Module = body.eval()
@@ -176,6 +201,7 @@ def load_model(
     Raises CheckpointError as `load_heads` and `load_body`, and for a body that takes no mask, or that is
     causal with pooling cls.
     """
+    body_config(transformer_folder(folder))  # which says what a body is that has no hidden_size
     heads = load_heads(folder, hidden_size(folder), settings, heads_of)
     if settings.splade is None:
         model = EncoderModel(load_body(folder, precision), heads).eval()
@@ -211,7 +237,8 @@ def _sees_padding(model: EncoderModel) -> bool:
     alone, padded = torch.tensor([[2, 3, 4]]), torch.tensor([[2, 3, 4, 0]])
     mask = torch.tensor([[1, 1, 1, 0]])
     states = model.hidden(alone, mask[:, :3]), model.hidden(padded, mask)[:, :3]
-    return not torch.allclose(*states, rtol=0, atol=PADDING_DIFFERENCE * float(states[0].abs().max()))
+    allowed = PADDING_DIFFERENCE if states[0].dtype == torch.float32 else HALF_PADDING_DIFFERENCE
+    return not torch.allclose(*states, rtol=0, atol=allowed * float(states[0].abs().max()))
 
 
 @torch.inference_mode()

@@ -126,7 +126,7 @@ class CollectionSettings:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; use one of {kinds}")
         if self.token_codec != "none" and self.colbert_dimension == 0:  # noqa: S105  # no secret
             raise ValueError(
-                "colbert_dimension is 0; use token_codec none for an encoder without token vectors"
+                f"token_codec is {self.token_codec!r}, but the encoder has no token vectors; use none"
             )
         if not self.sides:
             raise ValueError(
@@ -134,9 +134,11 @@ class CollectionSettings:
                 "one of these sides at least"
             )
         if self.dense_dimension == 0 and self.dense_kind not in ("auto", "flat"):
-            raise ValueError(f"dense_kind is {self.dense_kind!r}, but dense_dimension is 0; use auto")
+            raise ValueError(
+                f"dense_kind is {self.dense_kind!r}, but the encoder has no dense side; use auto"
+            )
         if self.vocabulary_size == 0 and self.lexical != "plain":
-            raise ValueError(f"lexical is {self.lexical!r}, but vocabulary_size is 0; use plain")
+            raise ValueError(f"lexical is {self.lexical!r}, but the encoder has no sparse side; use plain")
         if self.token_pooling > LARGEST_POOLING:
             raise ValueError(f"token_pooling is {self.token_pooling}; use 1 to {LARGEST_POOLING}")
         if self.token_codec == "sign" and self.codebook is None:  # noqa: S105  # no secret

@@ -28,6 +28,9 @@ OLD_NAMES = {
     "mean_tokens": "mean",
     "weightedmean_tokens": "weightedmean",
 }
+# Which depend on how long vectors are.
+SIMILARITIES_OF_LENGTHS = ("dot", "euclidean", "manhattan")
+QUERY_PROMPT = "query"
 # Which prompt stands before documents: the first of these that there is, or else the default.
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
@@ -75,11 +78,12 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
     kinds = [module.kind for module in modules]
     wrong = next((module.type for module in modules if module.kind not in ORDER), None)
     in_order = kinds == sorted(kinds, key=ORDER.index) if wrong is None else False
-    if not in_order or kinds[:2] != ["Transformer", "Pooling"]:
+    if not in_order or kinds[:2] != ["Transformer", "Pooling"] or kinds.count("Pooling") > 1:
+        found = wrong or " and ".join(kinds) or "no module"
         raise CheckpointError(
-            f"{path}: {wrong or ' and '.join(kinds)} is not read here, but a Transformer, a Pooling and "
-            "perhaps Dense and a Normalize of sentence-transformers; take another checkpoint, or where the "
-            "model does without, remove modules.json and write a tercet.json"
+            f"{path}: {found} is not read here, but a Transformer, a Pooling and perhaps Dense and a "
+            "Normalize of sentence-transformers; take another checkpoint, or where the model does without, "
+            "remove modules.json and write a tercet.json"
         )
     transformer, pooling = modules[0].folder, modules[1].folder
     require_beside(folder, transformer)
@@ -93,6 +97,13 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
         **({} if declared is None else {"matryoshka_dimensions": declared}),
         **length_in(transformer),
     }
+
+
+def similarity_lost(folder: Path) -> str | None:
+    """The similarity that a folder names, where that is another one once vectors have length 1; else None."""
+    named = object_in(folder / PROMPTS_FILE).get("similarity_fn_name")
+    normalized = "Normalize" in [module.name for module in modules_in(folder)]
+    return str(named) if named in SIMILARITIES_OF_LENGTHS and not normalized else None
 
 
 def dense_after_pooling(folder: Path) -> DenseModules:
@@ -138,6 +149,8 @@ def length_in(folder: Path) -> dict[str, Any]:
 
 
 def _pooling(path: Path, *, with_prompts: bool, with_layers: bool) -> str:
+    if not path.is_file():
+        raise CheckpointError(f"{path} is missing, though {MODULES_FILE} names its folder")
     config = object_in(path)
     modes = config.get("pooling_mode")
     if modes is None:  # as releases before 5.4 wrote it, one boolean for each
@@ -168,12 +181,14 @@ def prompts_in(folder: Path) -> dict[str, str]:
     prompts: Mapping[str, Any] = config.get("prompts") or {}
     if not isinstance(prompts, dict) or not all(isinstance(one, str | None) for one in prompts.values()):
         raise CheckpointError(f"{path}: prompts is {prompts!r:.80}; an object of texts by name is expected")
-    default = str(config.get("default_prompt_name"))
+    default = config.get("default_prompt_name")
+    # That of queries is not one for documents, nor the other way round, though it be the default.
+    usual = [] if default in (QUERY_PROMPT, *DOCUMENT_PROMPTS) else [str(default)]
 
     def first(*names: str) -> str:
-        return next((prompts[name] for name in (*names, default) if prompts.get(name) is not None), "")
+        return next((prompts[name] for name in (*names, *usual) if prompts.get(name) is not None), "")
 
-    found = {"query_instruction": first("query"), "document_instruction": first(*DOCUMENT_PROMPTS)}
+    found = {"query_instruction": first(QUERY_PROMPT), "document_instruction": first(*DOCUMENT_PROMPTS)}
     return {name: prompt for name, prompt in found.items() if prompt}
 
 

@@ -80,6 +80,16 @@ class JsonVocabulary:
         return text
 
 
+def without_tokens_from(rows: int, content: bytes) -> bytes:
+    """A `tokenizer.json` without the added tokens whose ids are `rows` or above; what they stand for is then
+    read as any other text.
+    """
+    described = json.loads(content)
+    added = described.get("added_tokens") or []
+    described["added_tokens"] = [token for token in added if token["id"] < rows]
+    return json.dumps(described, ensure_ascii=False).encode()
+
+
 def _special_frame(library: Library) -> tuple[Int32, Int32]:
     """Ids that the tokenizer puts before and after a text, such as [CLS] and [SEP]."""
     plain = library.encode("a", add_special_tokens=False).ids

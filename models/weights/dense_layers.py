@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from models.errors import CheckpointError
 from models.representations import Float32
@@ -89,8 +90,16 @@ def require_chain(layers: Sequence[DenseLayer], sources: Sequence[str], width: i
                 raise CheckpointError(
                     f"{source}: {name} has shape {list(array.shape)}; what comes before needs {list(shape)}"
                 )
+            if array is not None:
+                require_finite(array, f"{source}: {name}")
         if layer.skip and rows != width:
             raise CheckpointError(
                 f"{source}: adds its input of {width} values to {rows}; it needs a residual"
             )
         width = rows
+
+
+def require_finite(array: npt.NDArray[Any], source: str) -> None:
+    """Raises CheckpointError, with its source, for weights of which some are no numbers or infinite."""
+    if not np.isfinite(array).all():
+        raise CheckpointError(f"{source} has values that are not finite numbers; take another copy of it")

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.errors import CheckpointError
+from models.errors import CheckpointError, reason
 from models.fingerprint import WEIGHT_FILES, weight_files
 from models.formats.sentence_transformers import DenseModules, object_in
 from models.formats.stanford_colbert import PROJECTION
@@ -29,6 +29,16 @@ ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,
     "sigmoid": torch.sigmoid,
 }
+# What damaged files of weights lead to in the libraries that read them.
+UNREADABLE = (
+    SafetensorError,
+    pickle.UnpicklingError,
+    RuntimeError,
+    EOFError,
+    OSError,
+    AttributeError,
+    TypeError,
+)
 
 
 class Projection(nn.Module):
@@ -102,15 +112,15 @@ def read_weights(path: Path, only: str | None = None) -> dict[str, Float32]:
             loaded = torch.load(path, map_location="cpu", weights_only=True)
             state = {name: value for name, value in loaded.items() if only in (None, name)}
         return {name: value.float().numpy() for name, value in state.items()}
-    except (
-        SafetensorError,
-        pickle.UnpicklingError,
-        RuntimeError,
-        EOFError,
-        OSError,
-        AttributeError,
-    ) as error:
-        raise CheckpointError(f"{path} cannot be read as plain weights: {error}") from error
+    except UNREADABLE as error:
+        raise CheckpointError(f"{path} cannot be read as plain weights: {unreadable(error)}") from error
+
+
+def unreadable(error: BaseException) -> str:
+    """Why a file of weights cannot be read, in one line."""
+    if isinstance(error, pickle.UnpicklingError):  # of many lines, which advise to run what the file holds
+        return "it is damaged, or holds what are not plain tensors"
+    return reason(error)
 
 
 def _read_layer(folder: Path, modules: DenseModules) -> DenseLayer:

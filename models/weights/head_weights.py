@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 from models.checkpoint import EncodingSettings
 from models.errors import CheckpointError
 from models.representations import Float32
-from models.weights.dense_layers import Layers, layer_arrays, layers_from_arrays
+from models.weights.dense_layers import Layers, layer_arrays, layers_from_arrays, require_finite
 
 HEADS_FILE = "heads.safetensors"
 # Any of which a folder with heads has.
@@ -151,6 +151,7 @@ def _linear_head(
     for name, value, shape in zip(names, (weight, bias), ((rows, width), (rows,)), strict=True):
         if value.shape != shape:
             raise CheckpointError(f"{source}: {name} has shape {value.shape}; the model needs {shape}")
+        require_finite(value, f"{source}: {name}")
     return LinearHead(weight, bias)
 
 
@@ -159,7 +160,16 @@ def read_heads(folder: Path, width: int) -> HeadWeights:
     it is damaged.
     """
     path = folder / HEADS_FILE
-    return HeadWeights.from_arrays(load_arrays(folder), str(path), width) if path.is_file() else HeadWeights()
+    if not path.is_file():
+        return HeadWeights()
+    arrays = load_arrays(folder)
+    known = (*SPARSE, *COLBERT, QUERIES)
+    unknown = [
+        name for name in arrays if name not in known and not name.startswith((f"{DENSE}.", f"{TOKENS}."))
+    ]
+    if unknown:
+        raise CheckpointError(f"{path} holds {unknown[:5]}, which is no part of a head; heads have {known}")
+    return HeadWeights.from_arrays(arrays, str(path), width)
 
 
 def load_arrays(folder: Path) -> dict[str, Float32]:

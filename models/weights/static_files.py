@@ -24,6 +24,7 @@ from models.formats.sentence_transformers import MODULES_FILE, modules_in, objec
 from models.representations import Float32, Int64
 from models.tokenizer import Tokenizer
 from models.tokens.json_vocabulary import TOKENIZER_JSON
+from models.weights.dense_layers import require_finite
 
 WEIGHTS_FILE = "model.safetensors"
 EMBEDDING = "StaticEmbedding"
@@ -141,10 +142,17 @@ def _require_fitting(
                 f"{path} is of another vocabulary: it has {length} {name}, but {TOKENIZER_JSON} has {tokens} "
                 "tokens; take the files of one model"
             )
-    if rows is not None and (rows.ndim != 1 or rows.min() < 0 or rows.max() >= len(vectors)):
+    if rows is not None and (
+        rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(vectors)
+    ):
         raise CheckpointError(
             f"{path}: mapping must name rows from 0 to {len(vectors) - 1}, one for each token"
         )
+    if weights is not None and weights.ndim != 1:
+        raise CheckpointError(f"{path}: weights have shape {weights.shape}; one for each token is expected")
+    for name, array in (("vectors", vectors), ("weights", weights)):
+        if array is not None:
+            require_finite(array, f"{path}: {name}")
 
 
 def _unknown(content: bytes) -> int | None:

@@ -129,8 +129,11 @@ async def create_collection(
         )
     except InvalidNameError as error:
         raise InvalidRequestError(str(error), "fields") from error
-    except ValueError as error:  # the encoder's token vectors cannot be stored so
-        raise InvalidRequestError(str(error), "token_codec") from error
+    except ValueError as error:
+        # Messages begin with the setting that they are about, or are about how token vectors are kept.
+        named = str(error).partition(" ")[0]
+        param = named if named in CollectionRequest.model_fields else "token_codec"
+        raise InvalidRequestError(str(error), param) from error
     try:
         cutter_for(settings, encoding.tokenizer)
     except UnsupportedWindowError as error:

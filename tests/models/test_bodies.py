@@ -102,6 +102,34 @@ def test_a_body_without_a_mask_is_refused(tmp_path: Path, tokenizer_json: bytes)
         load_encoder(str(tmp_path), "torch", device="cpu")
 
 
+def test_a_body_with_a_decoder_is_told_as_one(tmp_path: Path, tokenizer_json: bytes) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5", "d_model": 32}))
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer_json)
+    with pytest.raises(CheckpointError, match="'t5' has an encoder and a decoder"):
+        load_encoder(str(tmp_path), "torch", device="cpu")
+
+
+def test_a_body_that_sees_a_little_of_the_padding_is_refused(tmp_path: Path, tokenizer_json: bytes) -> None:
+    """ConvBERT's convolutions reach beyond a text's last token, which its attention does not."""
+    import torch
+    from transformers import ConvBertConfig, ConvBertModel
+
+    config = ConvBertConfig(
+        vocab_size=71,
+        hidden_size=32,
+        embedding_size=32,
+        intermediate_size=48,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        max_position_embeddings=64,
+    )
+    torch.manual_seed(1)
+    ConvBertModel(config).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer_json)
+    with pytest.raises(CheckpointError, match="states of ConvBertModel change with the padding of a batch"):
+        load_encoder(str(tmp_path), "torch", device="cpu")
+
+
 def test_a_body_of_something_else_than_text_is_refused(tmp_path: Path, tokenizer_json: bytes) -> None:
     from transformers import ViTConfig, ViTModel
 

@@ -105,6 +105,12 @@ def test_tercet_json_past_the_positions(tmp_path: Path) -> None:
         read_settings(folder)
 
 
+def test_a_setting_out_of_range_is_told_with_its_folder(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, config={"model_type": "bert"}, tokenizer_config={"model_max_length": 2})
+    with pytest.raises(CheckpointError, match=f"{folder}: max_length is 2; it must be a whole number"):
+        read_settings(folder)
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{", "nothing"])
 def test_a_damaged_config(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)

@@ -1,6 +1,7 @@
 """Checkpoints that come without graphs, at their first start."""
 
 import importlib.util
+import json
 import logging
 import os
 import threading
@@ -75,6 +76,38 @@ def test_an_entry_is_of_these_very_files(
     assert key(bert_copy) != changed
 
 
+def test_an_entry_is_of_the_modules_that_a_folder_lists(bert_copy: Path) -> None:
+    """A graph has their weights built in, whatever their folders are called."""
+
+    def key() -> str:
+        return export_cache._key(bert_copy, [bert_copy / "model.safetensors"], None)
+
+    module = "sentence_transformers.models.{}"
+    listed = [("", "Transformer"), ("pool", "Pooling"), ("projection", "Dense")]
+    modules = [{"path": path, "type": module.format(name)} for path, name in listed]
+    (bert_copy / "modules.json").write_text(json.dumps(modules))
+    for path in ("pool", "projection", "unrelated"):
+        (bert_copy / path).mkdir()
+    (bert_copy / "pool" / "config.json").write_text('{"pooling_mode": "cls"}')
+    found = [key()]
+    (bert_copy / "pool" / "config.json").write_text('{"pooling_mode": "mean"}')
+    found.append(key())
+    (bert_copy / "projection" / "pytorch_model.bin").write_bytes(b"weights")
+    found.append(key())
+    assert len(set(found)) == 3
+    (bert_copy / "unrelated" / "optimizer.pt").write_bytes(b"of a training run")
+    assert key() == found[-1]
+
+
+def test_an_entry_is_of_heads_among_the_weights_of_another(bert: Path, bert_copy: Path) -> None:
+    """As GTE has them."""
+    (bert_copy / "heads.safetensors").unlink()
+    weights = [bert / "model.safetensors"]
+    before = export_cache._key(bert, weights, None, bert_copy)
+    (bert_copy / "model.safetensors").write_bytes(b"others")
+    assert export_cache._key(bert, weights, None, bert_copy) != before
+
+
 def test_an_entry_of_the_hub_is_of_a_revision(tmp_path: Path) -> None:
     """Its files, of many gigabytes, are not read for it."""
     folder = tmp_path / "abc123"
@@ -84,7 +117,11 @@ def test_an_entry_of_the_hub_is_of_a_revision(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_exported_runs_on_torch(
-    bert: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    bert: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A body that looks at values to choose what it computes; it is tried once."""
     folder, cache = tmp_path / "longformer", tmp_path / "exports"
@@ -93,6 +130,7 @@ def test_what_cannot_be_exported_runs_on_torch(
     assert encoder.info.engine == "torch"
     reason = "LongformerModel cannot be exported (Could not guard on data-dependent expression"
     assert f"longformer runs on torch, more slowly than exported: {reason}" in caplog.text
+    assert "def forward(" not in "".join(capfd.readouterr())  # torch prints the graph that it gave up on
     assert entries(cache) == []
     caplog.clear()
     monkeypatch.setattr(export_cache, "_make", lambda *_: pytest.fail("it is tried again"))

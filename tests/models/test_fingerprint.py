@@ -87,3 +87,10 @@ def test_shards_in_order_of_their_names(tmp_path: Path) -> None:
 def test_no_weights(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"model\.safetensors is missing"):
         weights_digest(tmp_path)
+
+
+@pytest.mark.parametrize("index", [{}, {"weight_map": ["a"]}, {"weight_map": {"x": 3}}])
+def test_an_index_that_names_no_shards(tmp_path: Path, index: object) -> None:
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(CheckpointError, match=r"index\.json: weight_map must name the file of each tensor"):
+        weight_files(tmp_path)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
 from models.checkpoint import EncodingSettings, read_settings
 from models.encoder import encode
@@ -108,6 +109,30 @@ def test_a_pickle_with_code_is_refused(golden: Path, tmp_path: Path) -> None:
     torch.save(torch.nn.Linear(32, 1), folder / "sparse_linear.pt")
     with pytest.raises(CheckpointError, match="cannot be read as plain weights"):
         load_heads(folder, 32, read_settings(folder))
+
+
+def test_a_head_under_other_names_is_refused(golden: Path, bert_copy: Path, tmp_path: Path) -> None:
+    """It would leave its side out without a word."""
+    folder = Path(shutil.copytree(golden / "checkpoint", tmp_path / "checkpoint"))
+    torch.save({"linear.weight": torch.zeros(1, 32)}, folder / "sparse_linear.pt")
+    with pytest.raises(
+        CheckpointError, match=r"sparse_linear\.pt holds \['linear\.weight'\]; a head has weight"
+    ):
+        load_heads(folder, 32, read_settings(folder))
+    save_file({"sparse_linear.weight": np.zeros((1, 32), np.float32)}, bert_copy / "heads.safetensors")
+    with pytest.raises(CheckpointError, match=r"heads\.safetensors holds \['sparse_linear\.weight'\]"):
+        read_heads(bert_copy, 32)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(value: float) -> None:
+    """relu(NaN) > 0 is false: all texts would have no lexical weights."""
+    arrays = {"sparse.weight": np.full((1, 4), value, np.float32), "sparse.bias": np.zeros(1, np.float32)}
+    with pytest.raises(CheckpointError, match=r"here: sparse\.weight has values that are not finite numbers"):
+        HeadWeights.from_arrays(arrays, "here", 4)
+    layer = {"dense.0.weight": np.full((2, 4), value, np.float32)}
+    with pytest.raises(CheckpointError, match=r"here: dense\.0: weight has values that are not finite"):
+        HeadWeights.from_arrays(layer, "here", 4)
 
 
 def test_both_file_layouts_give_the_same_fingerprint(golden: Path, tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from models.encoder import encode
-from models.errors import UnsupportedError
+from models.errors import CheckpointError, UnsupportedError
 from models.loader import load_encoder
 from models.native.native_graph import NativeGraph
 from models.onnx_encoder import CPU_BATCH_TOKENS
@@ -84,3 +87,61 @@ def test_adapters_that_nobody_asks_for_are_told(bert_copy: Path, caplog: pytest.
     (bert_copy / "retrieval_query" / "adapter_config.json").write_text("{}")
     load_encoder(str(bert_copy), "torch", device="cpu")
     assert "checkpoint bert: none of its adapters ['retrieval_query'] is asked for" in caplog.text
+
+
+def test_a_similarity_that_is_not_taken_is_told(bert_copy: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (bert_copy / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "dot"}')
+    load_encoder(str(bert_copy), "torch", device="cpu")
+    assert "checkpoint bert compares its dense vectors by dot; here they have length 1" in caplog.text
+
+
+def _changed(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
+    """Writes the tensors of a folder again, after a change."""
+
+    def apply(folder: Path) -> None:
+        tensors = load_file(folder / "model.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+    return apply
+
+
+def _as_bin(content: object) -> Callable[[Path], object]:
+    """Puts a pytorch_model.bin in the place of the weights."""
+
+    def apply(folder: Path) -> None:
+        (folder / "model.safetensors").unlink()
+        torch.save(content, folder / "pytorch_model.bin")
+
+    return apply
+
+
+QUERY_WEIGHT = "encoder.layer.0.attention.self.query.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), "header too small"),
+        (_as_bin([1, 2]), "the model cannot be loaded"),
+        (_as_bin(torch.nn.Linear(2, 2)), "holds what are not plain tensors"),
+        (
+            _changed(lambda tensors: tensors.update({QUERY_WEIGHT: torch.zeros(32, 8)})),
+            rf"{QUERY_WEIGHT} has shape \[32, 8\] in the weight files, but config\.json asks for \[32, 32\]",
+        ),
+        (
+            _changed(lambda tensors: tensors[QUERY_WEIGHT][3].fill_(torch.nan)),
+            f"{QUERY_WEIGHT} has values that are not finite numbers",
+        ),
+        (
+            _changed(lambda tensors: tensors["embeddings.word_embeddings.weight"][70].fill_(torch.inf)),
+            "word_embeddings.weight has values that are not finite numbers",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_weights_is_one_error(
+    bert_copy: Path, change: Callable[[Path], object], message: str
+) -> None:
+    change(bert_copy)
+    with pytest.raises(CheckpointError, match=message):
+        load_encoder(str(bert_copy), "torch", device="cpu")

@@ -171,6 +171,9 @@ def _arrays(**arrays: Any) -> Change:
         (_arrays(embeddings=np.ones((71, 4)), weights=np.ones(9)), "another vocabulary: it has 9 weights"),
         (_arrays(embeddings=np.ones((4, 4)), mapping=np.full(71, 4)), "mapping must name rows from 0 to 3"),
         (_arrays(embeddings=np.ones((4, 4)), mapping=np.zeros(70, int)), "it has 70 mapping"),
+        (_arrays(embeddings=np.ones((4, 4)), mapping=np.zeros(71)), "mapping must name rows from 0 to 3"),
+        (_arrays(embeddings=np.ones((71, 4)), weights=np.ones((71, 2))), r"weights have shape \(71, 2\)"),
+        (_arrays(embeddings=np.full((71, 4), np.nan)), "vectors has values that are not finite"),
         (
             lambda folder: write_json(
                 folder / "modules.json",

@@ -1,5 +1,6 @@
 """Text to tokens: special tokens, truncation, odd text, threads and MCLS."""
 
+import json
 import threading
 import tracemalloc
 from pathlib import Path
@@ -256,6 +257,30 @@ def test_a_tokenizer_without_special_tokens(tokenizer_json: bytes) -> None:
     library.post_processor = processors.Sequence([])
     with pytest.raises(CheckpointError, match="must put a special token before a text, after it, or both"):
         Tokenizer.from_bytes(library.to_str().encode(), EncodingSettings())
+
+
+def test_added_tokens_that_the_model_has_no_vector_for(tokenizer_json: bytes, tmp_path: Path) -> None:
+    """EmbeddingGemma's tokenizer has one for images; its text would stop every pass that it is in."""
+    content = json.loads(tokenizer_json)
+    size = len(content["model"]["vocab"])
+    image = {**content["added_tokens"][0], "id": size, "content": "[IMAGE]"}
+    content["added_tokens"].append(image)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    (tmp_path / "config.json").write_text(json.dumps({"vocab_size": size}))
+    found = Tokenizer.load(tmp_path, EncodingSettings(max_length=16))
+    assert found.vocabulary_size == size
+    assert found.tokenize(["wing [IMAGE]"]).token_ids.max() < size
+    (tmp_path / "config.json").write_text(json.dumps({"vocab_size": size + 1}))
+    whole = Tokenizer.load(tmp_path, EncodingSettings(max_length=16))
+    assert whole.tokenize(["wing [IMAGE]"]).token_ids.tolist() == [CLS, WING, size, SEP]
+    assert whole.digest == found.digest  # so that collections stay readable
+
+
+def test_a_tokenizer_of_another_model(tokenizer_json: bytes, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(tokenizer_json)
+    (tmp_path / "config.json").write_text(json.dumps({"vocab_size": 40}))
+    with pytest.raises(CheckpointError, match=r"has 71 tokens, but config\.json says vocab_size 40"):
+        Tokenizer.load(tmp_path, EncodingSettings())
 
 
 def test_many_texts_are_tokenized_as_each_alone(

@@ -86,10 +86,15 @@ async def test_what_an_encoder_lacks_is_told_where_it_is_asked_for(make_client: 
                 error = (await client.post(path, json=body)).json()["error"]
                 assert error["param"] == f"weights.{side}"
                 assert f"the weight of {side} is 0.5, but encoder 'tiny' has no such side" in error["message"]
-        if "colbert" in lacking:
-            refused = await client.put("/collections/other", json={"token_codec": "int8"})
+        settings = {"dense": "dense_kind", "sparse": "lexical", "colbert": "token_codec"}
+        values = {"dense_kind": "hnsw", "lexical": "idf", "token_codec": "int8"}
+        for side in lacking:
+            setting = settings[side]
+            refused = await client.put("/collections/other", json={setting: values[setting]})
             assert refused.status_code == 422
-            assert refused.json()["error"]["param"] == "token_codec"
+            error = refused.json()["error"]
+            assert error["param"] == setting
+            assert f"{setting} is '{values[setting]}', but the encoder has no" in error["message"]
         if "dense" in lacking:
             response = await client.post("/v1/embeddings", json={"input": "tea", "model": "tiny"})
             assert response.status_code == 422

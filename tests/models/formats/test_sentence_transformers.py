@@ -11,7 +11,7 @@ import torch
 from models.checkpoint import read_settings
 from models.encoder import encode
 from models.errors import CheckpointError
-from models.formats.sentence_transformers import settings_of_modules
+from models.formats.sentence_transformers import settings_of_modules, similarity_lost
 from models.loader import load_encoder
 
 TYPE = "sentence_transformers.models.{}"
@@ -56,6 +56,8 @@ def test_how_states_are_pooled(tmp_path: Path, pooling: Any, expected: str) -> N
         ({"prompts": {"any": "a: "}, "default_prompt_name": "any"}, "a: ", "a: "),
         ({"prompts": {"query": "q: ", "any": "a: "}, "default_prompt_name": "any"}, "q: ", "a: "),
         ({"prompts": {"query": "q: ", "any": "a: "}, "default_prompt_name": None}, "q: ", ""),
+        ({"prompts": {"query": "q: "}, "default_prompt_name": "query"}, "q: ", ""),
+        ({"prompts": {"document": "d: "}, "default_prompt_name": "document"}, "", "d: "),
         ({"prompts": {}}, "", ""),
     ],
 )
@@ -140,6 +142,17 @@ def test_a_limit_beyond_the_positions_is_the_positions(bert_copy: Path) -> None:
             "mean_sqrt_len_tokens before a Dense",
         ),
         ({"pooling_mode": "mean"}, {"modules": MODULES[:1]}, "Transformer is not read here"),
+        ({"pooling_mode": "mean"}, {"modules": []}, "no module is not read here"),
+        (
+            {"pooling_mode": "mean"},
+            {"modules": [*MODULES[:2], {**MODULES[1], "path": "2_Pooling"}]},
+            "Transformer and Pooling and Pooling is not read here",
+        ),
+        (
+            {"pooling_mode": "mean"},
+            {"modules": [MODULES[0], {**MODULES[1], "path": "pool"}]},
+            r"pool/config\.json is missing, though modules\.json names its folder",
+        ),
         ({"pooling_mode": "mean"}, {"modules": {"0": MODULES[0]}}, "must list modules"),
         (
             {"pooling_mode": "mean"},
@@ -195,3 +208,15 @@ def test_a_causal_body_with_the_first_state_is_refused(tmp_path: Path, bert: Pat
 def test_sizes_to_cut_to(tmp_path: Path) -> None:
     folder = write(tmp_path, {}, config_sentence_transformers={"matryoshka_dims": [32, 16]})
     assert settings_of_modules(folder)["matryoshka_dimensions"] == [32, 16]
+
+
+def test_a_similarity_that_depends_on_lengths(tmp_path: Path) -> None:
+    plain = {"modules": MODULES[:2]}
+    for named, files, expected in (
+        ("dot", plain, "dot"),
+        ("euclidean", plain, "euclidean"),
+        ("cosine", plain, None),
+        ("dot", {"modules": MODULES}, None),
+    ):
+        write(tmp_path, {}, config_sentence_transformers={"similarity_fn_name": named}, **files)
+        assert similarity_lost(tmp_path) == expected
