@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -28,6 +29,7 @@ Bool = npt.NDArray[np.bool_]
 UNIT_ERROR = 0.01
 
 
+@cache  # a few encoders and collections
 def sides_of(dense_dimension: int, vocabulary_size: int, colbert_dimension: int) -> tuple[Output, ...]:
     """The outputs that an encoder gives or a collection has, by their sizes: 0 is that of one it lacks."""
     sizes = (dense_dimension, vocabulary_size, colbert_dimension)
@@ -53,6 +55,12 @@ def offsets_of(lengths: npt.NDArray[np.integer]) -> Int64:
     return offsets
 
 
+def lengths_of(offsets: Int64) -> Int64:
+    """Lengths int64[B] of packed rows with these offsets [B+1]. NumPy's `diff` takes three times as long."""
+    lengths: Int64 = offsets[1:] - offsets[:-1]
+    return lengths
+
+
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
     """Token ids of B texts, packed, special tokens included.
@@ -75,7 +83,7 @@ class TokenBatch:
     @property
     def lengths(self) -> Int64:
         """Tokens of each text, int64[B]."""
-        return np.diff(self.offsets)
+        return lengths_of(self.offsets)
 
     def take(self, rows: Int64) -> TokenBatch:
         """The given texts, in the given order."""
@@ -155,7 +163,7 @@ class SparseRows:
     def concatenate(parts: Sequence[SparseRows]) -> SparseRows:
         """One record with the rows of all, in order."""
         return SparseRows(
-            offsets_of(np.concatenate([np.diff(p.indptr) for p in parts])),
+            offsets_of(np.concatenate([lengths_of(p.indptr) for p in parts])),
             np.concatenate([p.token_ids for p in parts]),
             np.concatenate([p.weights for p in parts]),
         )
@@ -185,7 +193,7 @@ class TokenVectors:
         """One record with the rows of all, in order."""
         return TokenVectors(
             np.concatenate([p.vectors for p in parts]),
-            offsets_of(np.concatenate([np.diff(p.offsets) for p in parts])),
+            offsets_of(np.concatenate([lengths_of(p.offsets) for p in parts])),
         )
 
 

@@ -13,7 +13,17 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from models.representations import UNIT_ERROR, Bool, Float32, Int32, Int64, Output, Representations, Route
+from models.representations import (
+    UNIT_ERROR,
+    Bool,
+    Float32,
+    Int32,
+    Int64,
+    Output,
+    Representations,
+    Route,
+    lengths_of,
+)
 
 LARGEST_WEIGHT = 1e4  # of a token; sums of products stay far below what float32 holds
 LARGEST_COMPONENT = 1e4  # of a vector that may have any length; unit vectors are far below
@@ -182,7 +192,7 @@ def _count_faults(found: Representations, expected: Expected) -> Iterator[Fault]
         lambda text: f"says {tokens[text]}; a text has 0 to {most}",
     )
     if found.colbert is not None:
-        counts = np.diff(found.colbert.offsets)
+        counts = lengths_of(found.colbert.offsets)
         yield from _at(
             "colbert",
             counts <= tokens,
@@ -195,9 +205,9 @@ def _silent(found: Representations) -> Bool:
     """Which texts have neither weights nor token vectors."""
     silent = np.ones(len(found), np.bool_)
     if found.sparse is not None:
-        silent &= np.diff(found.sparse.indptr) == 0
+        silent &= lengths_of(found.sparse.indptr) == 0
     if found.colbert is not None:
-        silent &= np.diff(found.colbert.offsets) == 0
+        silent &= lengths_of(found.colbert.offsets) == 0
     return silent
 
 

@@ -126,6 +126,8 @@ class Tokenizer:
         type is taken for one with it.
         """
         found: Bool = np.zeros(len(batch.token_ids), np.bool_)
+        if not self._instructions:
+            return found
         before = np.where(batch.is_query, len(self._prefixes["query"]), len(self._prefixes["document"]))
         starts = batch.offsets[:-1] + before
         room = batch.lengths - before - len(self._suffix)

@@ -122,14 +122,17 @@ class Batcher:
         try:
             if here is not None:
                 self._encode_here(call, here)
-            with expiring(ticket.deadline, partial(self._expire, call)):
-                parts = await Awaited(call.answer)
+                parts = call.answer.result()
+            else:
+                with expiring(ticket.deadline, partial(self._expire, call)):
+                    parts = await Awaited(call.answer)
         finally:
             record("queue", queued, call.began)
             if call.began is not None:
                 record("encode", call.began)
-            with self._lock:
-                self._queue.remove(call)  # of use only where its client left, or a batch of it failed
+            if here is None:
+                with self._lock:
+                    self._queue.remove(call)  # of use only where its client left, or a batch of it failed
         return await self._pool.run(call.join) if len(parts) > 1 else call.join()
 
     async def close(self) -> None:

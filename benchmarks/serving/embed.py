@@ -171,13 +171,21 @@ def _exchange(connection: socket.socket, request: bytes) -> bytes:
     connection.sendall(request)
     head, end, body = b"", b"", b""
     while not end:
-        head, end, body = (head + connection.recv(1 << 16)).partition(b"\r\n\r\n")
+        head, end, body = (head + _received(connection)).partition(b"\r\n\r\n")
     status, *lines = head.lower().split(b"\r\n")
     assert b" 200 " in status, head
     length = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length:"))
     while len(body) < length:
-        body += connection.recv(1 << 16)
+        body += _received(connection)
     return body
+
+
+def _received(connection: socket.socket) -> bytes:
+    """What came next. Raises ConnectionError where the server has ended the connection."""
+    data = connection.recv(1 << 16)
+    if not data:
+        raise ConnectionError("the server ended the connection, perhaps since it was idle for too long")
+    return data
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from models.representations import Float32, Int32, Int64, SparseRows, offsets_of
+from models.representations import Float32, Int32, Int64, SparseRows, lengths_of, offsets_of
 
 
 def reduce_sparse(
@@ -19,7 +19,7 @@ def reduce_sparse(
     dropped = np.fromiter(special_ids, np.int32, len(special_ids))
     kept = np.flatnonzero((weights > 0) & (token_ids[:, None] != dropped).all(axis=1))
     # One key orders by row, then by id.
-    rows = np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
+    rows = np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), lengths_of(offsets))
     keys = (rows[kept] << 32) | token_ids[kept]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
@@ -37,7 +37,7 @@ def reduce_sparse(
 
 def strongest(rows: SparseRows, most: int | None) -> SparseRows:
     """The `most` largest weights of each row, all without a limit; of equal ones those of lower ids."""
-    lengths = np.diff(rows.indptr)
+    lengths = lengths_of(rows.indptr)
     if most is None or int(lengths.max(initial=0)) <= most:
         return rows
     texts = np.repeat(np.arange(len(rows)), lengths)

@@ -30,7 +30,7 @@ from models.native.kernels import (
     weigh_tokens,
 )
 from models.native.panels import by_lanes, byte_panels, short_panels
-from models.representations import Bool, Float32, Int32, Int64, Output, offsets_of
+from models.representations import Bool, Float32, Int32, Int64, Output, lengths_of, offsets_of
 from models.weights.head_weights import HeadWeights
 from models.workers import Workers
 
@@ -144,7 +144,7 @@ def _positions(ids: Int32, offsets: Int64, pad_id: int | None) -> Int64:
     pad_id: that of RoBERTa's padding, behind which its positions begin, and which has none of its own; None
     for BERT, which counts from 0.
     """
-    lengths = np.diff(offsets)
+    lengths = lengths_of(offsets)
     if pad_id is None:
         return np.arange(len(ids), dtype=np.int64) - np.repeat(offsets[:-1], lengths)
     counted = ids != pad_id
@@ -155,7 +155,7 @@ def _positions(ids: Int32, offsets: Int64, pad_id: int | None) -> Int64:
 
 def _pooled(states: Float32, offsets: Int64, settings: EncodingSettings) -> Float32:
     """Unit vectors float32[B, D], pooled as `models.heads.pool` says."""
-    starts, lengths = offsets[:-1], np.diff(offsets)
+    starts, lengths = offsets[:-1], lengths_of(offsets)
     pooled: Float32
     if settings.mcls_every is not None:
         position = np.arange(len(states)) - np.repeat(starts, lengths)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.encoder import AdapterDescription, EncoderInfo
-from models.representations import OUTPUTS, InputType, Int64, Output, Representations, TokenBatch
+from models.representations import OUTPUTS, InputType, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
 from service.encoding.service import EncodingService
 from service.load.admission import Ticket
@@ -112,7 +112,6 @@ class CachedQueries:
         tokens: TokenBatch | None = None,
     ) -> Representations:
         """Representations of at least one text, in order; only queries that are not kept are encoded."""
-        rows = np.arange(len(texts))
         keys: list[QueryKey] = []
         found: list[Representations | None] = []
         if input_type == "query":
@@ -121,21 +120,21 @@ class CachedQueries:
             scope = info.fingerprint, info.adapter, given, max_length, truncate
             keys = [QueryKey(*scope, text) for text in texts]
             found = [self._cache.get(key) for key in keys]
-            rows = np.array([row for row, one in enumerate(found) if one is None], np.int64)
         known = [one for one in found if one is not None]
-        if known and not len(rows):
+        if known and len(known) == len(texts):
             return Representations.concatenate(known)
+        rows = [row for row, one in enumerate(found) if one is None]  # none of documents
         encoded = await self._encoding.encode(
-            [texts[row] for row in rows.tolist()] if known else texts,
+            [texts[row] for row in rows] if known else texts,
             input_type,
             outputs,
             max_length=max_length,
             truncate=truncate,
             adapter=adapter,
             ticket=ticket,
-            tokens=tokens.take(rows) if known and tokens is not None else tokens,
+            tokens=tokens.take(np.array(rows)) if known and tokens is not None else tokens,
         )
-        for place, row in enumerate(rows.tolist() if keys else []):
+        for place, row in enumerate(rows):
             self._cache.put(keys[row], encoded.take(np.array([place])))
         return _in_order(found, rows, encoded) if known else encoded
 
@@ -157,9 +156,9 @@ class CachedQueries:
 
 
 def _in_order(
-    found: Sequence[Representations | None], rows: Int64, encoded: Representations
+    found: Sequence[Representations | None], rows: Sequence[int], encoded: Representations
 ) -> Representations:
     """The texts that were found with those of `rows` that were encoded."""
-    known = np.array([row for row, one in enumerate(found) if one is not None], np.int64)
+    known = [row for row, one in enumerate(found) if one is not None]
     parts = [*(one for one in found if one is not None), encoded]
-    return Representations.concatenate(parts).take(np.argsort(np.concatenate([known, rows])))
+    return Representations.concatenate(parts).take(np.argsort([*known, *rows]))

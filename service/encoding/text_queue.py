@@ -57,8 +57,9 @@ class QueuedCall:
         adapter: str | None,
         ticket: Ticket,
     ) -> None:
-        self._order: Int64 = np.argsort(-tokens.lengths, kind="stable")
-        self.tokens = tokens.take(self._order)
+        # None: as they came, as one text does.
+        self._order: Int64 | None = None if len(tokens) == 1 else np.argsort(-tokens.lengths, kind="stable")
+        self.tokens = tokens if self._order is None else tokens.take(self._order)
         self.lengths: list[int] = self.tokens.lengths.tolist()
         self.outputs = outputs
         self.adapter = adapter
@@ -115,7 +116,8 @@ class QueuedCall:
 
     def join(self) -> Representations:
         """All parts, in the caller's order."""
-        return Representations.concatenate(self.parts).take(np.argsort(self._order, kind="stable"))
+        joined = Representations.concatenate(self.parts)
+        return joined if self._order is None else joined.take(np.argsort(self._order, kind="stable"))
 
 
 class TextQueue:
@@ -154,6 +156,8 @@ class TextQueue:
         budget: of a batch. Of those that come after it, as many will overtake it as did lately overtake
         others; those with the fewest tokens nobody overtakes.
         """
+        if not self._calls:
+            return 0
         size = size_of(tokens)
         no_larger = sum(call.request_tokens for call in self._calls if call.size <= size)
         # Between two batches of those with fewer left comes one in order of arrival; others share its own.
