@@ -36,7 +36,7 @@ class PaddedOutputs:
     """What an engine gives for one padded batch; None where not asked for. Rows of padding are undefined.
 
     dense: float32[B, D]; sparse: float32[B, L], weight of each token, or ready rows with SPLADE; colbert:
-    float32[B, L, C].
+    float32[B, L, C]. An engine without padding gives float32[ΣL] and float32[ΣL, C].
     """
 
     dense: Float32 | None
@@ -66,6 +66,21 @@ def plan_batches(lengths: Int64, budget_tokens: int) -> list[Int64]:
     return batches
 
 
+def plan_passes(offsets: Int64, budget_tokens: int) -> list[tuple[int, int]]:
+    """First and last text, exclusive, of each pass: texts in their order, as many as the budget takes.
+
+    offsets: int64[B+1]. A text longer than the budget goes alone.
+    """
+    spans = []
+    start, texts = 0, len(offsets) - 1
+    while start < texts:
+        fitting = int(np.searchsorted(offsets, offsets[start] + budget_tokens, side="right")) - 1
+        end = max(start + 1, min(fitting, texts))
+        spans.append((start, end))
+        start = end
+    return spans
+
+
 def encode_in_batches(
     batch: TokenBatch,
     outputs: Sequence[Output],
@@ -77,13 +92,15 @@ def encode_in_batches(
     adapters: Adapters | None = None,
     *,
     mixes_adapters: bool = False,
+    pads: bool = True,
     release: Callable[[], None] = lambda: None,
 ) -> Representations:
     """Runs `forward` over token ids and mask, int64[B, L] each, batch by batch; results in input order.
 
     Outputs that the encoder lacks are left out. pool: its threads work on batches side by side. adapters: of
-    each text, by default none; mixes_adapters: whether a batch may hold texts of several. A batch for which
-    memory does not suffice is encoded in halves, after `release` gave back what the engine keeps.
+    each text, by default none; mixes_adapters: whether a batch may hold texts of several; pads: whether those
+    of like length go together, as with adapters they always do. A batch for which memory does not suffice is
+    encoded in halves, after `release` gave back what the engine keeps.
     Raises EncoderMemoryError where it does not suffice for one text by itself.
     """
     outputs = info.given(outputs)
@@ -111,12 +128,14 @@ def encode_in_batches(
     if len(batch) == 1:  # a query: nothing to plan
         return encode_what_fits(np.zeros(1, np.int64))
     mixed = mixes_adapters or not adapted
-    groups = [np.arange(len(batch))] if mixed else list(rows_by_adapter(chosen).values())
-    plan = [group[rows] for group in groups for rows in plan_batches(batch.lengths[group], budget_tokens)]
+    if pads or adapted:
+        groups = [np.arange(len(batch))] if mixed else list(rows_by_adapter(chosen).values())
+        plan = [group[rows] for group in groups for rows in plan_batches(batch.lengths[group], budget_tokens)]
+    else:
+        plan = [np.arange(*span) for span in plan_passes(batch.offsets, budget_tokens)]
     side_by_side = map if pool is None or len(plan) == 1 else pool.map
     parts = list(side_by_side(encode_what_fits, plan))
-    input_order = np.argsort(np.concatenate(plan), kind="stable")
-    return Representations.concatenate(parts).take(input_order)
+    return Representations.concatenate(parts).in_order(np.concatenate(plan))
 
 
 def warn_of_halves(lengths: Int64, reason: str) -> None:
@@ -153,12 +172,14 @@ def pack(batch: TokenBatch, padded: PaddedOutputs, tokenizer: Tokenizer) -> Repr
     if isinstance(padded.sparse, SparseRows):
         sparse = padded.sparse
     elif padded.sparse is not None:
-        weights = np.where(tokenizer.is_instruction(batch), 0, padded.sparse[present])
+        values = padded.sparse if padded.sparse.ndim == 1 else padded.sparse[present]
+        weights = np.where(tokenizer.is_instruction(batch), 0, values)
         sparse = reduce_sparse(batch.token_ids, weights, batch.offsets, tokenizer.special_ids)
     if padded.colbert is not None:
         kept = present.copy()
-        kept[present] = tokenizer.has_vector(batch)
-        colbert = TokenVectors(padded.colbert[kept], offsets_of(kept.sum(1)))
+        kept[present] = having = tokenizer.has_vector(batch)
+        vectors = padded.colbert[having if padded.colbert.ndim == 2 else kept]
+        colbert = TokenVectors(vectors, offsets_of(kept.sum(1)))
     return Representations(lengths, batch.truncated, padded.dense, sparse, colbert)
 
 

@@ -98,7 +98,7 @@ class OnnxEncoder:
         self._passes = passes if native and self._pool else 1
         suited = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
         self.pass_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
-        self.pads = native is None
+        self.pads = not native
         fingerprint_of = partial(fingerprint, export.weights, export.heads, self.tokenizer.digest, settings)
         self.info = EncoderInfo(
             name=name,
@@ -162,6 +162,7 @@ class OnnxEncoder:
                 self._forward,
                 self._pool,
                 adapters if self._queries is None else None,  # with a table there are none
+                pads=self.pads,
             )
 
         return encode_with_table(self._queries, batch, self.info.given(outputs), encode)

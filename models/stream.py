@@ -118,7 +118,7 @@ def encode_windows(
                 rows.append(part.rows)
                 parts.append(encoded)
                 if part.last:
-                    window = _in_order(np.concatenate(rows), Representations.concatenate(parts))
+                    window = Representations.concatenate(parts).in_order(np.concatenate(rows))
                     rows, parts = [], []
                     yield window
 
@@ -173,11 +173,6 @@ def _numbered(windows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
     for window in windows:
         yield first, window
         first += len(window)
-
-
-def _in_order(rows: Int64, encoded: Representations) -> Representations:
-    """Those of rows int64[B] in the order of these; nothing is copied where they are in it."""
-    return encoded if (rows[1:] > rows[:-1]).all() else encoded.take(np.argsort(rows))
 
 
 def _slices(first: int, texts: list[str], prepare: Prepare, slicing: Slicing, known: Known) -> list[_Slice]:

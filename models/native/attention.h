@@ -11,7 +11,7 @@
 #define VALUE_LEVELS 1023.0f
 #define SHARE_LEVELS 32767.0f
 
-enum { ATTENDED_AT_ONCE = 24, PAIR = 2, VALUE_KEYS = 64 };
+enum { ATTENDED_AT_ONCE = 24, PAIR = 2 };
 
 // Work space for texts of up to so many tokens.
 typedef struct {
@@ -26,7 +26,7 @@ typedef struct {
 static inline int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 static inline bool make_attention_space(call *call, int64_t tokens, int64_t width, attention_space *own) {
-    int64_t room = round_up(tokens, VALUE_KEYS), wide = round_up(width, LANES);
+    int64_t room = round_up(tokens, LANES), wide = round_up(width, LANES);
     own->queries = unset_space(call, room * wide, sizeof *own->queries);
     own->keys = unset_space(call, room * wide, sizeof *own->keys);
     own->values = unset_space(call, room * wide, sizeof *own->values);
@@ -42,16 +42,17 @@ typedef struct {
     int64_t stride, tokens, width;
 } head_part;
 
-// What makes numbers within `levels` of its values; 0 of nothing but zeros.
+// What makes numbers within `levels` of its values; 0 of nothing but zeros, and no number where one of them is
+// none, or infinite.
 static inline float levels_of(const head_part *part, float levels) {
     floats largest = {0};
     for (int64_t token = 0; token < part->tokens; token++)
         for (int64_t place = 0; place < part->width; place += LANES)
-            largest = larger(
-                absolute(load_some(part->values + token * part->stride + place, part->width - place)), largest
+            largest = larger_size(
+                load_some(part->values + token * part->stride + place, part->width - place), largest
             );
-    float found = largest_of(largest);
-    return found > 0 ? levels / found : 0;
+    float found = largest_size(largest);
+    return found == 0 ? 0 : levels / found + found * 0;
 }
 
 INLINED ints numbers_of(const head_part *part, int64_t token, int64_t place, float factor) {
@@ -81,7 +82,7 @@ static inline void pack_keys(const head_part *part, float factor, int16_t *to) {
 }
 
 static inline void pack_values(const head_part *part, float factor, int16_t *to) {
-    int64_t wide = round_up(part->width, LANES), room = round_up(part->tokens, VALUE_KEYS);
+    int64_t wide = round_up(part->width, LANES), room = round_up(part->tokens, LANES);
     for (int64_t place = 0; place < wide; place += LANES)
         for (int64_t token = 0; token < room; token += PAIR) {
             ints first = {0}, second = {0};
@@ -93,20 +94,19 @@ static inline void pack_values(const head_part *part, float factor, int16_t *to)
 
 // The shares of all keys of one query as numbers, by their scores times `factor` as powers of 2; returns their sum.
 static inline int32_t share_out(float *scores, int64_t tokens, float factor, int16_t *shares) {
-    int64_t room = round_up(tokens, VALUE_KEYS), whole = round_up(tokens, LANES);
+    int64_t room = round_up(tokens, LANES);
     const float nothing = -0x1p30f;
-    for (int64_t token = tokens; token < whole; token++) scores[token] = nothing;
+    for (int64_t token = tokens; token < room; token++) scores[token] = nothing;
     floats highest = all_floats(nothing);
-    for (int64_t token = 0; token < whole; token += LANES) highest = larger(load_floats(scores + token), highest);
+    for (int64_t token = 0; token < room; token += LANES) highest = larger(load_floats(scores + token), highest);
     float top = largest_of(highest);
     ints sums = {0};
-    for (int64_t token = 0; token < whole; token += LANES) {
+    for (int64_t token = 0; token < room; token += LANES) {
         floats below = larger((load_floats(scores + token) - top) * factor, all_floats(-30.0f));
-        ints found = rounded(power_of_two(below) * SHARE_LEVELS);
+        ints found = rounded(power_of_two(below, SHARE_LEVELS));
         *(shorts *)(shares + token) = __builtin_convertvector(found, shorts);
         sums += found;
     }
-    memset(shares + whole, 0, (size_t)(room - whole) * sizeof *shares);
     return sum_of_ints(sums);
 }
 
@@ -117,19 +117,19 @@ static inline void attend_with_head(
     const attention_space *own, float *out, int64_t stride
 ) {
     int64_t tokens = queries->tokens, width = queries->width, wide = round_up(width, LANES);
-    int64_t room = round_up(tokens, VALUE_KEYS);
+    int64_t room = round_up(tokens, LANES);
     float of_queries = levels_of(queries, QUERY_LEVELS), of_keys = levels_of(keys, QUERY_LEVELS);
     float of_values = levels_of(values, VALUE_LEVELS);
     pack_queries(queries, of_queries, own->queries);
     pack_keys(keys, of_keys, own->keys);
     pack_values(values, of_values, own->values);
     const float to_power_of_two = 1.44269504f;
-    float product = of_queries * of_keys, factor = product > 0 ? scaling * to_power_of_two / product : 0;
+    float product = of_queries * of_keys, factor = product == 0 ? 0 : scaling * to_power_of_two / product;
     for (int64_t first = 0; first < tokens; first += ATTENDED_AT_ONCE) {
         int64_t some = tokens - first < ATTENDED_AT_ONCE ? tokens - first : ATTENDED_AT_ONCE;
         int32_t sums[ATTENDED_AT_ONCE];
         multiply_shorts(
-            own->queries + first * wide, wide, some, own->keys, (tokens + LANES - 1) / LANES, wide / PAIR,
+            own->queries + first * wide, wide, some, own->keys, room / LANES, wide / PAIR,
             own->scores, room
         );
         for (int64_t row = 0; row < some; row++)
@@ -138,7 +138,7 @@ static inline void attend_with_head(
             own->shares, room, some, own->values, wide / LANES, room / PAIR, own->found, wide
         );
         for (int64_t row = 0; row < some; row++) {
-            float inverse = of_values > 0 ? 1 / (of_values * (float)sums[row]) : 0;
+            float inverse = of_values == 0 ? 0 : 1 / (of_values * (float)sums[row]);
             for (int64_t place = 0; place < width; place += LANES)
                 store_some(
                     out + (first + row) * stride + place,

@@ -24,7 +24,7 @@ static int project_tokens(call *call) {
             head_part state = {states + (first + row) * width, 0, 1, width};
             float factor = levels_of(&state, STATE_LEVELS);
             pack_queries(&state, factor, numbers + row * width);
-            inverses[row] = factor > 0 ? 1 / factor : 0;
+            inverses[row] = factor == 0 ? 0 : 1 / factor;
         }
         multiply_shorts(numbers, width, some, panels, panel_count, steps, made, wide);
         for (int64_t row = 0; row < some; row++) {

@@ -117,9 +117,9 @@ static void finish_rows(
         for (int64_t place = 0; place < shape->inner; place += LANES) {
             floats found = gelu(load_floats(values + place));
             store_floats(values + place, found);
-            largest = larger(absolute(found), largest);
+            largest = larger_size(found, largest);
         }
-        quantize_row(values, shape->inner, largest_of(largest), &own->inner, row);
+        quantize_row(values, shape->inner, largest_size(largest), &own->inner, row);
     }
     multiply_bytes(&own->inner, count, &layer->fall, own->made);
     add_and_normalize(shape, layer->fall_weights, layer->fall_biases, own->made, count, states, NULL);

@@ -30,7 +30,7 @@ from models.native.kernels import (
     weigh_tokens,
 )
 from models.native.panels import by_lanes, byte_panels, short_panels
-from models.representations import Bool, Float32, Int32, Int64, Output, lengths_of, offsets_of
+from models.representations import Float32, Int32, Int64, Output, lengths_of, offsets_of
 from models.weights.head_weights import HeadWeights
 from models.workers import Workers
 
@@ -64,7 +64,7 @@ class NativeGraph:
         self._pool = Workers(threads, "part") if threads > 1 else None
 
     def forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
-        """Token ids and mask, int64[B, L] each, to the outputs asked for.
+        """Token ids and mask, int64[B, L] each, to the outputs asked for, without padding.
 
         Raises EncoderMemoryError where memory does not suffice.
         """
@@ -78,13 +78,11 @@ class NativeGraph:
         if "dense" in outputs:
             dense = _pooled(states, offsets, self._settings)
         if "sparse" in outputs and self._sparse is not None:
-            weights = np.empty(len(states), np.float32)
-            weigh_tokens(states, self._sparse.weight[0], float(self._sparse.bias[0]), weights)
-            sparse = _padded(weights, present)
+            sparse = np.empty(len(states), np.float32)
+            weigh_tokens(states, self._sparse.weight[0], float(self._sparse.bias[0]), sparse)
         if "colbert" in outputs and self._colbert is not None and self._panels is not None:
-            vectors = np.empty((len(states), len(self._colbert.bias)), np.float32)
-            project_tokens(states, *self._panels, by_lanes(self._colbert.bias), vectors)
-            colbert = _padded(vectors, present)
+            colbert = np.empty((len(states), len(self._colbert.bias)), np.float32)
+            project_tokens(states, *self._panels, by_lanes(self._colbert.bias), colbert)
         return PaddedOutputs(dense, sparse, colbert)
 
     def _states(self, ids: Int32, offsets: Int64) -> Float32:
@@ -174,12 +172,3 @@ def _pooled(states: Float32, offsets: Int64, settings: EncodingSettings) -> Floa
     norms = np.sqrt(np.square(pooled).sum(axis=1, keepdims=True))
     found: Float32 = pooled / np.maximum(norms, np.float32(1e-12))
     return found
-
-
-def _padded(packed: Float32, present: Bool) -> Float32:
-    """Values of tokens [ΣL, ...] where tokens are, [B, L, ...]; what is elsewhere is undefined."""
-    if present.all():
-        return packed.reshape(*present.shape, *packed.shape[1:])
-    padded = np.empty((*present.shape, *packed.shape[1:]), np.float32)
-    padded[present] = packed
-    return padded

@@ -7,9 +7,10 @@
 #define BYTE_LEVELS 127.0f
 #define SMALLEST_SCALE 1e-12f
 
-// The values float32[W] of a row as bytes, `largest` the greatest of their absolute values.
+// The values float32[W] of a row as bytes, `largest` the greatest of their absolute values; where that is no
+// number, or infinite, neither are products of the row.
 static inline void quantize_row(const float *values, int64_t width, float largest, const byte_rows *to, int64_t row) {
-    float scale = (largest > SMALLEST_SCALE ? largest : SMALLEST_SCALE) / BYTE_LEVELS, inverse = 1 / scale;
+    float scale = (largest <= SMALLEST_SCALE ? SMALLEST_SCALE : largest) / BYTE_LEVELS, inverse = 1 / scale;
     int8_t *numbers = to->numbers + row * to->stride;
     ints sums = {0};
     for (int64_t place = 0; place < width; place += LANES) {
@@ -25,8 +26,8 @@ static inline void quantize_row(const float *values, int64_t width, float larges
 static inline float largest_absolute(const float *values, int64_t width) {
     floats largest = {0};
     for (int64_t place = 0; place < width; place += LANES)
-        largest = larger(absolute(load_floats(values + place)), largest);
-    return largest_of(largest);
+        largest = larger_size(load_floats(values + place), largest);
+    return largest_size(largest);
 }
 
 // Scaled to a mean of 0 and a variance of 1, then by the weights; returns the greatest absolute value. width: a
@@ -46,7 +47,7 @@ static inline float normalize_row(
         floats found = (load_floats(values + place) - mean) * inverse;
         found = found * load_floats(weights + place) + load_floats(biases + place);
         store_floats(values + place, found);
-        largest = larger(absolute(found), largest);
+        largest = larger_size(found, largest);
     }
-    return largest_of(largest);
+    return largest_size(largest);
 }

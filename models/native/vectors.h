@@ -59,7 +59,17 @@ INLINED floats smaller(floats one, floats other) {
 #endif
 }
 
-INLINED floats absolute(floats values) { return (floats)((ints)values & INT32_MAX); }
+// The larger of some values' size and of former ones: in the order of whole numbers, in which infinity is above
+// numbers, and what is no number is above that, so that neither gets lost.
+INLINED floats larger_size(floats values, floats former) {
+    ints one = (ints)values & INT32_MAX, other = (ints)former;
+#if defined(__AVX512F__)
+    return (floats)_mm512_max_epi32((__m512i)one, (__m512i)other);
+#else
+    ints chosen = one > other;
+    return (floats)((chosen & one) | (~chosen & other));
+#endif
+}
 
 INLINED float sum_of(floats values) {
     float lanes[LANES];
@@ -78,6 +88,18 @@ INLINED float largest_of(floats values) {
     return lanes[0];
 }
 
+// Of sizes.
+INLINED float largest_size(floats sizes) {
+    int32_t lanes[LANES];
+    float found;
+    memcpy(lanes, &sizes, sizeof lanes);
+    for (int half = LANES / 2; half; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            lanes[lane] = lanes[lane] > lanes[lane + half] ? lanes[lane] : lanes[lane + half];
+    memcpy(&found, lanes, sizeof found);
+    return found;
+}
+
 INLINED int32_t sum_of_ints(ints values) {
     int32_t lanes[LANES], total = 0;
     memcpy(lanes, &values, sizeof lanes);
@@ -85,24 +107,22 @@ INLINED int32_t sum_of_ints(ints values) {
     return total;
 }
 
-// To the nearest whole number, to the even one of two: adding ROUNDING leaves no room for a fraction. For values
-// within 2^22; others, and those that are no numbers, give any.
-INLINED ints rounded(floats values) {
-    const float rounding = 0x1.8p23f;
-    floats shifted = values + rounding;
-    return (ints)shifted - (ints)all_floats(rounding);
-}
+// Adding it to a value within 2^22 leaves no room for a fraction: the last bits are the nearest whole number, the
+// even one of two.
+#define ROUNDING 0x1.8p23f
 
-// 2^x for x from -100 to 100, within 3e-6 of it.
-INLINED floats power_of_two(floats exponents) {
-    ints whole = rounded(exponents);
-    floats rest = exponents - to_floats(whole);
-    floats found = rest * 0.0013333558f + 0.0096181291f;
-    found = found * rest + 0.0555041087f;
-    found = found * rest + 0.2402265070f;
-    found = found * rest + 0.6931471806f;
-    found = found * rest + 1.0f;
-    return (floats)((ints)found + (whole << 23));
+// To the nearest whole number. For values within 2^22; others, and those that are no numbers, give any.
+INLINED ints rounded(floats values) { return (ints)(values + ROUNDING) - (ints)all_floats(ROUNDING); }
+
+// `scale` times 2^x for x from -100 to 100, within 3e-6 of it and exact at 0: a polynomial for what is left of x
+// without its nearest whole number, which then goes to where a float has its exponent.
+INLINED floats power_of_two(floats exponents, float scale) {
+    floats shifted = exponents + ROUNDING, rest = exponents - (shifted - ROUNDING);
+    floats found = rest * (0.00958285f * scale) + 0.05590643f * scale;
+    found = found * rest + 0.24024099f * scale;
+    found = found * rest + 0.69312419f * scale;
+    found = found * rest + scale;
+    return (floats)((ints)found + ((ints)shifted << 23)); // by which the bits of ROUNDING are gone
 }
 
 // x Phi(x), Phi the normal distribution's, within 5e-6 of it: Phi(x) - 1/2 is odd, so x times a polynomial of x^2,

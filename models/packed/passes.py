@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.batching import warn_of_halves
+from models.batching import plan_passes, warn_of_halves
 from models.errors import EncoderMemoryError
 from models.packed.recorded import Recordings
-from models.packed.shapes import Shape, plan_passes
+from models.packed.shapes import Shape
 from models.packed.transfers import Arriving, Transfers
 from models.representations import (
     Bool,

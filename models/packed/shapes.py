@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from models.representations import Int64
 
 LEAST_TOKENS = 64
@@ -30,21 +28,6 @@ class Shape:
     def rounded(self) -> Shape:
         """The next size that is shared: few enough that each is compiled once."""
         return Shape(_next_step(self.tokens), _power(self.texts), _power(self.longest))
-
-
-def plan_passes(offsets: Int64, budget_tokens: int) -> list[tuple[int, int]]:
-    """First and last text, exclusive, of each pass: texts in their order, as many as the budget takes.
-
-    offsets: int64[B+1]. A text longer than the budget goes alone.
-    """
-    spans = []
-    start, texts = 0, len(offsets) - 1
-    while start < texts:
-        fitting = int(np.searchsorted(offsets, offsets[start] + budget_tokens, side="right")) - 1
-        end = max(start + 1, min(fitting, texts))
-        spans.append((start, end))
-        start = end
-    return spans
 
 
 def budget_tokens(free_bytes: int, bytes_per_token: int, most_tokens: int) -> int:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from models.batching import Adapters, PaddedOutputs, encode_in_batches, pack, plan_batches
+from models.batching import Adapters, PaddedOutputs, encode_in_batches, pack, plan_batches, plan_passes
 from models.checkpoint import EncodingSettings
 from models.encoder import EncoderInfo
 from models.representations import Output, TokenBatch
@@ -32,6 +32,16 @@ def test_every_text_once_and_padding_counted(budget: int) -> None:
     assert all(len(rows) == 1 or len(rows) * lengths[rows].max() <= budget for rows in plan)
 
 
+def test_passes_of_texts_in_their_order_are_within_the_budget() -> None:
+    offsets = np.array([0, 3, 13, 17, 26, 28])
+    assert plan_passes(offsets, 14) == [(0, 2), (2, 4), (4, 5)]
+    assert plan_passes(offsets, 28) == [(0, 5)]
+
+
+def test_a_text_beyond_the_budget_is_a_pass_of_its_own() -> None:
+    assert plan_passes(np.array([0, 2, 52, 53, 54]), 10) == [(0, 1), (1, 2), (2, 4)]
+
+
 def two_texts() -> tuple[TokenBatch, PaddedOutputs]:
     batch = TokenBatch(np.array([2, 8, 9, 3, 2, 3], np.int32), np.array([0, 4, 6]), np.array([False, False]))
     colbert = np.arange(2 * 4 * 2, dtype=np.float32).reshape(2, 4, 2)
@@ -48,6 +58,19 @@ def test_packing_drops_padding_and_the_first_token(tokenizer_json: bytes) -> Non
     assert found.colbert.offsets.tolist() == [0, 3, 4]
     # Text 0 keeps positions 1, 2, 3; text 1 keeps position 1, its last special token.
     np.testing.assert_array_equal(found.colbert.vectors[:, 0], [2, 4, 6, 10])
+
+
+def test_what_comes_without_padding_is_packed_alike(tokenizer_json: bytes) -> None:
+    batch, padded = two_texts()
+    tokenizer = Tokenizer(tokenizer_json, EncodingSettings())
+    there = np.array([[True] * 4, [True] * 2 + [False] * 2])
+    assert padded.sparse is not None
+    assert padded.colbert is not None
+    packed = PaddedOutputs(padded.dense, padded.sparse[there], padded.colbert[there])
+    expected, found = (pack(batch, outputs, tokenizer) for outputs in (padded, packed))
+    np.testing.assert_array_equal(found.sparse.weights, expected.sparse.weights)
+    np.testing.assert_array_equal(found.colbert.vectors, expected.colbert.vectors)
+    assert found.colbert.offsets.tolist() == expected.colbert.offsets.tolist()
 
 
 def test_the_words_of_an_instruction_weigh_nothing(tokenizer_json: bytes) -> None:
@@ -102,6 +125,24 @@ def test_batches_in_parallel_keep_the_input_order(tokenizer_json: bytes) -> None
         found = encode_in_batches(batch, ["dense"], 24, tokenizer, info, forward, pool)
         assert found.dense[:, 0].tolist() == [row.sum() for row in rows]
         assert found.tokens.tolist() == lengths.tolist()
+
+
+@pytest.mark.parametrize(("pads", "expected"), [(True, [[7, 6], [5]]), (False, [[5, 7], [6]])])
+def test_texts_stay_in_their_order_without_padding(
+    tokenizer_json: bytes, pads: bool, expected: list[list[int]]
+) -> None:
+    batch = TokenBatch(np.array([5, 7, 7, 6, 6], np.int32), np.array([0, 1, 3, 5]), np.zeros(3, np.bool_))
+    info = EncoderInfo("", "", "", "", 1, 1, 9, 16, "cls")
+    passes = []
+
+    def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output], _: Adapters) -> PaddedOutputs:
+        passes.append(ids[:, 0].tolist())
+        return PaddedOutputs(ids[:, :1].astype(np.float32), None, None)
+
+    tokenizer = Tokenizer(tokenizer_json, EncodingSettings())
+    found = encode_in_batches(batch, ["dense"], 4, tokenizer, info, forward, pads=pads)
+    assert passes == expected
+    assert found.dense[:, 0].tolist() == [5, 7, 6]
 
 
 def test_one_batch_stays_on_its_thread_and_several_use_the_pool(tokenizer_json: bytes) -> None:

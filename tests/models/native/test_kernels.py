@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models.errors import CheckpointError
-from models.native.kernels import AVAILABLE_INSTRUCTIONS, encoder_layer, kernels_of
+from models.native.kernels import AVAILABLE_INSTRUCTIONS, Record, encoder_layer, kernels_of
 from models.native.kernels import run_layers as run_layers_here
 from models.native.panels import by_lanes, byte_panels, short_panels
 
@@ -34,13 +34,19 @@ class Layer:
         self.scales = {name: random.uniform(0.001, 0.003, shape[1]) for name, shape in shapes.items()}
         self.biases = {name: random.normal(0, 0.1, shape[1]) for name, shape in shapes.items()}
         self.norms = [random.normal(1, 0.2, WIDTH) for _ in range(4)]
-        floats = {
-            name: tuple(by_lanes(values[name].astype(np.float32)) for values in (self.scales, self.biases))
-            for name in shapes
+
+    @property
+    def record(self) -> Record:
+        """Its arrays, as kernels take them."""
+        parts = {
+            name: (
+                byte_panels(numbers),
+                *(by_lanes(values[name].astype(np.float32)) for values in (self.scales, self.biases)),
+            )
+            for name, numbers in self.numbers.items()
         }
         norms = [by_lanes(values.astype(np.float32)) for values in self.norms]
-        parts = {name: (byte_panels(self.numbers[name]), *floats[name]) for name in shapes}
-        self.record = encoder_layer(
+        return encoder_layer(
             *parts["into"], *parts["out"], *norms[:2], *parts["rise"], *parts["fall"], *norms[2:]
         )
 
@@ -166,8 +172,29 @@ def test_what_cannot_be_is_refused(
         run_layers_here((layers[0].record,), np.array(offsets), heads, EPSILON, states)
 
 
-def test_numbers_that_are_none_end_as_none(layers: list[Layer], states: np.ndarray) -> None:
-    states[3, 7] = np.nan
-    found = run(layers, states, OFFSETS, AVAILABLE_INSTRUCTIONS[0])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("instructions", AVAILABLE_INSTRUCTIONS)
+def test_numbers_that_are_none_end_as_none(
+    layers: list[Layer], states: np.ndarray, instructions: str, value: float
+) -> None:
+    states[3, 7] = value
+    found = run(layers, states, OFFSETS, instructions)
     assert np.isnan(found[3]).all()
     assert np.isfinite(found[0]).all()
+    vectors = np.empty((len(states), 5), np.float32)
+    panels, scales = short_panels(np.ones((5, WIDTH), np.float32))
+    biases = by_lanes(np.ones(5, np.float32))
+    kernels_of(instructions)["project_tokens"](states, panels, scales, biases, vectors)
+    assert np.isfinite(vectors).all(axis=1).tolist() == [row != 3 for row in range(len(states))]
+
+
+@pytest.mark.parametrize("name", ["into", "out", "rise", "fall"])
+@pytest.mark.parametrize("values", ["scales", "biases"])
+@pytest.mark.parametrize("instructions", AVAILABLE_INSTRUCTIONS)
+def test_damaged_weights_do_not_end_as_numbers(
+    states: np.ndarray, instructions: str, values: str, name: str
+) -> None:
+    layer = Layer(np.random.default_rng(0))
+    getattr(layer, values)[name][0] = np.nan
+    found = run([layer], states, OFFSETS, instructions)
+    assert np.isnan(found).all()

@@ -3,17 +3,7 @@
 import numpy as np
 import pytest
 
-from models.packed.shapes import Shape, budget_tokens, bytes_per_token, plan_passes
-
-
-def test_texts_in_their_order_within_the_budget() -> None:
-    offsets = np.array([0, 3, 13, 17, 26, 28])
-    assert plan_passes(offsets, 14) == [(0, 2), (2, 4), (4, 5)]
-    assert plan_passes(offsets, 28) == [(0, 5)]
-
-
-def test_a_text_beyond_the_budget_goes_alone() -> None:
-    assert plan_passes(np.array([0, 2, 52, 53, 54]), 10) == [(0, 1), (1, 2), (2, 4)]
+from models.packed.shapes import Shape, budget_tokens, bytes_per_token
 
 
 @pytest.mark.parametrize(
