@@ -153,7 +153,7 @@ def test_settings_of_earlier_releases_keep_their_bytes(tmp_path: Path) -> None:
         {"dense_dimension": -1},
         {"dense_dimension": 2.0},
         {"dense_dimension": True},
-        {"colbert_dimension": 0},
+        {"token_codec": "int8", "colbert_dimension": 0},
         {"vocabulary_size": -1},
         {"dense_kind": "annoy"},
         {"token_codec": "int4"},

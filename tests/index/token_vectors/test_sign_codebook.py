@@ -75,5 +75,5 @@ def test_a_collection_that_begins_empty_takes_writes(build: Any) -> None:
 def test_other_dimensions_are_refused(dimension: int, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"of (0|12) values cannot be cut into pieces of 8; use int8"):
         sign_codebook(dimension)
-    with pytest.raises(ValueError, match=r"use int8|use token_codec none"):
+    with pytest.raises(ValueError, match=r"use int8|no token vectors; use none"):
         CollectionSettings("x", "e", "f", 8, dimension, 10, token_codec="sign")
