@@ -147,6 +147,11 @@ class DamagedIndexError(SearchIndexError):
     """A file of the index is missing, altered or inconsistent; the message names the file."""
 
 
+def damaged(what: object, fault: str) -> DamagedIndexError:
+    """That a file, or whatever messages call it, is not as it was published, and what to do about it."""
+    return DamagedIndexError(f"{what} {fault}; restore it or rebuild the collection")
+
+
 class DenseBuildError(SearchIndexError):
     """FAISS could not build an index of the vectors; the message has its reason."""
 

@@ -10,7 +10,7 @@ from index.bm25.formula import mean_length
 from index.bm25.term_table import UInt64
 from index.bm25.words import WordRows
 from index.bm25.writer import FORWARD, FREQUENCIES, INVERTED, LENGTHS, TERMS
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import ArraySource
 from index.files.packed_bytes import PackedBytes
 from index.native.kernels import find_beginnings
@@ -51,9 +51,7 @@ class Bm25Segment:
         forward = open_forward_rows(arrays, documents, FORWARD)
         lengths = arrays.open(LENGTHS, np.int32, rows=documents)
         if lengths.min(initial=0) < 0:
-            raise DamagedIndexError(
-                f"{arrays.path(LENGTHS)} holds a length below 0; restore it or rebuild the collection"
-            )
+            raise damaged(arrays.path(LENGTHS), "holds a length below 0")
         frequencies = open_document_frequencies(arrays, FREQUENCIES, len(terms), documents)
 
         def subtracted(counts: Int32, rows: Int64) -> Int32:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from index.catalog.manifest import is_manifest_name
 from index.catalog.settings import FIELDS_FILE
-from index.errors import DamagedIndexError
+from index.errors import DamagedIndexError, damaged
 
 EMPTY_NAME = "000000"  # of a snapshot before the first publication
 FIRST_MANIFEST = "000001"
@@ -104,7 +104,5 @@ class CollectionLayout:
             return None
         name = content.removesuffix("\n")
         if not is_manifest_name(name):
-            raise DamagedIndexError(
-                f"{self.current} holds {name[:40]!r}, which is no manifest's name; restore it or rebuild"
-            )
+            raise damaged(self.current, f"holds {name[:40]!r}, which is no manifest's name")
         return name

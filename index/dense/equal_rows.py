@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from index.dense.library import Float16
 from index.documents.row_set import RowSet
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import ArraySource, ArrayTarget, open_rows
 from models.representations import Bool, Int64, offsets_of, ragged_positions
 
@@ -57,10 +57,7 @@ class EqualRows:
         rows, offsets = open_rows(arrays, ROWS, documents), arrays.open(OFFSETS, np.int64)
         sound = len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == len(rows)
         if not sound or (np.diff(offsets) < 2).any():
-            raise DamagedIndexError(
-                f"{arrays.path(OFFSETS)} does not divide the {len(rows)} rows of {ROWS} into groups; "
-                "restore it or rebuild the collection"
-            )
+            raise damaged(arrays.path(OFFSETS), f"does not divide the {len(rows)} rows of {ROWS} into groups")
         return EqualRows(rows, offsets)
 
     def write(self, arrays: ArrayTarget) -> None:

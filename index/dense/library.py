@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from models.representations import Float32
 
 # FAISS for GPUs brings the libcurand.so.10 of CUDA 12, and the encoder's libraries that of CUDA 13: the same
@@ -90,10 +90,10 @@ def read_index(path: Path, vectors: int, dimension: int) -> Any:
             finally:
                 faiss.set_deserialization_vector_byte_limit(limit)
     except (OSError, RuntimeError) as error:
-        raise DamagedIndexError(f"{path} cannot be read ({error}); restore it or build again") from error
+        raise damaged(path, f"cannot be read ({error})") from error
     if (index.ntotal, index.d) != (vectors, dimension):
-        raise DamagedIndexError(
-            f"{path} is of {index.ntotal} vectors of {index.d} values, the segment has {vectors} of "
-            f"{dimension}; restore it or build again"
+        raise damaged(
+            path,
+            f"is of {index.ntotal} vectors of {index.d} values, the segment has {vectors} of {dimension}",
         )
     return index

@@ -23,8 +23,9 @@ from index.documents.datetimes import microseconds_of
 from index.documents.intervals import counted
 from index.documents.metadata import FieldType
 from index.documents.numbers import exact_integer, exact_number
-from index.errors import DamagedIndexError, InvalidDocumentError
+from index.errors import DamagedIndexError, InvalidDocumentError, damaged
 from index.files.arrays import ArraySource, open_rows
+from index.files.content import text_of
 from index.files.packed_bytes import PackedBytes
 from models.representations import Bool, Int32, Int64
 
@@ -85,12 +86,7 @@ class KeywordColumn:
 
     def text(self, string: bytes) -> str:
         """One of the strings. Raises DamagedIndexError where it is not UTF-8."""
-        try:
-            return string.decode()
-        except UnicodeDecodeError as error:
-            raise DamagedIndexError(
-                f"{self.name} holds what is not UTF-8; restore it or rebuild the collection"
-            ) from error
+        return text_of(string, self.name)
 
 
 def _of_rows(owners: Int64, rows: Int64) -> tuple[Int64, Int64]:
@@ -227,9 +223,8 @@ def open_columns(
             strings = PackedBytes.open(arrays, f"{stem}_strings")
             codes = arrays.open(f"{stem}_codes", np.int32, rows=len(rows))
             if len(codes) and not 0 <= codes.min() <= codes.max() < len(strings):
-                raise DamagedIndexError(
-                    f"{arrays.path(f'{stem}_codes')} names a string outside the {len(strings)} of its field; "
-                    "restore it or rebuild the collection"
+                raise damaged(
+                    arrays.path(f"{stem}_codes"), f"names a string outside the {len(strings)} of its field"
                 )
             columns[name] = KeywordColumn(strings, codes, rows, str(arrays.path(f"{stem}_strings")))
         else:

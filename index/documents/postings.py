@@ -21,7 +21,7 @@ from pyroaring import AbstractBitMap, BitMap, FrozenBitMap
 
 from index.documents.bitmaps import NOTHING, bitmap_of, bitmap_of_ascending
 from index.documents.intervals import counted
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import ArraySource, ArrayTarget
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter, open_offsets
 from index.native.kernels import count_rows, group_rows
@@ -83,9 +83,8 @@ class Postings:
             or (np.diff(places) <= 0).any()
             or (len(places) and not 0 <= places[0] <= places[-1] < values)
         ):
-            raise DamagedIndexError(
-                f"{arrays.path(f'{stem}_few')} or {stem}_bitmap_values names a row or value that is not "
-                "there; restore it or rebuild the collection"
+            raise damaged(
+                arrays.path(f"{stem}_few"), f"or {stem}_bitmap_values names a row or value that is not there"
             )
         return Postings(documents, few, offsets, bitmaps, numbered, str(arrays.path(f"{stem}_bitmaps")))
 
@@ -135,9 +134,7 @@ class Postings:
         try:
             bitmap = FrozenBitMap.deserialize(self.bitmaps[place])
         except (ValueError, IndexError) as error:
-            raise DamagedIndexError(f"{self.name}: {error}; restore it or rebuild the collection") from error
+            raise damaged(self.name, f"holds what is no bitmap ({error})") from error
         if not 0 < len(bitmap) == self.bitmap_values[place, 1] or bitmap.max() >= self.documents:
-            raise DamagedIndexError(
-                f"{self.name} has a bitmap of other rows than were written; restore it or rebuild"
-            )
+            raise damaged(self.name, "has a bitmap of other rows than were written")
         return bitmap

@@ -16,8 +16,9 @@ import orjson
 from index.candidates import Document
 from index.documents.id_filter import IdFilter
 from index.documents.metadata import require_metadata
-from index.errors import DamagedIndexError, InvalidDocumentError
+from index.errors import InvalidDocumentError, damaged
 from index.files.arrays import ArraySource, ArrayTarget, open_rows
+from index.files.content import text_of
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter, find_strings, order_of
 from index.files.streams import Streams
 from models.representations import Int64
@@ -150,12 +151,7 @@ class DocumentStore:
         return [self._decoded(identifier) for identifier in self.ids.take(rows)]
 
     def _decoded(self, identifier: bytes) -> str:
-        try:
-            return identifier.decode()
-        except UnicodeDecodeError as error:
-            raise DamagedIndexError(
-                f"{self.arrays.path('ids')} holds an id that is not UTF-8; restore or rebuild"
-            ) from error
+        return text_of(identifier, self.arrays.path("ids"))
 
     def name(self, row: int) -> Document:
         """The document of a row by its id alone; its contents are not read."""
@@ -167,6 +163,4 @@ class DocumentStore:
         try:
             return decode_document(identifier, self.contents[row])
         except (ValueError, TypeError, KeyError) as error:
-            raise DamagedIndexError(
-                f"{self.arrays.path('documents')}: row {row} is not a stored document; restore or rebuild"
-            ) from error
+            raise damaged(self.arrays.path("documents"), f"holds no stored document in row {row}") from error

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.streams import Stream
 
 Array = npt.NDArray[Any]
@@ -85,8 +85,5 @@ def open_rows(
     """Rows of documents, dtype[rows], as `ArraySource.open`; one outside the documents is damage, too."""
     found = arrays.open(name, dtype, rows=rows)
     if len(found) and not 0 <= found.min() <= found.max() < documents:
-        raise DamagedIndexError(
-            f"{arrays.path(name)} names a row outside the {documents} documents; restore it or rebuild the "
-            "collection"
-        )
+        raise damaged(arrays.path(name), f"names a row outside the {documents} documents")
     return found

@@ -1,4 +1,4 @@
-"""What files hold: JSON, and checksums."""
+"""What files hold: text, JSON, and checksums."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-from index.errors import DamagedIndexError
+from index.errors import DamagedIndexError, damaged
 
 
 def missing(path: Path) -> DamagedIndexError:
     """The error for a file of the index that is not there."""
-    return DamagedIndexError(f"{path} is missing; restore it or rebuild the collection")
+    return damaged(path, "is missing")
+
+
+def text_of(content: bytes, what: object) -> str:
+    """Text in UTF-8. Raises DamagedIndexError, with what messages call its file, where it is none."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise damaged(what, "holds what is not UTF-8") from error
 
 
 def json_bytes(value: Any) -> bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import Array
 
 HEADER_BYTES = 128
@@ -40,9 +40,10 @@ def shape_in(
     each = row_bytes(dtype, row_shape)
     count = max(0, size - HEADER_BYTES) // each if rows is None else rows
     if size != HEADER_BYTES + count * each:
-        raise DamagedIndexError(
-            f"{path} has {size} bytes, but an array of shape {(count, *row_shape)} and type "
-            f"{np.dtype(dtype)} has {HEADER_BYTES + count * each}; restore it or rebuild the collection"
+        raise damaged(
+            path,
+            f"has {size} bytes, but an array of shape {(count, *row_shape)} and type {np.dtype(dtype)} has "
+            f"{HEADER_BYTES + count * each}",
         )
     return (count, *row_shape)
 
@@ -56,10 +57,7 @@ def array_in(
     """
     shape = shape_in(len(content), path, dtype, row_shape, rows)
     if content[:HEADER_BYTES] != npy_header(dtype, shape):
-        raise DamagedIndexError(
-            f"{path} is not an array of shape {shape} and type {np.dtype(dtype)}; "
-            "restore it or rebuild the collection"
-        )
+        raise damaged(path, f"is not an array of shape {shape} and type {np.dtype(dtype)}")
     if shape[0] == 0:
         return np.empty(shape, dtype)
     return np.frombuffer(content, dtype, offset=HEADER_BYTES).reshape(shape)

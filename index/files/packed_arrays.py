@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import Array
 from index.files.content import missing
 from index.files.mapping import map_file
@@ -62,9 +62,7 @@ class PackedArrays:
             places = {name: _parse_place(record) for name, record in header.items()}
             _require_filled(places.values(), len(content) - start)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise DamagedIndexError(
-                f"{file} does not hold packed arrays ({error}); restore it or rebuild the collection"
-            ) from error
+            raise damaged(file, f"does not hold packed arrays ({error})") from error
         self._file = file
         self._values = content[start:]
         self._places = places
@@ -89,9 +87,9 @@ class PackedArrays:
             raise missing(self.path(name))
         expected = (place.shape[0] if rows is None else rows, *row_shape)
         if (place.dtype, place.shape) != (np.dtype(dtype), expected):
-            raise DamagedIndexError(
-                f"{self.path(name)} has shape {place.shape} and type {place.dtype}, not {expected} and "
-                f"{np.dtype(dtype)}; restore it or rebuild the collection"
+            raise damaged(
+                self.path(name),
+                f"has shape {place.shape} and type {place.dtype}, not {expected} and {np.dtype(dtype)}",
             )
         if place.start == place.end:
             return np.empty(expected, dtype)

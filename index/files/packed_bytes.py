@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import ArraySource, ArrayTarget
 from index.files.streams import Streams
 from index.native.kernels import (
@@ -159,9 +159,7 @@ def open_offsets(arrays: ArraySource, name: str, count: int | None = None) -> In
     """
     offsets: Int64 = arrays.open(name, np.int64, rows=None if count is None else count + 1)
     if not ascends_from_zero(offsets):
-        raise DamagedIndexError(
-            f"{arrays.path(name)} does not ascend from 0; restore it or rebuild the collection"
-        )
+        raise damaged(arrays.path(name), "does not ascend from 0")
     return offsets
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import DeletesEntry, SegmentEntry
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.array_folder import ArrayFolder
 from index.files.content import sha256_of
 from index.files.directory import force, make_folder, remove_file
@@ -37,9 +37,9 @@ def read_deletes(layout: CollectionLayout, entry: SegmentEntry) -> Int64:
         return np.empty(0, np.int64)
     path = layout.deletes / entry.deletes.file
     if sha256_of(path) != entry.deletes.sha256:
-        raise DamagedIndexError(f"{path} was altered; restore it or rebuild the collection")
+        raise damaged(path, "was altered")
     rows: Int64 = ArrayFolder(layout.deletes).open(path.stem, np.int64, rows=entry.deletes.documents)
     inside = rows.min() >= 0 and rows.max() < entry.documents
     if not inside or (np.diff(rows) <= 0).any():
-        raise DamagedIndexError(f"{path} does not name distinct rows of its segment in order; rebuild")
+        raise damaged(path, "does not name distinct rows of its segment in order")
     return np.array(rows)

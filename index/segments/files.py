@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from index.catalog.manifest import SegmentEntry
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.array_folder import ArrayFolder
 from index.files.arrays import ArraySource
 from index.files.content import missing, sha256_of
@@ -45,8 +45,6 @@ def check_files(folder: Path, entry: SegmentEntry) -> None:
         except FileNotFoundError as error:
             raise missing(path) from error
         if size != file.size_bytes:
-            raise DamagedIndexError(
-                f"{path} has {size} bytes, but was published with {file.size_bytes}; restore it or rebuild"
-            )
+            raise damaged(path, f"has {size} bytes, but was published with {file.size_bytes}")
         if path.suffix == ".faiss" and sha256_of(path) != file.sha256:
-            raise DamagedIndexError(f"{path} was altered; restore it or rebuild the collection")
+            raise damaged(path, "was altered")

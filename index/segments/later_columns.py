@@ -20,7 +20,7 @@ from index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
 from index.documents.fields import Column, columns_of, field_stems, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.documents.metadata import FieldType
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.array_folder import ArrayFolder
 from index.files.directory import force, link_or_copy, rename
 from index.files.packed_arrays import PackedArrays, write_packed
@@ -129,9 +129,8 @@ def _columns_of(
                 for content, there in zip(documents.contents.take(rows), kept[rows], strict=True)
             ]
         except (ValueError, TypeError, KeyError) as error:
-            raise DamagedIndexError(
-                f"{segment.arrays.path('documents')} holds what is no stored document ({error}); restore or "
-                "rebuild"
+            raise damaged(
+                segment.arrays.path("documents"), f"holds what is no stored document ({error})"
             ) from error
         yield columns_of(fields, documents.ids_of(rows), metadata), len(rows)
 

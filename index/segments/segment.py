@@ -19,7 +19,7 @@ from index.documents.fields import Column, field_stems, open_columns
 from index.documents.matching import Matching
 from index.documents.row_set import RowSet
 from index.documents.store import DocumentStore
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import ArraySource
 from index.files.memory_arrays import MemoryArrays
 from index.files.packed_bytes import PackedBytes
@@ -307,5 +307,5 @@ def _open_positions(arrays: ArraySource, documents: int) -> Int64:
         return np.zeros(documents, np.int64)
     positions: Int64 = arrays.open(POSITIONS, np.int64, rows=documents)
     if positions.min(initial=0) < 0:
-        raise DamagedIndexError(f"{arrays.path(POSITIONS)} holds a position below 0; restore it or rebuild")
+        raise damaged(arrays.path(POSITIONS), "holds a position below 0")
     return positions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import ArraySource
 from models.representations import Int32, Int64
 
@@ -29,8 +29,5 @@ def open_document_frequencies(arrays: ArraySource, name: str, terms: int, docume
     """
     frequencies: Int32 = arrays.open(name, np.int32, rows=terms)
     if frequencies.min(initial=1) < 1 or frequencies.max(initial=1) > documents:
-        raise DamagedIndexError(
-            f"{arrays.path(name)} counts documents that a segment of {documents} cannot have; restore it or "
-            "rebuild the collection"
-        )
+        raise damaged(arrays.path(name), f"counts documents that a segment of {documents} cannot have")
     return frequencies

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from index.errors import DamagedIndexError, InvalidDocumentError
+from index.errors import DamagedIndexError, InvalidDocumentError, damaged
 from index.files.arrays import Array, ArraySource, ArrayTarget
 from index.files.packed_bytes import ascends_from_zero
 from index.files.pieces import Pieces
@@ -166,8 +166,8 @@ class InvertedIndex:
         ascends = bool((opened["terms"][1:] > opened["terms"][:-1]).all())
         largest = opened["largest"]  # a NaN fails the comparison, too
         if not ascends or not 0 < largest.min(initial=1) <= largest.max(initial=1) < np.inf:
-            raise DamagedIndexError(
-                f"{arrays.path(f'{stem}_terms')} does not ascend, or {stem}_largest holds what is no largest "
-                "weight; restore them or rebuild the collection"
+            raise damaged(
+                arrays.path(f"{stem}_terms"),
+                f"does not ascend, or {stem}_largest holds what is no largest weight",
             )
         return InvertedIndex(opened, forward, lengths)

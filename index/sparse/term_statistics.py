@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import ArraySource, ArrayTarget
 from index.sparse.document_frequencies import document_frequencies, open_document_frequencies
 from index.sparse.forward_rows import number_terms
@@ -62,14 +62,13 @@ class TermStatistics:
         Raises DamagedIndexError naming the file at fault.
         """
         if terms.min(initial=0) < 0 or terms.max(initial=0) >= vocabulary_size:
-            raise DamagedIndexError(
-                f"{arrays.path('inverted_terms')} holds a token id outside the vocabulary of "
-                f"{vocabulary_size}; restore it or rebuild"
+            raise damaged(
+                arrays.path("inverted_terms"), f"holds a token id outside the vocabulary of {vocabulary_size}"
             )
         frequencies = open_document_frequencies(arrays, FREQUENCIES, len(terms), documents)
         masses = arrays.open(MASSES, np.int64, rows=len(terms))
         if masses.min(initial=0) < 0:
-            raise DamagedIndexError(f"{arrays.path(MASSES)} holds a mass below 0; restore it or rebuild")
+            raise damaged(arrays.path(MASSES), "holds a mass below 0")
         return TermStatistics(terms, frequencies, masses)
 
     def write(self, arrays: ArrayTarget) -> None:

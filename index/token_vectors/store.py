@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.codebook import Codebook
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import ArraySource, ArrayTarget
 from index.files.packed_bytes import open_offsets
 from index.files.pieces import Pieces
@@ -77,9 +77,9 @@ class TokenVectorStore:
         if codebook is not None and codebook.several:
             centroids = arrays.open("token_centroids", np.uint16, rows=tokens)
             if centroids.max(initial=0) >= len(codebook.centroids):
-                raise DamagedIndexError(
-                    f"{arrays.path('token_centroids')} names a centroid outside the "
-                    f"{len(codebook.centroids)} of the codebook; restore it or rebuild the collection"
+                raise damaged(
+                    arrays.path("token_centroids"),
+                    f"names a centroid outside the {len(codebook.centroids)} of the codebook",
                 )
         return TokenVectorStore(codes, scales, offsets, centroids, codebook)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from index.candidates import Document, Window
 from index.documents.row_set import RowSet
-from index.errors import DamagedIndexError
+from index.errors import damaged
 from index.files.arrays import ArraySource, ArrayTarget
 from index.files.packed_bytes import open_offsets
 from index.files.streams import Streams
@@ -147,9 +147,9 @@ class WindowStore:
         """Opens them. Raises DamagedIndexError naming the file."""
         offsets = open_offsets(arrays, "window_offsets", documents)
         if offsets[-1] != windows or not (offsets[1:] > offsets[:-1]).all():
-            raise DamagedIndexError(
-                f"{arrays.path('window_offsets')} does not divide {windows} windows among {documents} "
-                "documents; restore it or rebuild the collection"
+            raise damaged(
+                arrays.path("window_offsets"),
+                f"does not divide {windows} windows among {documents} documents",
             )
         return WindowStore(
             offsets,

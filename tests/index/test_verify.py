@@ -219,7 +219,7 @@ def replaced(array: Any, place: Any, value: Any) -> Any:
         ("token_scales", lambda a: replaced(a, 3, np.inf), "not finite"),
         ("ids_offsets", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
         ("documents_offsets", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
-        ("documents", lambda a: replaced(a, 0, ord("[")), "row 0 is not a stored document"),
+        ("documents", lambda a: replaced(a, 0, ord("[")), "no stored document in row 0"),
         ("id_order", lambda a: swapped(a, 4, 5), "'d0004' is out of order"),
         ("inverted_largest", lambda a: replaced(a, 0, 1e9), "not what the forward rows give"),
         ("inverted_largest", lambda a: replaced(a, 0, np.inf), "holds what is no largest weight"),

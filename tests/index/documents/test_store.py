@@ -121,7 +121,7 @@ def test_altered_content_is_damage_not_a_crash(tmp_path: Path, content: bytes) -
     ):
         (tmp_path / f"{name}.npy").unlink()
         ArrayFolder(tmp_path).write(name, array)
-    with pytest.raises(DamagedIndexError, match=r"documents\.npy: row 0"):
+    with pytest.raises(DamagedIndexError, match=r"documents\.npy holds no stored document in row 0"):
         DocumentStore.open(ArrayFolder(tmp_path), 1).get(0)
 
 
