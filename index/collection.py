@@ -15,7 +15,7 @@ from index.catalog.defaults import SearchDefaults
 from index.catalog.effort import DenseEffort
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
-from index.catalog.settings import CollectionSettings, check_collection_name
+from index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
 from index.dense.kinds import NO_VECTORS, Device, Vectors
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.files.directory import force, put_in_place, remove_file, remove_folder
@@ -28,7 +28,6 @@ from index.writer import SegmentLimits, SnapshotWriter
 T = TypeVar("T")
 
 OPEN_ATTEMPTS = 20
-SETTINGS = CollectionLayout(Path()).settings.name
 _DELETED_PREFIX = ".deleted-"
 
 
@@ -71,12 +70,8 @@ class Collection:
                     f"{layout.settings} is missing, but {layout.current} names a snapshot; "
                     f"restore the first, or remove {layout.folder}"
                 )
-            for left in (
-                layout.defaults,
-                layout.effort,
-                layout.fields,
-            ):  # of a collection that lost its settings
-                remove_file(left)
+            for left in (layout.defaults, layout.effort, layout.fields):
+                remove_file(left)  # of a collection that lost its settings
             settings.write(layout.settings)
             force(layout.folder.parent)
         finally:
@@ -251,7 +246,7 @@ def open_stage(collection: Collection, mark: str) -> Collection:
 def list_collections(root: Path) -> list[str]:
     """The names of all collections below the root, in order."""
     folders = collection_folders(root)
-    return [name for name in folders if os.path.exists(f"{root}/{name}/{SETTINGS}")]  # noqa: PTH110 - of thousands
+    return [name for name in folders if os.path.exists(f"{root}/{name}/{SETTINGS_FILE}")]  # noqa: PTH110 - of thousands
 
 
 def collection_folders(root: Path) -> list[str]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from index.catalog.layout import CollectionLayout
 from index.collection import Collection
+from index.files.versions import FileVersion, version_of
 from index.ledger.file import log_of
 from index.live.statistics import CollectionCounts, published_counts
-from service.file_versions import FileVersion, version_of
 
 _LAYOUT = CollectionLayout(Path())
 FILES = (_LAYOUT.current.name, _LAYOUT.ledger.name, log_of(_LAYOUT.ledger).name)

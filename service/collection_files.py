@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from index.catalog.layout import CollectionLayout
 from index.errors import CollectionNotFoundError
-from service.file_versions import FileVersion, version_of
+from index.files.versions import FileVersion, version_of
 
 Versions = tuple[FileVersion, FileVersion | None]
 """Of a collection's settings and of its `CURRENT`."""

@@ -21,7 +21,7 @@ from index.catalog.alike import united_settings
 from index.catalog.defaults import SearchDefaults
 from index.catalog.effort import DenseEffort
 from index.catalog.layout import EMPTY_NAME, CollectionLayout
-from index.catalog.settings import CollectionSettings
+from index.catalog.settings import SETTINGS_FILE, CollectionSettings
 from index.collection import Collection, collection_folders, list_collections
 from index.dense.gpu import require_device
 from index.dense.kinds import Device
@@ -53,7 +53,6 @@ LOOKING_THREADS = 4  # each looks at the files of one collection: a slow disk ke
 DEFAULT_OPTIONS = LiveOptions()
 DEFAULTS = CollectionLayout(Path()).defaults.name
 EFFORT = CollectionLayout(Path()).effort.name
-SETTINGS = CollectionLayout(Path()).settings.name
 
 Searched = TypeVar("Searched", bound=ReadableSnapshot, covariant=True)
 
@@ -385,7 +384,7 @@ class CollectionRegistry:
         found: dict[str, str] = {}
         for name in collection_folders(self.root):
             with suppress(SearchIndexError, OSError):
-                named = self._encoders.of(name, f"{self._root}/{name}/{SETTINGS}", _encoder_of)
+                named = self._encoders.of(name, f"{self._root}/{name}/{SETTINGS_FILE}", _encoder_of)
                 if named is not None and named[1] is not None:
                     found.setdefault(named[0], named[1])
         return found

@@ -16,9 +16,9 @@ from typing import Annotated, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from index.files.versions import FileVersion, version_of
 from service.access import Access, Names, Right
 from service.exceptions import SettingsError
-from service.file_versions import FileVersion, version_of
 from service.invalid_values import message_of
 from service.keys import digest_of, id_of, is_key
 from service.load.pools import Pool

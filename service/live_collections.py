@@ -16,13 +16,13 @@ from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection, delete_collection, list_collections
 from index.dense.kinds import Device
 from index.errors import SearchIndexError, TooManyFilesError
+from index.files.versions import version_of
 from index.live.collection import WRITER_FILES, LiveCollection
 from index.live.records import LiveLimits, LiveObserver
 from index.live.statistics import CollectionCounts, CollectionStatistics
 from index.live.threads import LiveThreads
 from index.snapshot import Snapshot
 from service.exceptions import NotReadyError
-from service.file_versions import version_of
 from service.open_files import files_of_index
 
 IDLE_SECONDS = 300.0  # after the last write a collection is closed, as soon as all is published

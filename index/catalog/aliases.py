@@ -6,7 +6,6 @@ makes either holds the lock of `held`. An alias may mean several collections, wh
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from index.catalog.alike import names_of, united_settings
 from index.catalog.layout import CollectionLayout
 from index.catalog.records import Record
-from index.catalog.settings import CollectionSettings, check_collection_name
+from index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
 from index.errors import (
     AliasNotFoundError,
     CollectionAliasedError,
@@ -27,6 +26,7 @@ from index.errors import (
 )
 from index.files.directory import make_folder, write_json_atomically
 from index.files.lock import waiting_lock
+from index.files.versions import FileVersion, version_of
 
 FORMAT_VERSION = 2  # written only where an alias means several collections, which 1 does not know
 MOST_COLLECTIONS = 32  # of one alias
@@ -35,8 +35,6 @@ Meant = tuple[str, ...]
 
 NONE: Mapping[str, Meant] = MappingProxyType({})
 _REMEDY = "restore it, or remove it and give the aliases again"
-
-_FileVersion = tuple[int, int, int]
 
 
 class Aliases:
@@ -49,7 +47,7 @@ class Aliases:
         self._root = root
         self._path = root / "aliases.json"
         self._lock = root / "aliases.lock"
-        self._read: tuple[_FileVersion, Mapping[str, Meant]] | None = None
+        self._read: tuple[FileVersion, Mapping[str, Meant]] | None = None
 
     def collection_of(self, name: str) -> str:
         """The one collection that a name means: that of the alias, or else the name itself.
@@ -70,7 +68,7 @@ class Aliases:
         check_collection_name(name)
         try:
             # As strings, since to put a `Path` together takes longer than to look.
-            if _version(f"{self._root}/{name}/{_SETTINGS}") is not None:
+            if version_of(f"{self._root}/{name}/{SETTINGS_FILE}") is not None:
                 return (name,)
             aliases = self.all()
         except OSError:  # of this moment or this process: what is open can still be searched
@@ -79,7 +77,7 @@ class Aliases:
 
     def all(self) -> Mapping[str, Meant]:
         """The collections of each alias, in order of alias. Raises DamagedIndexError."""
-        version = _version(str(self._path))
+        version = version_of(str(self._path))
         if version is None:
             return NONE
         if self._read is None or self._read[0] != version:
@@ -177,9 +175,6 @@ class Aliases:
         write_json_atomically(self._path, {"format_version": version, "aliases": written})
 
 
-_SETTINGS = CollectionLayout(Path()).settings.name
-
-
 def _aliases(path: Path) -> Mapping[str, Meant]:
     try:
         record = Record.read(path, _REMEDY)
@@ -203,12 +198,3 @@ def _aliases(path: Path) -> Mapping[str, Meant]:
 def _meant(given: Any, version: int) -> tuple[Any, ...]:
     """What stands for an alias, not yet checked: a name, or since version 2 a list of several."""
     return tuple(given) if version > 1 and isinstance(given, list) and len(given) > 1 else (given,)
-
-
-def _version(path: str) -> _FileVersion | None:
-    """What tells a file from one before or after it: inode, time in ns, size; None where there is none."""
-    try:
-        stat = os.stat(path)  # noqa: PTH116 - for the reason given in `collection_of`
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return stat.st_ino, stat.st_mtime_ns, stat.st_size

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.catalog.manifest import is_manifest_name
-from index.catalog.settings import FIELDS_FILE
+from index.catalog.settings import FIELDS_FILE, SETTINGS_FILE
 from index.errors import DamagedIndexError, damaged
 
 EMPTY_NAME = "000000"  # of a snapshot before the first publication
@@ -22,7 +22,7 @@ class CollectionLayout:
     @property
     def settings(self) -> Path:
         """`collection.json`."""
-        return self.folder / "collection.json"
+        return self.folder / SETTINGS_FILE
 
     @property
     def fields(self) -> Path:

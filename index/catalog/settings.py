@@ -26,6 +26,7 @@ from models.representations import LexicalKind, Output, sides_of
 
 FORMAT_VERSION = 1
 CODEBOOK_FILE = "codebook.safetensors"
+SETTINGS_FILE = "collection.json"
 FIELDS_FILE = "fields.json"
 MAX_FIELDS = 100
 FEWER_FIELDS = "declare those that are filtered by; metadata need no field to be stored"

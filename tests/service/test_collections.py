@@ -183,7 +183,7 @@ def test_what_is_open_is_searched_while_the_folder_cannot_be_read(
     def unreadable(_path: str) -> os.stat_result:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr("service.file_versions.os.stat", unreadable)
+    monkeypatch.setattr("index.files.versions.os.stat", unreadable)
     assert registry.snapshot("demo") is opened
 
 

@@ -11,7 +11,7 @@ FileVersion = tuple[int, int, int]
 def version_of(path: str) -> FileVersion | None:
     """None where there is no such file. path: a string, since to put a `Path` together takes longer."""
     try:
-        stat = os.stat(path)  # noqa: PTH116 - for the reason given above
+        stat = os.stat(path)  # noqa: PTH116 - looked at for each request
     except (FileNotFoundError, NotADirectoryError):
         return None
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
