@@ -12,11 +12,12 @@ from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.collection import OPEN_ATTEMPTS, Collection
-from index.errors import DamagedIndexError, SearchIndexError
+from index.errors import DamagedIndexError, SearchIndexError, damaged
 from index.files.content import sha256_of
 from index.ledger.reader import LedgerReader
 from index.segments.contents import kept_ids_in_order, segment_faults
 from index.segments.deletes import read_deletes
+from index.segments.files import check_file
 from index.segments.segment import Segment
 from index.segments.window_contents import window_faults
 
@@ -155,19 +156,13 @@ def _verify_segment(layout: CollectionLayout, entry: SegmentEntry, settings: Col
 
 
 def _verify_file(folder: Path, entry: SegmentEntry, name: str) -> str | None:
-    path, expected = folder / name, entry.files[name]
+    path = folder / name
     try:
-        size = path.stat().st_size
-        if size != expected.size_bytes:
-            return (
-                f"{path} has {size} bytes, but was published with {expected.size_bytes}; restore or rebuild"
-            )
-        if sha256_of(path) != expected.sha256:
-            return f"{path} does not have the checksum it was published with; restore or rebuild"
+        check_file(path, entry.files[name], content=True)
     except DamagedIndexError as error:
         return str(error)
     except OSError as error:
-        return f"{path} cannot be read ({error.strerror}); restore or rebuild"
+        return str(damaged(path, f"cannot be read ({error.strerror})"))
     return None
 
 

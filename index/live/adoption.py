@@ -203,10 +203,7 @@ class Adoption:
 
 
 def _watched(state: LiveState) -> LiveState:
-    if state.deleted is not None:
-        raise CollectionBusyError(
-            f"a build or restore of collection {state.settings.name!r} is under way; wait for its end"
-        )
+    state.require_no_build("wait for its end")
     return replace(state, deleted=())
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from index.catalog.settings import CollectionSettings
 from index.documents.metadata import FieldType
-from index.errors import CollectionBusyError, UnforcedPublicationError
+from index.errors import UnforcedPublicationError
 from index.live.committer import Committer
 from index.live.flush import Flush
 from index.live.state import LiveState
@@ -24,6 +24,8 @@ from index.publisher import Publisher
 from index.segments.deletes import read_deletes
 from index.segments.later_columns import check_columns, with_columns, with_later_columns
 from index.segments.segment import Segment
+
+LATER = "declare fields after it"  # as its segments would not have the new columns
 
 
 class Declaration:
@@ -45,7 +47,7 @@ class Declaration:
                 return
             committer.require_open()
             state = committer.state
-            _require_no_build(state)
+            state.require_no_build(LATER)
             later = {name: new.fields[name] for name in fields if name not in publisher.settings.fields}
             for segment in (*state.published, *state.memory):
                 check_columns(segment, later)
@@ -64,7 +66,7 @@ class Declaration:
             if new == publisher.settings:
                 return new
             self._committer.require_open()
-            _require_no_build(self._committer.state)
+            self._committer.state.require_no_build(LATER)
             self._flush.run_locked()
             self._declare(new)
             return new
@@ -100,7 +102,7 @@ def _declared(state: LiveState, new: CollectionSettings, opened: Sequence[Segmen
 
     Raises InvalidDocumentError for a document that was written meanwhile, CollectionBusyError.
     """
-    _require_no_build(state)
+    state.require_no_build(LATER)
     published = tuple(
         after.without(np.setdiff1d(after.rows_kept(), before.rows_kept()))
         for before, after in zip(state.published, opened, strict=True)
@@ -110,11 +112,3 @@ def _declared(state: LiveState, new: CollectionSettings, opened: Sequence[Segmen
         for segment in state.memory
     )
     return replace(state, settings=new, name=name, published=published, memory=memory)
-
-
-def _require_no_build(state: LiveState) -> None:
-    """Its segments would not have the new columns. Raises CollectionBusyError."""
-    if state.deleted is not None:
-        raise CollectionBusyError(
-            f"a build or restore of collection {state.settings.name!r} is under way; declare fields after it"
-        )

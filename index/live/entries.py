@@ -7,19 +7,17 @@ metadata in the contents, of many entries at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
-import orjson
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from index.bm25.words import WordRows
 from index.catalog.settings import CollectionSettings
-from index.documents.fields import columns_of
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import Array
 from index.files.packed_bytes import PackedBytes
+from index.segments.later_columns import with_columns
 from index.segments.rows import DocumentRows
 from index.token_vectors.store import TokenVectorStore
 from index.windows.store import DocumentWindows
@@ -85,17 +83,10 @@ def with_stored_fields(rows: DocumentRows, settings: CollectionSettings) -> Docu
 
     Raises DamagedIndexError where their metadata is not what this collection takes.
     """
-    every = np.arange(len(rows))
     try:
-        columns = columns_of(
-            settings.fields,
-            [id.decode() for id in rows.ids.take(every)],
-            [orjson.loads(content)["metadata"] for content in rows.contents.take(every)],
-            rounded=True,
-        )
+        return with_columns(rows, settings.fields, rounded=True)
     except (KeyError, ValueError, InvalidDocumentError) as error:
         raise _not_documents(settings, error) from error
-    return replace(rows, columns=columns)
 
 
 def _not_documents(settings: CollectionSettings, error: Exception) -> DamagedIndexError:

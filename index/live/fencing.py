@@ -27,14 +27,13 @@ class Fencing:
             former = Fence.read(layout)
             former.closing(version).write(layout)
             state = self._committer.fence()
-            if state.deleted is not None:
+            try:
+                state.require_no_build("have it refuse writes after it")
+            except CollectionBusyError:
                 former.write(layout)
                 if not former.closed:
                     self._committer.lift()
-                raise CollectionBusyError(
-                    f"a build or restore of collection {state.settings.name!r} is under way; have it refuse "
-                    "writes after it"
-                )
+                raise
             return state.position
 
     def lift(self, version: int) -> int:

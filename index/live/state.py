@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from index.catalog.settings import CollectionSettings
+from index.errors import CollectionBusyError
 from index.files.memory_arrays import MemoryArrays
 from index.files.packed_bytes import PackedBytes
 from index.segments.rows import DocumentRows
@@ -74,6 +75,13 @@ class LiveState:
     def memory_bytes(self) -> int:
         """Bytes of their arrays."""
         return sum(_bytes_of(segment) for segment in self.aside + self.memory)
+
+    def require_no_build(self, remedy: str) -> None:
+        """Raises CollectionBusyError, with what to do, where a build or restore is under way."""
+        if self.deleted is not None:
+            raise CollectionBusyError(
+                f"a build or restore of collection {self.settings.name!r} is under way; {remedy}"
+            )
 
     def snapshot(self) -> Snapshot:
         """What searches of this moment go through."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from index.catalog.manifest import SegmentEntry
+from index.catalog.manifest import FileEntry, SegmentEntry
 from index.errors import damaged
 from index.files.array_folder import ArrayFolder
 from index.files.arrays import ArraySource
@@ -39,12 +39,18 @@ def check_files(folder: Path, entry: SegmentEntry) -> None:
     Checksums are left to `verify`, except for the graph that FAISS parses: its reader trusts it.
     """
     for name, file in entry.files.items():
-        path = folder / name
-        try:
-            size = path.stat().st_size
-        except FileNotFoundError as error:
-            raise missing(path) from error
-        if size != file.size_bytes:
-            raise damaged(path, f"has {size} bytes, but was published with {file.size_bytes}")
-        if path.suffix == ".faiss" and sha256_of(path) != file.sha256:
-            raise damaged(path, "was altered")
+        check_file(folder / name, file, content=name.endswith(".faiss"))
+
+
+def check_file(path: Path, file: FileEntry, *, content: bool) -> None:
+    """Raises DamagedIndexError where the file is missing or of another size, or for its content, of another
+    checksum.
+    """
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError as error:
+        raise missing(path) from error
+    if size != file.size_bytes:
+        raise damaged(path, f"has {size} bytes, but was published with {file.size_bytes}")
+    if content and sha256_of(path) != file.sha256:
+        raise damaged(path, "does not have the checksum it was published with")

@@ -75,14 +75,21 @@ def with_later_columns(
     )
 
 
-def with_columns(rows: DocumentRows, fields: Mapping[str, FieldType]) -> DocumentRows:
-    """The same documents with columns of all these fields. Raises InvalidDocumentError as `columns_of`."""
+def with_columns(
+    rows: DocumentRows, fields: Mapping[str, FieldType], *, rounded: bool = False
+) -> DocumentRows:
+    """The same documents with columns of all these fields, made of the metadata in their contents.
+
+    rounded: see `field_values`. Raises InvalidDocumentError as `columns_of`; KeyError or ValueError where the
+    contents are none.
+    """
     added = {name: kind for name, kind in fields.items() if name not in rows.columns}
     if not added:
         return rows
     every = np.arange(len(rows))
     ids = [id.decode() for id in rows.ids.take(every)]
-    columns = columns_of(added, ids, [_metadata(content) for content in rows.contents.take(every)])
+    metadata = [_metadata(content) for content in rows.contents.take(every)]
+    columns = columns_of(added, ids, metadata, rounded=rounded)
     return replace(rows, columns={**rows.columns, **columns})
 
 

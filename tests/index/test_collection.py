@@ -190,7 +190,7 @@ def test_an_altered_graph_is_refused_before_faiss_reads_it(build: Any, random_co
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0x10
     path.write_bytes(content)
-    with pytest.raises(DamagedIndexError, match=r"dense\.faiss was altered"):
+    with pytest.raises(DamagedIndexError, match=r"dense\.faiss does not have the checksum"):
         collection.snapshot()
 
 

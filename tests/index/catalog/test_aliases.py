@@ -214,7 +214,7 @@ def test_while_files_cannot_be_looked_at_what_was_read_counts(
         raise OSError(24, "Too many open files")
 
     with monkeypatch.context() as patch:
-        patch.setattr("index.catalog.aliases.os.stat", failing)
+        patch.setattr("index.files.versions.os.stat", failing)
         assert [aliases.collection_of(name) for name in ("live", "one", "none")] == ["one", "one", "none"]
 
 
