@@ -6,11 +6,10 @@ our own, so that no file depends on PEFT's insides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from models.adapters.body import (
@@ -25,7 +24,7 @@ from models.adapters.body import (
     path_of,
 )
 from models.adapters.changes import SMALL_STD, Bottleneck, Change
-from models.adapters.files import read_adapter, write_adapter
+from models.adapters.files import write_adapter
 from models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from models.adapters.settings import (
     INPUT_SCALED,
@@ -110,11 +109,6 @@ def trainable_parameters(body: nn.Module) -> list[nn.Parameter]:
     return [parameter for parameter in body.parameters() if parameter.requires_grad]
 
 
-def adapter_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> dict[str, Tensor]:
-    """The attached adapter's parameters, not copied, under the names of adapter.safetensors."""
-    return dict(_named_tensors(body, name, settings))
-
-
 def save_adapter(
     folder: Path,
     body: nn.Module,
@@ -135,36 +129,12 @@ def save_adapter(
     """
     arrays: dict[str, Float32] = {
         key: tensor.detach().float().cpu().numpy().copy()
-        for key, tensor in _named_tensors(body, name or folder.name, settings)
+        for key, tensor in named_tensors(body, name or folder.name, settings)
     }
     lower = tuple(adapter.digest for adapter in below)
     adapter = Adapter(settings, base, arrays, heads, lower, description, language, domain)
     write_adapter(folder, adapter)
     return adapter
-
-
-def load_adapter(folder: Path, body: nn.Module, name: str) -> Adapter:
-    """Puts a saved adapter's parameters into the one attached to a body as `name`, to train it further.
-
-    Raises CheckpointError where the folder is damaged or its adapter has other sizes. Its heads, if any, are
-    in the record that is returned.
-    """
-    adapter = read_adapter(folder)
-    load_tensors(body, name, adapter.settings, adapter.arrays)
-    return adapter
-
-
-@torch.no_grad()
-def load_tensors(
-    body: nn.Module, name: str, settings: AdapterSettings, arrays: Mapping[str, Float32]
-) -> None:
-    """Puts arrays, named as in adapter.safetensors, into the adapter attached to a body."""
-    for key, tensor in _named_tensors(body, name, settings):
-        if tuple(tensor.shape) != arrays[key].shape:
-            raise CheckpointError(
-                f"{key} has shape {list(arrays[key].shape)}; the body has {list(tensor.shape)}"
-            )
-        tensor.copy_(torch.from_numpy(arrays[key]))
 
 
 def _peft_config(body: nn.Module, settings: LoraSettings | Ia3Settings) -> LoraConfig | IA3Config:
@@ -219,7 +189,8 @@ def _prefix_of(weight: Tensor, layer: int, shape: BodyShape) -> KeysAndValues:
     return table[:, layer, 0], table[:, layer, 1]
 
 
-def _named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iterator[tuple[str, Tensor]]:
+def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iterator[tuple[str, Tensor]]:
+    """The attached adapter's parameters, not copied, under the names of adapter.safetensors."""
     shape = body_shape(body)
     for layer in range(shape.layers):
         if isinstance(settings, PrefixSettings):
