@@ -108,9 +108,9 @@ class HighlightResponse(BaseModel):
     end: int = Field(description="The character after its last.")
 
 
-def _left_out(description: str = "Unless `include` leaves it out.") -> Any:
+def _left_out() -> Any:
     """A field that an answer need not have, but never has as null for that."""
-    return Field(None, description=description, json_schema_extra=_without_default)
+    return Field(None, description="Unless `include` leaves it out.", json_schema_extra=_without_default)
 
 
 def _without_default(schema: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ from service.load.pools import Pool, text_pool
 from service.load.relay import on_loop
 from service.settings import WorkerAccess
 from service.workers.health import WorkerState
-from service.workers.telemetry import Unobserved, WorkerObserver
+from service.workers.telemetry import WorkerObserver
 from service.workers.worker import RemoteWorker
 
 PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
@@ -94,7 +94,7 @@ class RemoteEncoding:
         )
         pool = text_pool()
         workers = [RemoteWorker(url, client, access, pool) for url in urls]
-        observer = Unobserved() if observer is None else observer
+        observer = observer or WorkerObserver()
         for url in urls:
             observer.known(url)
         try:

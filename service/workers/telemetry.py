@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -32,24 +32,21 @@ KINDS: tuple[tuple[type[Exception], Refusal], ...] = (
 )
 
 
-class WorkerObserver(Protocol):
-    """Is told how workers fare."""
+class WorkerObserver:
+    """Is told how workers fare, and does nothing, as in builds, of which nobody asks."""
 
     def known(self, url: str) -> None:
         """There is such a worker."""
-        ...
 
     def answered(self, url: str, seconds: float) -> None:
         """It gave representations that can be used."""
-        ...
 
     def refused(self, url: str, error: Exception) -> None:
         """It gave none."""
-        ...
 
 
-class WorkerTelemetry:
-    """A `WorkerObserver` that counts. Safe to use from several threads."""
+class WorkerTelemetry(WorkerObserver):
+    """One that counts. Safe to use from several threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(
@@ -80,16 +77,3 @@ class WorkerTelemetry:
         """Counts a refusal by its reason."""
         reason = next((name for kind, name in KINDS if isinstance(error, kind)), "limit")
         self._refusals.labels(url, reason).inc()
-
-
-class Unobserved:
-    """A `WorkerObserver` for whom nobody asks, as in builds."""
-
-    def known(self, url: str) -> None:
-        """Nothing."""
-
-    def answered(self, url: str, seconds: float) -> None:
-        """Nothing."""
-
-    def refused(self, url: str, error: Exception) -> None:
-        """Nothing."""
