@@ -62,9 +62,8 @@ def groups_of(
     parts: Sequence[SegmentEntry],
     kind: DenseKind,
     mark: str,
-    encodings: int = SEGMENT_ENCODINGS,
 ) -> list[Group]:
-    """The parts of a shard, in order, in groups of so many encodings each, or a little more.
+    """The parts of a shard, in order, in groups of SEGMENT_ENCODINGS each, or a little more.
 
     kind: of the whole; mark: what the ids of the segments end with.
     """
@@ -73,7 +72,7 @@ def groups_of(
     for part in parts:
         if room <= 0:
             groups.append([])
-            room = encodings
+            room = SEGMENT_ENCODINGS
         groups[-1].append(part)
         room -= part.encodings
     return [

@@ -31,14 +31,14 @@ LARGEST = 250_000  # documents of a joined segment, as of a build's
 SPARSE = 0.5  # share of deleted documents from which on a segment is written anew
 
 
-def to_merge(entries: Sequence[SegmentEntry], width: int, largest: int = LARGEST) -> list[int]:
+def to_merge(entries: Sequence[SegmentEntry], width: int) -> list[int]:
     """The places of the segments that are to be joined next; none where all is well."""
     for place, entry in enumerate(entries):
         if entry.documents_kept < (1 - SPARSE) * entry.documents:
             return [place]
     tiers: dict[int, list[int]] = defaultdict(list)
     for place, entry in enumerate(entries):
-        if entry.documents_kept <= largest // width:
+        if entry.documents_kept <= LARGEST // width:
             tiers[_tier(entry.documents_kept, width)].append(place)
     full = [tier for tier, places in tiers.items() if len(places) >= width]
     return tiers[min(full)][:width] if full else []
