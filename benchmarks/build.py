@@ -74,10 +74,10 @@ def write_passages(path: Path, count: int) -> str:
     if SCALE_MIX.is_file():
         with gzip.open(SCALE_MIX, "rt", encoding="utf-8") as file:
             lines = [line if line.endswith("\n") else line + "\n" for line in file]
-        random.Random(SEED).shuffle(lines)  # noqa: S311  # no secret
+        random.Random(SEED).shuffle(lines)
         path.write_text("".join(lines[:count]), encoding="utf-8")
         return "scale-mix"
-    words = random.Random(SEED)  # noqa: S311  # no secret
+    words = random.Random(SEED)
     with path.open("w", encoding="utf-8") as file:
         for number in range(count):
             text = " ".join(f"w{min(int(words.paretovariate(0.8)), 50_000)}" for _ in range(60))

@@ -99,7 +99,7 @@ class Load:
             thread.join()
 
     def _run(self, work: Callable[[Target, random.Random, int], None], place: int) -> None:
-        generator = random.Random(self._seed + place)  # noqa: S311 - of a test
+        generator = random.Random(self._seed + place)
         try:
             target = self._target()
             while not self._stop.is_set():

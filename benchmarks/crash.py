@@ -40,7 +40,7 @@ class Run:
 
     def __init__(self, root: Path, seed: int) -> None:
         self._root = root
-        self._generator = random.Random(seed)  # noqa: S311 - the moments of kills
+        self._generator = random.Random(seed)
         self._journal = Journal()
         self.kills = 0
         self.under_way: Counter[str] = Counter()

@@ -73,7 +73,7 @@ class Measured:
 
 def passages(count: int, seed: int = 0) -> list[str]:
     """English passages, five sixths of them short (documentation, papers), the rest whole abstracts."""
-    chosen = random.Random(seed)  # noqa: S311 - a fixed sample, not a secret
+    chosen = random.Random(seed)
     if not DATA.is_dir():
         lengths = (int(chosen.lognormvariate(4.2, 0.8)) for _ in range(count))
         return [" ".join(chosen.choices(WORDS, k=max(1, length))) for length in lengths]
@@ -88,7 +88,7 @@ WORDS = ("wing", "flow", "pressure", "layer", "heat", "transfer", "speed", "of",
 
 def texts_of(length: int, count: int) -> list[str]:
     """Texts that have as many tokens at least, to be cut there."""
-    chosen = random.Random(0)  # noqa: S311 - a fixed sample, not a secret
+    chosen = random.Random(0)
     return [" ".join(chosen.choices(WORDS, k=length)) for _ in range(count)]
 
 

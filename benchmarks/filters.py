@@ -278,7 +278,7 @@ def random_tree(generator: random.Random, depth: int = 0) -> Tree:
 
 def trees(snapshot: Snapshot, made: Corpus) -> Figures:
     """How many hits of searches with random trees are documents that these do not match."""
-    generator = random.Random(16)  # noqa: S311 - no secret
+    generator = random.Random(16)
     ids = {f"d{row:06}": row for row in range(DOCUMENTS)}
     hits = outside = counted = missing = 0
     for number in range(TREES):

@@ -81,7 +81,7 @@ class System:
                 break
         after = self._folder / "after"
         after.mkdir()
-        write_tree(Loss("lost", random.Random(0)).tree(replay.root), after)  # noqa: S311 - chooses nothing
+        write_tree(Loss("lost", random.Random(0)).tree(replay.root), after)
         found: dict[str, Any] = {
             "acknowledged": PUTS,
             "forces_an_acknowledged_put": round(forces / (PUTS - 1), 2),
@@ -123,7 +123,7 @@ def main() -> None:
         ("milvus-lite", asked.milvus, "milvus_writes.py"),
         ("qdrant-local", asked.qdrant, "qdrant_writes.py"),
     )
-    generator = random.Random(0)  # noqa: S311 - the moments of kills
+    generator = random.Random(0)
     for name, python, script in systems:
         with tempfile.TemporaryDirectory(prefix="tercet-peers-", dir=asked.folder) as folder:
             system = System(python, script, Path(folder))

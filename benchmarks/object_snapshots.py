@@ -107,7 +107,7 @@ def flipped(folder: Path, url: str, seed: int) -> str:
     """How many of so many snapshots with one flipped bit somewhere were refused. On a folder alone."""
     if not url.startswith("file://"):
         return OF_TESTS
-    generator = random.Random(seed)  # noqa: S311 - which byte
+    generator = random.Random(seed)
     files = sorted((Path(url.removeprefix("file://")) / "files").iterdir())
     named = set(cast(list[str], answer_of(lambda: named_files(url))))
     refusals = 0

@@ -51,7 +51,7 @@ BAR = 1e-4
 
 def mixed_texts(count: int, seed: int = 0) -> list[str]:
     """Texts of one word to more than 512 tokens, each of one script or of several joined."""
-    chosen = random.Random(seed)  # noqa: S311 - a fixed sample, not a secret
+    chosen = random.Random(seed)
     pool: list[list[str]] = []
     for name in (*SETS, *EAST_ASIAN_SETS):
         with gzip.open(DATA / name / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:

@@ -111,7 +111,7 @@ def main() -> None:
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
     before, started = machine(), time.monotonic()
-    generator = random.Random(asked.seed)  # noqa: S311 - of a test
+    generator = random.Random(asked.seed)
     modes: list[Mode] = [*MODES, *["random" for _ in range(asked.random)]]  # type: ignore[list-item]
     with tempfile.TemporaryDirectory(prefix="tercet-power-", dir=MEMORY if MEMORY.is_dir() else None) as name:
         found, replay, left = recorded(Path(name))

@@ -89,7 +89,7 @@ class Writer(threading.Thread):
         self._ids = [f"w{number}-{each}" for each in range(OWN)]
         self._routers = routers
         self._stopped = stopped
-        self._random = random.Random(number)  # noqa: S311 - the same writes and kills for a seed
+        self._random = random.Random(number)
         self._all = writes
 
     def run(self) -> None:
@@ -253,7 +253,7 @@ def answers_of(url: str) -> list[list[tuple[str, float]]]:
 
 def measured(documents: int, writers: int, kills: int, seed: int) -> Figures:
     """Figures of one run."""
-    chance = random.Random(seed)  # noqa: S311 - the same writes and kills for a seed
+    chance = random.Random(seed)
     writes = Writes()
     for number in range(documents):
         text = " ".join(chance.choices(WORDS, k=6))

@@ -252,7 +252,7 @@ async def measured(scratch: Path, *, quick: bool) -> Figures:
     routers = [Node(folder(f"router{number}"), {**patient, "shards": named}) for number in range(ROUTERS)]
     writers = [folder(f"writer{shard}") for shard in range(SHARDS)]
     world = World(abstracts, stores, writers, servers, routers, made)
-    random = Random(5)  # noqa: S311 - the same requests in every run
+    random = Random(5)
     nodes = [*servers, *routers]
     try:
         for shard in range(SHARDS):

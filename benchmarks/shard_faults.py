@@ -287,7 +287,7 @@ async def measured(scratch: Path, link: Link | None, only: str, *, quick: bool) 
         for node in nodes:
             await node.ready()
         world = World(router, shards, names, relay, link)
-        random, figures = Random(11), list[Figures]()  # noqa: S311 - the same requests in every run
+        random, figures = Random(11), list[Figures]()
         await run_phase(world, Phase("warm up", nothing, nothing, 4, 0), made, random)
         for phase in phases(link):
             if only not in phase.name:

@@ -178,11 +178,11 @@ def main() -> None:
         raise SystemExit(f"nothing was measured: {SCALE_MIX} is not here")
     before = machine()
     passages = texts_of("corpus")
-    random.Random(SEED).shuffle(passages)  # noqa: S311  # no secret
+    random.Random(SEED).shuffle(passages)
     ids = [id for id, _ in passages[: asked.passages]]
     encoder = load_encoder(str(ROOT / "checkpoints" / ENGLISH))
     questions = texts_of("queries")
-    random.Random(SEED).shuffle(questions)  # noqa: S311  # no secret
+    random.Random(SEED).shuffle(questions)
     queries = dense_of(encoder, [text for _, text in questions[: asked.queries]], "query")
     if asked.vectors is not None and asked.vectors.is_file():
         vectors = np.load(asked.vectors)[: asked.passages].astype(np.float32)

@@ -120,7 +120,7 @@ def path_of(collection: str, *parts: str) -> str:
 
 def usual_url(settings: Settings) -> str:
     """Where a server with these settings answers on this machine."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - what listens on all is asked here
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 

@@ -131,7 +131,7 @@ def _with_settings(
 ) -> Callable[..., None]:
     """The command with a signature from which Typer makes one flag per setting."""
     parameters = _parameters(without) if with_flags else []
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which `inspect.signature` reads
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 

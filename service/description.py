@@ -31,7 +31,7 @@ class Description:
         self._needs_key = needs_key
         self._made: dict[str, Any] | None = None
         self._lock = threading.Lock()
-        app.openapi = self.described  # type: ignore[method-assign]
+        app.openapi = self.described  # type: ignore[method-assign]  # as FastAPI documents
         app.add_route(PATH, self._answer, include_in_schema=False)
 
     def described(self) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def remains(layout: CollectionLayout) -> list[str]:
 def _wrong_representations(snapshot: Snapshot, documents: Contents, seed: int) -> list[str]:
     """Of some documents, those whose representations or best hit are not what their writes gave them."""
     problems = []
-    chosen = random.Random(seed).sample(sorted(documents), min(COMPARED, len(documents)))  # noqa: S311
+    chosen = random.Random(seed).sample(sorted(documents), min(COMPARED, len(documents)))
     for id in chosen:
         written, stored = representations([id], [documents[id][0]]), snapshot.representations_of(id)
         assert written.dense is not None

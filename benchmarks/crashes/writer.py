@@ -72,9 +72,9 @@ def write_until_killed(
 
     contents: what each thread's ids hold; numbers: of each thread's next write.
     """
-    voice, generator = Voice(descriptor), random.Random(seed)  # noqa: S311 - of a test
+    voice, generator = Voice(descriptor), random.Random(seed)
     threads = [
-        _Thread(place, voice, dict(held), number, random.Random(seed + place + 1))  # noqa: S311
+        _Thread(place, voice, dict(held), number, random.Random(seed + place + 1))
         for place, (held, number) in enumerate(zip(contents, numbers, strict=True))
     ]
     building = threading.Lock()  # a build or a restore: one at a time
@@ -136,7 +136,7 @@ def _upkeep(
     voice: Voice, phase: str, work: Callable[[LiveCollection], object], generator: random.Random
 ) -> Callable[[LiveCollection, float], None]:
     """Work that is done over and over beside the writes, by a thread that says when."""
-    generator = random.Random(generator.randrange(2**32))  # noqa: S311 - of a thread of its own
+    generator = random.Random(generator.randrange(2**32))
 
     def keep_up(live: LiveCollection, until: float) -> None:
         while time.monotonic() < until:
@@ -192,7 +192,7 @@ class Backups:
         self._root = root
         self._store = BackupStore(backups_of(root))
         self._voice = voice
-        self._generator = random.Random(generator.randrange(2**32))  # noqa: S311
+        self._generator = random.Random(generator.randrange(2**32))
         self._building = building
         self._threads = threads
 

@@ -35,7 +35,7 @@ def main() -> None:
     voice = Voice(os.open(marks, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     contents: list[Contents] = [{}, {}]
     numbers = [itertools.count(1), itertools.count(1)]
-    generator = random.Random(5)  # noqa: S311 - of a test
+    generator = random.Random(5)
     root = base / "collections"
     Collection.create(root, NAME, SETTINGS)
     backups = Backups(root, voice, generator, threading.Lock(), [])

@@ -100,7 +100,7 @@ def _fastest(checkpoint: str) -> Encoder:
 def _queries(encoder: Encoder) -> Iterator[str]:
     """Different queries of 12 tokens, without end, made of the words of Cranfield's."""
     words = sorted({word for text in texts_of("queries") for word in text.split() if word.isalpha()})
-    draw = random.Random(0)  # noqa: S311  # no secret
+    draw = random.Random(0)
     seen: set[str] = set()
     while True:
         text = " ".join(draw.sample(words, draw.randint(TOKENS // 3, TOKENS)))

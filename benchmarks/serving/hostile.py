@@ -177,7 +177,7 @@ class Hostile:
 
     def __init__(self, seed: int, honest: Sequence[Request] = ()) -> None:
         """honest: requests to start from, besides some of our own."""
-        self._random = random.Random(seed)  # noqa: S311 - reproducible, not secret
+        self._random = random.Random(seed)
         self._honest = (HONEST, honest or HONEST)
         often = (self.valued, self.valued, self.fielded, self.headed, self.honest)
         seldom = (

@@ -27,7 +27,7 @@ class Large:
 
 def long_texts(sources: list[str], count: int, words: int = 800) -> list[str]:
     """Texts of different words; 800 of them are more tokens than the encoder takes."""
-    chance = random.Random(SEED)  # noqa: S311 - reproducible, not secret
+    chance = random.Random(SEED)
     vocabulary = " ".join(sources).split()
     return [" ".join(chance.choices(vocabulary, k=words)) for _ in range(count)]
 
@@ -130,7 +130,7 @@ def _structures() -> Iterator[Large]:
 
 def _fuzzed() -> Iterator[Large]:
     """Random values of random shape in random fields, at the largest numbers of values that are taken."""
-    chance = random.Random(SEED)  # noqa: S311 - reproducible, not secret
+    chance = random.Random(SEED)
     leaves = ["0", "1.5e300", "true", "null", '""', '"tea"', "-17", '"\\ud55c\\uad6d"', "[]", "{}"]
     fields = {
         "/embed": ["inputs", "outputs", "input_type", "max_length", "nothing"],

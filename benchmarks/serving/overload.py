@@ -183,7 +183,7 @@ def all_requests(*, tells_deadline: bool) -> dict[str, list[bytes]]:
         return post("/embed", body, BINARY, *timeout)
 
     searches = [{"collection": "demo", "query": query} for query in demo_queries()]
-    pick = random.Random(1)  # noqa: S311 - the same requests in every run
+    pick = random.Random(1)
     return {
         "search": [post("/search", json.dumps(each).encode(), *timeout) for each in searches],
         "embed 1": [embed([text]) for text in texts],
@@ -199,7 +199,7 @@ def demo_texts() -> list[str]:
 
 def mixed(requests: Requests, count: int = 2000) -> list[tuple[str, bytes]]:
     """Requests of all kinds, by their shares, in a random order that is always the same."""
-    pick = random.Random(2)  # noqa: S311 - the same
+    pick = random.Random(2)
     kinds = pick.choices(list(SHARES), list(SHARES.values()), k=count)
     return [(kind, pick.choice(requests[kind])) for kind in kinds]
 
@@ -209,7 +209,7 @@ def schedule(requests: Requests, rate: float, seconds: float, *, fresh: bool = F
 
     fresh: each on a new connection.
     """
-    moments = random.Random(3)  # noqa: S311 - the same
+    moments = random.Random(3)
     due, moment = list[Due](), 0.0
     for kind, content in mixed(requests, int(2 * rate * seconds) + 100):
         moment += moments.expovariate(rate)

@@ -28,7 +28,7 @@ class Relay:
         self.faulted = 0
         self.port = 0
         self._target = port
-        self._random = Random(7)  # noqa: S311 - the same damage in every run
+        self._random = Random(7)
         self._server: asyncio.Server | None = None
 
     @property

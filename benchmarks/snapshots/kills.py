@@ -25,7 +25,7 @@ class Kills:
     def __init__(self, folder: Path, url: str, seed: int) -> None:
         self._folder, self._url = folder, url
         self._root = folder / "source" / "collections"
-        self._random = random.Random(seed)  # noqa: S311 - the moments of kills
+        self._random = random.Random(seed)
         self._states: dict[str | None, int] = {None: 0}
         self._longest = dict.fromkeys(NAMES, FIRST_SECONDS)
         self.counts: Counter[str] = Counter()

@@ -99,7 +99,7 @@ async def test_over_http(over_http: Callable[..., Awaitable[int]]) -> None:
 
 
 async def test_no_page_elsewhere_reaches_it_on_any_address(over_http: Callable[..., Awaitable[int]]) -> None:
-    port = await over_http("--host", "0.0.0.0", TERCET_ALLOWED_HOSTS="tercet.lan")  # noqa: S104
+    port = await over_http("--host", "0.0.0.0", TERCET_ALLOWED_HOSTS="tercet.lan")
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     accept = {"Accept": "application/json, text/event-stream"}
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:

@@ -81,7 +81,7 @@ def test_texts_become_documents_again(tiny: Any) -> None:
 
 def book(pages: int, words: Sequence[str], seed: int = 0) -> tuple[str, int]:
     """A text of so many pages of 300 words, the last of other words, and where that begins."""
-    choice = random.Random(seed)  # noqa: S311  # no secret
+    choice = random.Random(seed)
     body = "\n\n".join(" ".join(choice.choices(words, k=300)) for _ in range(pages - 1)) + "\n\n"
     return body + " ".join(["green", "leaf", "black"] * 100), len(body)
 

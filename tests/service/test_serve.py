@@ -328,7 +328,7 @@ def test_a_download_does_not_keep_the_server_from_ending(serve: Serve, tmp_path:
 
 
 def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> None:
-    process, client = serve("serve", "--host", "0.0.0.0", "--checkpoint", "not-there")  # noqa: S104
+    process, client = serve("serve", "--host", "0.0.0.0", "--checkpoint", "not-there")
     process.wait(60)
     messages = [line["message"] for line in logged_until_end(tmp_path)]
     assert any("without a key" in message for message in messages)
@@ -340,7 +340,7 @@ def test_a_server_of_known_names_does_not_warn_of_others(serve: Serve, tmp_path:
     process, _ = serve(
         "serve",
         "--host",
-        "0.0.0.0",  # noqa: S104
+        "0.0.0.0",
         "--allowed-hosts",
         "tercet",
         "--checkpoint",

@@ -83,7 +83,7 @@ def tiny_body(request: pytest.FixtureRequest) -> torch.nn.Module:
 
 def write_pairs(path: Path) -> None:
     """Passages of six words, each with a query of two of them."""
-    words = random.Random(3)  # noqa: S311  # reproducible text, no secret
+    words = random.Random(3)
     lines = []
     for _ in range(PAIRS):
         passage = words.sample(WORDS, 6)

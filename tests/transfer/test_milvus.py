@@ -20,8 +20,8 @@ from transfer.push import export
 pymilvus = pytest.importorskip("pymilvus", reason="install tercet[milvus]")
 pytest.importorskip("milvus_lite", reason="install tercet[milvus]")
 
-from transfer.milvus.connection import MilvusPlace  # noqa: E402
-from transfer.milvus.target import MilvusTarget  # noqa: E402
+from transfer.milvus.connection import MilvusPlace
+from transfer.milvus.target import MilvusTarget
 
 
 def test_push_then_query(

@@ -19,10 +19,10 @@ from transfer.push import export
 
 client = pytest.importorskip("qdrant_client", reason="install tercet[qdrant]")
 
-from transfer.qdrant.connection import QdrantPlace  # noqa: E402
-from transfer.qdrant.points import point_id  # noqa: E402
-from transfer.qdrant.source import QdrantSource  # noqa: E402
-from transfer.qdrant.target import QdrantTarget  # noqa: E402
+from transfer.qdrant.connection import QdrantPlace
+from transfer.qdrant.points import point_id
+from transfer.qdrant.source import QdrantSource
+from transfer.qdrant.target import QdrantTarget
 
 
 @pytest.fixture

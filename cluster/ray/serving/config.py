@@ -102,7 +102,7 @@ class ServeDeployment(_Part):
 
     name: str = Field(default="tercet", pattern=f"^{NAME}$")
     checkpoint: str | None = None
-    host: Literal["0.0.0.0", "::"] = Field(default="0.0.0.0", description="HAProxy takes all addresses.")  # noqa: S104
+    host: Literal["0.0.0.0", "::"] = Field(default="0.0.0.0", description="HAProxy takes all addresses.")  # noqa: S104 - a name to choose
     port: int = Field(default=8000, ge=1, le=65535)
     encoders: EncoderPart = EncoderPart()
     shards: list[ShardPart] = Field(default=[], max_length=MOST_SHARDS)

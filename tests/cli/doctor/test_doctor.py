@@ -97,7 +97,7 @@ def test_an_open_server_and_limits_that_do_not_fit_are_warned_of(tercet: Run, tm
     keys = tmp_path / "keys"
     keys.write_text("secret\n", "utf-8")
     keys.chmod(0o644)
-    _, findings = found(tercet, TERCET_HOST="0.0.0.0", TERCET_FLUSH_DOCUMENTS="70000")  # noqa: S104
+    _, findings = found(tercet, TERCET_HOST="0.0.0.0", TERCET_FLUSH_DOCUMENTS="70000")
     open_, limits = texts(findings, "warning")
     assert open_ == "0.0.0.0, port 8080: whoever reaches it may read and change everything"
     assert limits.startswith("flush_documents is 70000, but unpublished_documents is 65536")

@@ -48,7 +48,7 @@ def random_filter(random: Random, depth: int = 0) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("engine", "count"), [("qdrant", 400), ("milvus", 150)])
 def test_both_ways_the_same_documents(pair: Callable[..., Any], tiny: Any, engine: str, count: int) -> None:
-    both, random = pair(engine, "plain"), Random(5)  # noqa: S311 - of a test
+    both, random = pair(engine, "plain"), Random(5)
     fields, collection = both.own.settings.fields, both.there._collection
     query = check_query(encode(tiny, ["hot tea"], "query"), both.own.settings)
     said, matched = 0, 0

@@ -114,7 +114,7 @@ class Writer(threading.Thread):
         self._own = f"w{number}-"
         self._routers = routers
         self._one = one
-        self._random = random.Random(number)  # noqa: S311 - of a test
+        self._random = random.Random(number)
         self._ended = threading.Event()
         self.acknowledged = self.repeated = 0
         self.failures: list[str] = []

@@ -133,7 +133,7 @@ class Operations:
     """Random writes."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - no secret
+        self._random = random.Random(seed)
         self._ids = [f"d{number}" for number in range(30)] + ["a/b c", "이차", "100%", "q?x=1&y"]
 
     def next(self) -> tuple[str, str, dict[str, Any]]:

@@ -394,7 +394,7 @@ class Many:
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["single", "lists"])
 def many(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Many:
-    generator = random.Random(3)  # noqa: S311 - no secret
+    generator = random.Random(3)
     texts: list[dict[str, Any]] = [
         {
             "tags": generator.choices(["ab", "b", f"{row:05}", "시"], [6, 3, 2, 1], k=generator.randrange(4)),

@@ -97,7 +97,7 @@ def test_passages_are_parts_of_the_text_within_the_size_and_leave_out_blanks_and
         "```\n",
     ]
     measure = TokenMeasure(tokenizer if measured else None)
-    cutter, generator = PassageCutter(Split(kind, 20), measure), random.Random(0)  # noqa: S311
+    cutter, generator = PassageCutter(Split(kind, 20), measure), random.Random(0)
     for number in range(30):
         text = " ".join(generator.choices(words, k=number * 10))
         found = list(cutter.passages(Document(f"d{number}", text)))

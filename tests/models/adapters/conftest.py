@@ -12,10 +12,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
 
-from models.adapters.attach import adapter_base, attach, save_adapter, trainable_parameters  # noqa: E402
-from models.adapters.files import write_adapter  # noqa: E402
-from models.adapters.record import Adapter  # noqa: E402
-from models.adapters.settings import (  # noqa: E402
+from models.adapters.attach import adapter_base, attach, save_adapter, trainable_parameters
+from models.adapters.files import write_adapter
+from models.adapters.record import Adapter
+from models.adapters.settings import (
     ROLES,
     AdapterSettings,
     BottleneckSettings,
@@ -24,9 +24,9 @@ from models.adapters.settings import (  # noqa: E402
     PrefixSettings,
     StackSettings,
 )
-from models.heads import load_heads  # noqa: E402
-from models.torch_encoder import load_body, read_settings  # noqa: E402
-from models.weights.head_weights import HeadWeights  # noqa: E402
+from models.heads import load_heads
+from models.torch_encoder import load_body, read_settings
+from models.weights.head_weights import HeadWeights
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 

@@ -11,17 +11,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from models.adapters.attach import (  # noqa: E402
+from models.adapters.attach import (
     adapter_base,
     attach,
     named_tensors,
     save_adapter,
     trainable_parameters,
 )
-from models.adapters.body import FixedAdapters, fold, install, load_parts  # noqa: E402
-from models.adapters.files import read_adapter  # noqa: E402
-from models.adapters.record import ResolvedAdapter  # noqa: E402
-from models.adapters.settings import (  # noqa: E402
+from models.adapters.body import FixedAdapters, fold, install, load_parts
+from models.adapters.files import read_adapter
+from models.adapters.record import ResolvedAdapter
+from models.adapters.settings import (
     AdapterSettings,
     Ia3Settings,
     LoraSettings,
@@ -29,9 +29,9 @@ from models.adapters.settings import (  # noqa: E402
     StackSettings,
     settings_of,
 )
-from models.errors import CheckpointError, UnsupportedError  # noqa: E402
-from models.loader import load_encoder  # noqa: E402
-from models.torch_encoder import load_body  # noqa: E402
+from models.errors import CheckpointError, UnsupportedError
+from models.loader import load_encoder
+from models.torch_encoder import load_body
 
 KINDS = ["lora", "ia3", "prefix", "bottleneck"]
 Settings = dict[str, AdapterSettings]

@@ -37,7 +37,7 @@ def damaged(chance: random.Random, body: bytes) -> bytes:
 def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_body, "PIECE_BYTES", 7)
     monkeypatch.setattr(json_body, "SCANNED_BYTES", 5)
-    chance = random.Random(SEED)  # noqa: S311 - reproducible, not secret
+    chance = random.Random(SEED)
     broken = 0
     for _ in range(BODIES):
         body = json.dumps(random_value(chance), ensure_ascii=chance.random() < 0.5).encode()

@@ -16,7 +16,7 @@ from training.data.token_store import TEXTS_AT_ONCE, TokenWriter
 
 @pytest.mark.parametrize("count", [1, TEXTS_AT_ONCE, 2 * TEXTS_AT_ONCE + 7])
 def test_taken_texts_equal_tokenizing_directly(tmp_path: Path, tokenizer: Tokenizer, count: int) -> None:
-    draw = random.Random(1)  # noqa: S311  # reproducible text, no secret
+    draw = random.Random(1)
     texts = [" ".join(f"word{draw.randrange(40)}" for _ in range(draw.randint(0, 12))) for _ in range(count)]
     tokenize = partial(tokenizer.tokenize, input_type="document", max_length=8)
     calls = []

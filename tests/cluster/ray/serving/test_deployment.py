@@ -280,7 +280,7 @@ def _listening(deployed: Deployed) -> dict[int, Listener]:
     for each in psutil.net_connections("tcp"):
         if each.status == psutil.CONN_LISTEN and each.pid in started:
             host = each.laddr.ip.removeprefix("::ffff:")
-            host = "127.0.0.1" if host in ("::", "0.0.0.0") else host  # noqa: S104
+            host = "127.0.0.1" if host in ("::", "0.0.0.0") else host
             command = " ".join(started[each.pid].cmdline())
             found[each.laddr.port] = Listener(f"{host}:{each.laddr.port}", command)
     return found
@@ -309,7 +309,7 @@ def _is_free(port: int) -> bool:
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            tried.bind(("0.0.0.0", port))  # noqa: S104
+            tried.bind(("0.0.0.0", port))
         except OSError:
             return False
     return True
