@@ -1,0 +1,157 @@
+"""What bodies of writes say: documents, what they bring along, which documents are meant, and their key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, TypeVar
+
+import numpy as np
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from index.candidates import Document
+from index.documents.filters import Filter, parse_filter
+from index.documents.metadata import require_metadata
+from index.errors import InvalidQueryError
+from index.live.records import WriteKey
+from models.representations import Float32
+from service.documents.binary import BinaryBody
+from service.documents.brought import BroughtText, BroughtTexts
+from service.documents.keys import write_key
+from service.documents.writer import about_document
+from service.exceptions import InvalidRequestError, RequestTooLargeError
+from service.ready_representations import unpacked
+from service.routes.common import check_characters
+from service.runtime import Runtime
+from service.schemas.base import too_many
+from service.schemas.documents import (
+    DeleteDocumentsRequest,
+    DocumentContent,
+    DocumentRequest,
+    PatchDocumentRequest,
+    PutDocumentsRequest,
+    TextRepresentations,
+    UpdateDocumentsRequest,
+    WindowRepresentations,
+)
+from service.schemas.search import PackedVectors
+from service.settings import RequestLimits
+
+Numbers = TypeVar("Numbers")
+_CONTENTS = TypeAdapter(Annotated[list[DocumentContent], Field(min_length=1, fail_fast=True)])
+
+
+@contextmanager
+def about_the_filter() -> Iterator[None]:
+    """Only a filter can be invalid in what is asked for here."""
+    try:
+        yield
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
+
+
+def document_of(content: DocumentContent) -> Document:
+    """As the index takes it."""
+    return Document(content.id, content.text, content.title, content.metadata or {})
+
+
+def check_texts(documents: Sequence[DocumentContent], limits: RequestLimits) -> None:
+    """Raises InvalidRequestError naming the first text or title that is too long."""
+    for place, document in enumerate(documents):
+        check_characters([document.text], limits.characters, f"documents.{place}.text")
+        check_characters([document.title or ""], limits.characters, f"documents.{place}.title")
+
+
+def contents_of(body: BinaryBody, limits: RequestLimits) -> list[DocumentContent]:
+    """The documents of a binary body. Raises RequestTooLargeError, or what a body of JSON would."""
+    complaint = too_many(body.line_count, "write_documents", "items", limits)
+    if complaint is not None:
+        raise RequestTooLargeError(f"documents {complaint.message()}", "documents")
+    values = body.values()
+    try:
+        return _CONTENTS.validate_python(values)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+        details = [{**each, "loc": ("body", "documents", *each["loc"])} for each in errors]
+        raise RequestValidationError(details, body={"documents": values}) from error
+
+
+def which_of(body: DeleteDocumentsRequest | UpdateDocumentsRequest) -> Sequence[str] | Filter:
+    """The ids or the filter of a body: one of them. A filter is read before the body's key, whose digest can
+    hold only what a filter may.
+    """
+    if (body.ids is None) == (body.filter is None):
+        raise InvalidRequestError("give ids or filter: one of them", "ids")
+    if body.ids is not None:
+        return body.ids
+    with about_the_filter():
+        return parse_filter(body.filter)
+
+
+async def key_of(
+    services: Runtime,
+    given: str | None,
+    route: str,
+    names: tuple[str, ...],
+    body: BaseModel,
+    digest: str | None,
+) -> WriteKey | None:
+    """The key of a write with a body that may be large."""
+    if given is None:
+        return None
+    return await services.pools.bodies.run(_digested, given, route, names, body, digest)
+
+
+def _digested(
+    given: str, route: str, names: tuple[str, ...], body: BaseModel, digest: str | None
+) -> WriteKey | None:
+    """Raises InvalidDocumentError for metadata that no digest can be taken of, as no document may have it."""
+    if isinstance(body, PutDocumentsRequest):
+        for place, document in enumerate(body.documents):
+            with about_document(place):
+                require_metadata(f"document {document.id!r:.80}", document.metadata or {})
+    elif isinstance(body, PatchDocumentRequest | UpdateDocumentsRequest):
+        require_metadata(f"document {names[-1]!r:.80}", body.metadata)
+    # Its own key is no part of what is compared, nor what servers of before did not know and says nothing.
+    left_out = {"idempotency_key", *(() if getattr(body, "merge", False) else ("merge",))}
+    content = {name: value for name, value in body if name not in left_out}
+    return write_key(given, route, names, content, digest)
+
+
+def brought_by(documents: Sequence[DocumentRequest]) -> BroughtTexts:
+    """The representations that some of the documents bring along."""
+    places: list[int] = []
+    fingerprints: list[str] = []
+    texts: list[list[BroughtText]] = []
+    for place, document in enumerate(documents):
+        given, param = document.representations, f"documents.{place}.representations"
+        if given is None:
+            continue
+        places.append(place)
+        fingerprints.append(given.fingerprint)
+        if given.windows is None:
+            texts.append([_text(given, param)])
+            continue
+        for side in ("dense", "sparse", "colbert"):
+            if getattr(given, side) is not None:
+                raise InvalidRequestError(
+                    f"{param}.{side}: the windows have their own; leave it out", f"{param}.{side}"
+                )
+        texts.append([_text(each, f"{param}.windows.{number}") for number, each in enumerate(given.windows)])
+    return BroughtTexts(np.array(places, np.int64), fingerprints, texts)
+
+
+def _text(given: TextRepresentations, param: str) -> BroughtText:
+    return BroughtText(
+        param,
+        _numbers(given.dense, 1, f"{param}.dense"),
+        None if given.sparse is None else (given.sparse.token_ids, given.sparse.weights),
+        _numbers(given.colbert, 2, f"{param}.colbert"),
+        (given.start, given.end) if isinstance(given, WindowRepresentations) else None,
+    )
+
+
+def _numbers(given: Numbers | PackedVectors, axes: int, param: str) -> Numbers | Float32:
+    """Lists as they are, packed vectors as an array."""
+    return unpacked(given.data, given.shape, axes, param) if isinstance(given, PackedVectors) else given

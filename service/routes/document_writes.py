@@ -1,0 +1,231 @@
+"""Documents of a collection: put, patch, update, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import Header, Request, Response
+
+from index.documents.filters import Filter
+from service.answers.binary import MEDIA_TYPE
+from service.documents.binary import BinaryBody, BroughtArrays
+from service.documents.keys import one_key, write_key
+from service.documents.writer import DocumentBatch, PutOutcome
+from service.http.binary_route import BinaryRoute
+from service.routes.collections import Name
+from service.routes.common import WRITE, Services, TimeLimit, errors, json_response, router
+from service.routes.document_bodies import (
+    about_the_filter,
+    brought_by,
+    check_texts,
+    contents_of,
+    document_of,
+    key_of,
+    which_of,
+)
+from service.routes.documents import DOCUMENT, DOCUMENTS, Id
+from service.schemas.documents import (
+    DeleteDocumentsRequest,
+    DeleteDocumentsResponse,
+    PatchDocumentRequest,
+    PatchDocumentResponse,
+    PutDocumentsRequest,
+    PutDocumentsResponse,
+    UpdateDocumentsRequest,
+    UpdateDocumentsResponse,
+)
+
+KeyHeader = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="A name for this write, as the field `idempotency_key` of a body.",
+    ),
+]
+DigestHeader = Annotated[
+    str | None, Header(alias="Idempotency-Digest", pattern=r"^[0-9a-f]{64}$", include_in_schema=False)
+]
+"""What tells a repeat under a key from another write, instead of the body. A router sends that of its own
+request: a shard gets a part of it, whose representations need not be the same to the bit when it is repeated.
+"""
+
+routes = router("documents")
+
+
+async def put_binary_documents(
+    name: Name,
+    request: Request,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+    digest: DigestHeader = None,
+) -> Response:
+    """The same, of a body of safetensors."""
+    body = await services.pools.bodies.run(BinaryBody.read, await request.body())
+    contents = await services.pools.bodies.run(contents_of, body, services.limits)
+    check_texts(contents, services.limits)
+    brought = BroughtArrays(body.arrays, [body.fingerprint], np.arange(len(contents)))
+    given = one_key(header_key, body.metadata.get("idempotency_key"))
+    key = None
+    if given is not None:
+        content = b"" if digest is not None else await services.pools.bodies.run(body.content)
+        key = await services.pools.bodies.run(write_key, given, f"PUT {DOCUMENTS}", (name,), content, digest)
+    batch = DocumentBatch([document_of(each) for each in contents], brought, body.if_position, key)
+    return _put_answer(await services.writer.put(name, batch, deadline))
+
+
+routes.add_api_route(  # before the route for JSON, which matches any type
+    DOCUMENTS,
+    put_binary_documents,
+    methods=["PUT"],
+    dependencies=WRITE,
+    include_in_schema=False,
+    route_class_override=BinaryRoute,
+)
+
+
+@routes.put(
+    DOCUMENTS,
+    response_model=PutDocumentsResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+    openapi_extra={
+        "requestBody": {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+    },
+)
+async def put_documents(
+    name: Name,
+    body: PutDocumentsRequest,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+    digest: DigestHeader = None,
+) -> Response:
+    """Add documents, or replace those with the same ids: all of them or none.
+
+    The answer comes once they are on the disk, and the next search finds them. They are encoded as builds
+    encode them, unless they bring `representations` along: in JSON, or all of them in one safetensors body
+    with the arrays of `/embed` and `documents`, uint8, a JSON object a line, and with `fingerprint`, and at
+    will `idempotency_key` and `if_position`, in its metadata.
+    """
+    limits = services.limits
+    check_texts(body.documents, limits)
+    key = one_key(header_key, body.idempotency_key)
+    write = await key_of(services, key, f"PUT {DOCUMENTS}", (name,), body, digest)
+    brought = None
+    if any(each.representations is not None for each in body.documents):
+        brought = await services.pools.bodies.run(brought_by, body.documents)
+    batch = DocumentBatch([document_of(each) for each in body.documents], brought, body.if_position, write)
+    return _put_answer(await services.writer.put(name, batch, deadline))
+
+
+@routes.post(
+    f"{DOCUMENTS}/update",
+    response_model=UpdateDocumentsResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def update_documents(
+    name: Name,
+    body: UpdateDocumentsRequest,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+    digest: DigestHeader = None,
+) -> Response:
+    """Change the metadata of documents, by id or by filter; nothing is encoded again.
+
+    Ids that are not there are no error, and are not counted. More than 1,000 documents are changed group by
+    group: after a crash before the answer some are, and a repeat changes the others.
+    """
+    which = which_of(body)
+    given = one_key(header_key, body.idempotency_key)
+    key = await key_of(services, given, f"POST {DOCUMENTS}/update", (name,), body, digest)
+    with about_the_filter():
+        written = await services.writer.update(
+            name, which, body.metadata, key, deadline, merge=bool(body.merge)
+        )
+    return json_response({"updated": written.documents, "position": written.position})
+
+
+@routes.post(
+    f"{DOCUMENTS}/delete",
+    response_model=DeleteDocumentsResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def delete_documents(
+    name: Name,
+    body: DeleteDocumentsRequest,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+    digest: DigestHeader = None,
+) -> Response:
+    """Delete documents by id or by filter. Ids that are not there are no error, and are not counted."""
+    which = which_of(body)
+    given = one_key(header_key, body.idempotency_key)
+    key = await key_of(services, given, f"POST {DOCUMENTS}/delete", (name,), body, digest)
+    if isinstance(which, Filter):
+        with about_the_filter():
+            written = await services.writer.delete_matching(name, which, key, deadline)
+    else:
+        written = await services.writer.delete(name, which, key, deadline)
+    return json_response({"deleted": written.documents, "position": written.position})
+
+
+@routes.patch(
+    DOCUMENT,
+    response_model=PatchDocumentResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def patchdocument_of(
+    name: Name,
+    document_id: Id,
+    body: PatchDocumentRequest,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+    digest: DigestHeader = None,
+) -> Response:
+    """Replace a document's metadata, or merge something into it; nothing is encoded again."""
+    given = one_key(header_key, body.idempotency_key)
+    key = await key_of(services, given, f"PATCH {DOCUMENT}", (name, document_id), body, digest)
+    written = await services.writer.patch(
+        name, document_id, body.metadata, body.if_position, key, deadline, merge=bool(body.merge)
+    )
+    return json_response({"position": written.position})
+
+
+@routes.delete(
+    DOCUMENT,
+    response_model=DeleteDocumentsResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def deletedocument_of(
+    name: Name,
+    document_id: Id,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+) -> Response:
+    """Delete a document. One that is not there is no error: 0 are deleted then."""
+    key = write_key(header_key, f"DELETE {DOCUMENT}", (name, document_id))
+    written = await services.writer.delete(name, [document_id], key, deadline)
+    return json_response({"deleted": written.documents, "position": written.position})
+
+
+def _put_answer(outcome: PutOutcome) -> Response:
+    answer: dict[str, Any] = {
+        "upserted": outcome.written.documents,
+        "position": outcome.written.position,
+        "usage": {"tokens": outcome.written.tokens},
+    }
+    if outcome.truncated:
+        answer["truncated"] = outcome.truncated
+    return json_response(answer)
