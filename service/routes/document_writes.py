@@ -183,7 +183,7 @@ async def delete_documents(
     responses=errors(404, 409, 422, 507),
     dependencies=WRITE,
 )
-async def patchdocument_of(
+async def patch_document(
     name: Name,
     document_id: Id,
     body: PatchDocumentRequest,
@@ -207,7 +207,7 @@ async def patchdocument_of(
     responses=errors(404, 409, 422, 507),
     dependencies=WRITE,
 )
-async def deletedocument_of(
+async def delete_document(
     name: Name,
     document_id: Id,
     services: Services,

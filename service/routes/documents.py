@@ -121,7 +121,7 @@ async def get_documents(
     response_model=DocumentResponse,
     responses=errors(404, 409, 422),
 )
-async def getdocument_of(
+async def get_document(
     name: Name,
     document_id: Id,
     services: Services,
