@@ -23,8 +23,8 @@ from cluster.backends.records import (
 from index.candidates import Document, Facet, SearchResult
 from index.catalog.settings import CollectionSettings
 from index.documents.boosts import Boost
-from index.documents.conditions import Condition, condition_of
-from index.documents.filters import Filter, check_filter
+from index.documents.conditions import Condition, checked_condition, condition_of
+from index.documents.filters import Filter
 from index.documents.store import encode_id
 from index.reading.ordered import Order, Place, PlacedDocument
 from index.search.explanation import Explanation
@@ -194,7 +194,4 @@ class EngineSnapshot:
         return snapshot_of(rows, self.settings, self.version, self.idf)
 
     def _condition(self, filter: Filter | None) -> Condition | None:
-        if filter is None:
-            return None
-        check_filter(filter, self.settings.fields)
-        return condition_of(filter, self.settings.fields)
+        return None if filter is None else checked_condition(filter, self.settings.fields)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from cluster.snapshots.errors import DamagedSnapshotError
-from index.backups.records import time_now
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import FileEntry, Manifest
 from index.catalog.records import Record
 from index.catalog.settings import CODEBOOK_FILE, check_collection_name
+from index.documents.datetimes import time_now
 from index.errors import SearchIndexError
 from index.files.content import json_bytes, sha256_of
 

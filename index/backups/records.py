@@ -77,8 +77,3 @@ def is_id(text: str) -> bool:
 def time_of(id: str) -> datetime:
     """When the backup of an id was begun. Raises ValueError for a time that no calendar has."""
     return datetime.strptime(id.partition("-")[0], _ID_TIME).replace(tzinfo=UTC)
-
-
-def time_now() -> str:
-    """The time, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

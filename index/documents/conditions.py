@@ -28,6 +28,7 @@ from index.documents.filters import (
     Or,
     Range,
     Value,
+    check_filter,
 )
 from index.documents.intervals import Intervals, Numbers
 from index.documents.metadata import FieldType
@@ -133,6 +134,12 @@ def condition_of(filter: Filter, fields: Mapping[str, FieldType]) -> Condition:
         return NOTHING
     dtype = np.float64 if kind == "number" else np.int64
     return _within(filter.field, Intervals(np.array([low], dtype), np.array([high], dtype)), kind)
+
+
+def checked_condition(filter: Filter, fields: Mapping[str, FieldType]) -> Condition:
+    """The same of a filter to be checked. Raises InvalidQueryError where it does not fit the fields."""
+    check_filter(filter, fields)
+    return condition_of(filter, fields)
 
 
 def _key(kind: str, *parts: bytes) -> bytes:

@@ -43,3 +43,8 @@ def microseconds_of(text: str) -> int:
     offset = (60 * int(hours or 0) + int(minutes or 0)) * MINUTE
     since = (moment - _EPOCH) // _MICROSECOND
     return since + offset if sign == "-" else since - offset
+
+
+def time_now() -> str:
+    """The time, in UTC and to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

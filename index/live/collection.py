@@ -19,8 +19,8 @@ from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.dense.kinds import Device
-from index.documents.conditions import condition_of
-from index.documents.filters import Filter, check_filter
+from index.documents.conditions import checked_condition
+from index.documents.filters import Filter
 from index.documents.metadata import FieldType, MetadataChange, require_metadata
 from index.documents.store import encode_id
 from index.errors import (
@@ -223,8 +223,7 @@ class LiveCollection:
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
         """Removes the documents that a filter over declared fields allows. Raises InvalidQueryError."""
-        check_filter(filter, self.settings.fields)
-        return self._write(DeleteMatching(condition_of(filter, self.settings.fields)), key)
+        return self._write(DeleteMatching(checked_condition(filter, self.settings.fields)), key)
 
     def patch(
         self,
@@ -262,8 +261,7 @@ class LiveCollection:
         change = MetadataChange(require_metadata("the change", metadata), merge)
         condition = None
         if isinstance(which, Filter):
-            check_filter(which, self.settings.fields)
-            condition = condition_of(which, self.settings.fields)
+            condition = checked_condition(which, self.settings.fields)
             ids = matching_ids(parts.committer.state, condition)
         else:
             ids = PackedBytes.of(list(dict.fromkeys(encode_id(id) for id in which)))

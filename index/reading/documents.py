@@ -10,8 +10,8 @@ import numpy as np
 from index.candidates import Document
 from index.catalog.alike import names_of
 from index.catalog.settings import CollectionSettings
-from index.documents.conditions import Condition, condition_of
-from index.documents.filters import Filter, check_filter
+from index.documents.conditions import Condition, checked_condition
+from index.documents.filters import Filter
 from index.documents.store import DocumentStore, encode_id
 from index.errors import (
     AmbiguousDocumentError,
@@ -261,7 +261,4 @@ class StoredDocuments:
 
     def _condition(self, filter: Filter | None) -> Condition | None:
         """A filter as segments take it. Raises InvalidQueryError where it does not fit the fields."""
-        if filter is None:
-            return None
-        check_filter(filter, self.settings.fields)
-        return condition_of(filter, self.settings.fields)
+        return None if filter is None else checked_condition(filter, self.settings.fields)

@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from models.adapters.files import ROUTER_FILE, is_adapter, replace_file
-from models.adapters.routers import Router, RouterBase, router_settings, settings_json
-from models.adapters.settings import is_adapter_name
+from models.adapters.routers import Router, RouterBase, router_settings
+from models.adapters.settings import is_adapter_name, settings_json
 from models.checkpoint import JsonObject, read_json
 from models.errors import CheckpointError
 from models.representations import Float32

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from models.adapters.settings import is_adapter_name, settings_of_kind
+from models.adapters.settings import is_adapter_name, settings_json, settings_of_kind
 from models.errors import AdapterNotFoundError, CheckpointError
 from models.fingerprint import arrays_digest, json_digest
 from models.representations import Float32, Route
@@ -202,11 +202,6 @@ def array_names(settings: RouterSettings) -> set[str]:
 def router_settings(kind: object, values: Mapping[str, Any]) -> RouterSettings:
     """Settings of a kind of router from a JSON object. Raises as `settings_of_kind`."""
     return settings_of_kind(KINDS, kind, values)
-
-
-def settings_json(settings: RouterSettings) -> dict[str, Any]:
-    """All settings as a JSON object."""
-    return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(settings).items()}
 
 
 def resolve(name: str, collection: str | None, fixed: Callable[[str], FixedSettings | None]) -> str | None:

@@ -16,7 +16,8 @@ import numpy as np
 
 from models.adapters.library import AdapterLibrary, unknown_adapter
 from models.adapters.router_files import read_router, router_names
-from models.adapters.routers import FixedSettings, Router, SoftSettings, resolve, settings_json
+from models.adapters.routers import FixedSettings, Router, SoftSettings, resolve
+from models.adapters.settings import settings_json
 from models.encoder import AdapterDescription, Encoder, EncoderInfo
 from models.errors import (
     AdapterNotFoundError,

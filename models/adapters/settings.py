@@ -236,8 +236,8 @@ def settings_of_kind(
     return settings
 
 
-def settings_json(settings: AdapterSettings) -> dict[str, Any]:
-    """All settings as a JSON object."""
+def settings_json(settings: Any) -> dict[str, Any]:
+    """All settings of an adapter or router as a JSON object."""
     return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(settings).items()}
 
 

@@ -17,7 +17,7 @@ from models.representations import Representations
 from service.answers.embeddings import base64_json, numbers_json
 from service.answers.pieces import response_of
 from service.compat.error_shapes import JinaError
-from service.compat.request import CompatibleRequest, Dimensions, Flag, ModelName, encoder_of
+from service.compat.request import CompatibleRequest, Dimensions, Flag, ModelName, encoder_of, text_or_texts
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.compat.vectors import AS_IT_IS, WRITTEN, VectorForm, vectors_json
 from service.exceptions import InvalidRequestError
@@ -26,10 +26,6 @@ from service.routes.texts import Fields, encoded_texts
 from service.schemas.base import WHOLE, counted, told_apart
 
 FIELDS = Fields("input")
-
-
-def _text_or_texts(value: object) -> str:
-    return "text" if isinstance(value, str) else "texts" if isinstance(value, list) else ""
 
 
 routes = router("jina", *EDGE, 503, shape=JinaError)
@@ -90,7 +86,7 @@ class JinaEmbeddingsRequest(CompatibleRequest):
         | Annotated[
             list[TextRequest], Field(min_length=1, fail_fast=True), counted("texts", "texts"), Tag("texts")
         ],
-        *told_apart(_text_or_texts, "a string or a list of texts"),
+        *told_apart(text_or_texts, "a string or a list of texts"),
     ] = Field(description="A text or several, or objects with a `text`.")
     model: ModelName = None
     task: Annotated[str, Field(max_length=100)] | None = Field(
@@ -103,7 +99,7 @@ class JinaEmbeddingsRequest(CompatibleRequest):
         Annotated[
             Annotated[VectorForm, Tag("text")]
             | Annotated[list[VectorForm], Field(min_length=1, max_length=4, fail_fast=True), Tag("texts")],
-            *told_apart(_text_or_texts, "float, base64, binary or ubinary"),
+            *told_apart(text_or_texts, "float, base64, binary or ubinary"),
         ]
         | None
     ) = Field("float", description="One of them; `base64`: little-endian float32.")

@@ -20,7 +20,7 @@ from service.answers.embeddings import numbers_json
 from service.answers.pieces import response_of
 from service.compat.error_shapes import OllamaError
 from service.compat.names import models_of
-from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of, whole
+from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of, text_or_texts, whole
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from service.routes.texts import Fields, encoded_texts
 from service.schemas.base import counted, told_apart
@@ -34,10 +34,6 @@ KIND = "bert"  # whose keys `model_info` has
 routes = router("ollama", *EDGE, 503, shape=OllamaError)
 
 
-def _text_or_texts(value: object) -> str:
-    return "text" if isinstance(value, str) else "texts" if isinstance(value, list) else ""
-
-
 class OllamaEmbedRequest(CompatibleRequest):
     """Texts to embed, as Ollama's clients send them."""
 
@@ -49,7 +45,7 @@ class OllamaEmbedRequest(CompatibleRequest):
     input: Annotated[
         Annotated[str, Tag("text")]
         | Annotated[list[str], Field(fail_fast=True), counted("texts", "texts"), Tag("texts")],
-        *told_apart(_text_or_texts, "a string or a list of strings"),
+        *told_apart(text_or_texts, "a string or a list of strings"),
     ] = Field(description="One text or several.")
     truncate: bool | None = Field(True, description="Cut longer texts; otherwise they are errors.")
     dimensions: Dimensions | None = Field(

@@ -31,6 +31,11 @@ def _flag(value: object) -> object:
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
 
 
+def text_or_texts(value: object) -> str:
+    """The tag of what a field has, for `told_apart`."""
+    return "text" if isinstance(value, str) else "texts" if isinstance(value, list) else ""
+
+
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Dimensions = Annotated[int, Field(ge=1), WHOLE]
 

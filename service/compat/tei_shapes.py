@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Tag
 
-from service.compat.request import CompatibleRequest
+from service.compat.request import CompatibleRequest, text_or_texts
 from service.schemas.base import WHOLE, counted, told_apart
 from service.schemas.search import TokenId
 
@@ -106,10 +106,6 @@ class TeiRank(BaseModel):
     text: str | None = None
 
 
-def _text_or_texts(value: object) -> str:
-    return "text" if isinstance(value, str) else "texts" if isinstance(value, list) else ""
-
-
 class TeiTokenizeRequest(CompatibleRequest):
     """Texts to split into tokens."""
 
@@ -117,7 +113,7 @@ class TeiTokenizeRequest(CompatibleRequest):
 
     inputs: Annotated[
         Annotated[str, Tag("text")] | Annotated[TextList, counted("texts", "texts"), Tag("texts")],
-        *told_apart(_text_or_texts, "a string or a list of strings"),
+        *told_apart(text_or_texts, "a string or a list of strings"),
     ]
     add_special_tokens: bool | None = True
     prompt_name: str | None = Field(None, description="`query` is a query, anything else a document.")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from index.collection import Collection
+from index.documents.datetimes import time_now
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
 from index.live.adoption import AdoptionMode
 from ingest.encoder_match import require_model
@@ -26,7 +27,7 @@ from service.jobs.outcome import settled
 from service.jobs.process import BuildLock, BuildProcess
 from service.jobs.sources import confined_sources
 from service.jobs.staging import StagedBuild
-from service.jobs.store import Job, JobEngine, JobState, JobStore, now
+from service.jobs.store import Job, JobEngine, JobState, JobStore
 from service.load.pools import Pool
 
 MAX_QUEUED = 100
@@ -150,7 +151,7 @@ class JobManager:
                 f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
             )
         asked: dict[str, Any] = {"on_error": on_error, "adapter": adapter, "mode": mode, "engine": engine}
-        job = Job(uuid.uuid4().hex, collection, source, now(), reading=dict(reading or {}), **asked)
+        job = Job(uuid.uuid4().hex, collection, source, time_now(), reading=dict(reading or {}), **asked)
         # Once begun this must be finished, even if the client that asked for it goes away.
         await asyncio.shield(self._enqueue(job, checkpoint))
         return job
@@ -234,7 +235,7 @@ class JobManager:
             await self._wake.wait()
 
     async def _run(self, job: Job) -> None:
-        job = replace(job, state="running", started_at=now())
+        job = replace(job, state="running", started_at=time_now())
         try:
             await self._save(job)
             job = await self._build(job)

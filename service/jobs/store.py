@@ -6,12 +6,12 @@ import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
+from index.documents.datetimes import time_now
 from index.files.directory import write_json_atomically
 from index.live.adoption import AdoptionMode
 from ingest.sources.checks import OnError
@@ -73,12 +73,7 @@ class Job:
 
     def ended(self, state: JobState, error: str | None = None) -> Job:
         """The same job, finished now."""
-        return replace(self, state=state, error=error, finished_at=now())
-
-
-def now() -> str:
-    """The time, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return replace(self, state=state, error=error, finished_at=time_now())
 
 
 class JobStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from fastapi import APIRouter, Depends, Header, Query, Request, Response, params
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from index.candidates import Weights
 from index.fusion import weights_preset
+from models.representations import Float32
 from service.access import Access
 from service.documents.positions import Position
 from service.encoding.service import EncodingService
@@ -19,10 +20,11 @@ from service.exceptions import InvalidRequestError, NotFoundError
 from service.http.edge.keys import access_of, require_admin, require_write
 from service.http.json_route import JsonRoute
 from service.load.deadlines import Deadline
+from service.ready_representations import unpacked
 from service.runtime import Runtime
 from service.schemas.base import POSITION_PATTERN
 from service.schemas.errors import REFERENCE, ErrorResponse
-from service.schemas.search import PresetName, SearchWeightsRequest, WeightsRequest
+from service.schemas.search import PackedVectors, PresetName, SearchWeightsRequest, WeightsRequest
 
 DESCRIPTIONS = {
     400: "The request is malformed.",
@@ -38,6 +40,7 @@ DESCRIPTIONS = {
     507: "The server's disk is full.",
 }
 OVERLOADED = 429
+Numbers = TypeVar("Numbers")
 RETRY_AFTER = {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}
 # What a request may be answered before its route's handler runs; operations do without keys or limits on
 # requests in work.
@@ -186,3 +189,8 @@ def weights_of(requested: WeightsRequest | PresetName) -> Weights:
     if not any(asdict(weights).values()):
         raise InvalidRequestError("weights are all 0, so nothing would be scored; raise one", "weights")
     return weights
+
+
+def numbers_of(given: Numbers | PackedVectors, axes: int, param: str) -> Numbers | Float32:
+    """Lists as they are, packed vectors as an array. Raises InvalidRequestError as `unpacked`."""
+    return unpacked(given.data, given.shape, axes, param) if isinstance(given, PackedVectors) else given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import numpy as np
 from fastapi.exceptions import RequestValidationError
@@ -15,14 +15,12 @@ from index.documents.filters import Filter, parse_filter
 from index.documents.metadata import require_metadata
 from index.errors import InvalidQueryError
 from index.live.records import WriteKey
-from models.representations import Float32
 from service.documents.binary import BinaryBody
 from service.documents.brought import BroughtText, BroughtTexts
 from service.documents.keys import write_key
 from service.documents.writer import about_document
 from service.exceptions import InvalidRequestError, RequestTooLargeError
-from service.ready_representations import unpacked
-from service.routes.common import check_characters
+from service.routes.common import check_characters, numbers_of
 from service.runtime import Runtime
 from service.schemas.base import too_many
 from service.schemas.documents import (
@@ -35,10 +33,8 @@ from service.schemas.documents import (
     UpdateDocumentsRequest,
     WindowRepresentations,
 )
-from service.schemas.search import PackedVectors
 from service.settings import RequestLimits
 
-Numbers = TypeVar("Numbers")
 _CONTENTS = TypeAdapter(Annotated[list[DocumentContent], Field(min_length=1, fail_fast=True)])
 
 
@@ -145,13 +141,8 @@ def brought_by(documents: Sequence[DocumentRequest]) -> BroughtTexts:
 def _text(given: TextRepresentations, param: str) -> BroughtText:
     return BroughtText(
         param,
-        _numbers(given.dense, 1, f"{param}.dense"),
+        numbers_of(given.dense, 1, f"{param}.dense"),
         None if given.sparse is None else (given.sparse.token_ids, given.sparse.weights),
-        _numbers(given.colbert, 2, f"{param}.colbert"),
+        numbers_of(given.colbert, 2, f"{param}.colbert"),
         (given.start, given.end) if isinstance(given, WindowRepresentations) else None,
     )
-
-
-def _numbers(given: Numbers | PackedVectors, axes: int, param: str) -> Numbers | Float32:
-    """Lists as they are, packed vectors as an array."""
-    return unpacked(given.data, given.shape, axes, param) if isinstance(given, PackedVectors) else given

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 from fastapi import Request, Response
@@ -14,17 +14,17 @@ from index.candidates import Cursor, Page
 from index.documents.boosts import Boost, parse_boost
 from index.documents.filters import Filter, parse_filter
 from index.errors import InvalidQueryError
-from models.representations import OUTPUTS, Float32, Output
+from models.representations import OUTPUTS, Output
 from service.answers.pieces import BegunAnswer, response_of
 from service.exceptions import InvalidRequestError
 from service.http.edge.keys import access_of
 from service.load.relay import on_loop
-from service.ready_representations import unpacked
 from service.routes.common import (
     Services,
     TimeLimit,
     check_characters,
     errors,
+    numbers_of,
     reached,
     router,
     weights_of,
@@ -32,7 +32,6 @@ from service.routes.common import (
 from service.schemas.search import (
     CandidatesRequest,
     ExamplesQuery,
-    PackedVectors,
     RepresentationsQuery,
     SearchOptions,
     SearchRequest,
@@ -51,7 +50,6 @@ from service.settings import RequestLimits
 DEFAULT_TOP_K = 10
 
 Asked = str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery
-Numbers = TypeVar("Numbers")
 
 routes = router("search")
 
@@ -202,8 +200,8 @@ def _query(query: Asked, limits: RequestLimits, param: str) -> str | ReadyQuery 
     if isinstance(query, ExamplesQuery):
         return LikeExamples(tuple(query.like), tuple(query.unlike or ()), limits.characters)
     sparse = None if query.sparse is None else (query.sparse.token_ids, query.sparse.weights)
-    dense = _numbers(query.dense, 1, f"{param}.dense")
-    return ReadyQuery(dense, sparse, _numbers(query.colbert, 2, f"{param}.colbert"))
+    dense = numbers_of(query.dense, 1, f"{param}.dense")
+    return ReadyQuery(dense, sparse, numbers_of(query.colbert, 2, f"{param}.colbert"))
 
 
 def _text(query: Asked, limits: RequestLimits, param: str) -> str | None:
@@ -212,11 +210,6 @@ def _text(query: Asked, limits: RequestLimits, param: str) -> str | None:
         return None
     check_characters([query.text], limits.characters, f"{param}.text")
     return query.text
-
-
-def _numbers(given: Numbers | PackedVectors, axes: int, param: str) -> Numbers | Float32:
-    """Lists as they are, packed vectors as an array."""
-    return unpacked(given.data, given.shape, axes, param) if isinstance(given, PackedVectors) else given
 
 
 def _candidates(requested: CandidatesRequest | None, limits: RequestLimits) -> WantedCandidates:

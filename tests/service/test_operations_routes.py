@@ -12,9 +12,10 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from index.documents.datetimes import time_now
 from models.checkpoint import EncodingSettings
 from service.app import create_app
-from service.jobs.store import KEPT_JOBS, Job, now
+from service.jobs.store import KEPT_JOBS, Job
 from service.load.loop import BEAT_SECONDS
 from service.logs import configure_logging
 from service.runtime import Runtime
@@ -158,7 +159,7 @@ async def test_a_long_list_of_jobs_is_cheap(make_client: Any) -> None:
         jobs = client._transport.app.state.runtime.jobs
         for number in range(KEPT_JOBS):
             skips = [f"sources/a.jsonl line {line}: text is missing" for line in range(20)]
-            job = Job(f"{number:032}", "demo", "a.jsonl", now(), "failed", skips=skips, error="x" * 200)
+            job = Job(f"{number:032}", "demo", "a.jsonl", time_now(), "failed", skips=skips, error="x" * 200)
             jobs._store.keep(job)
         began = time.process_time()
         answer = await client.get("/jobs")

@@ -16,8 +16,8 @@ from models.adapters.routers import (
     SoftSettings,
     resolve,
     router_settings,
-    settings_json,
 )
+from models.adapters.settings import settings_json
 from models.errors import AdapterNotFoundError, CheckpointError
 from models.representations import Route
 

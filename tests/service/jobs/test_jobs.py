@@ -16,6 +16,7 @@ import pytest
 
 from index.candidates import Document
 from index.collection import Collection
+from index.documents.datetimes import time_now
 from index.errors import CollectionNotFoundError, FingerprintMismatchError, InvalidNameError
 from index.files.lock import ExclusiveLock
 from ingest.target import open_or_create
@@ -30,7 +31,7 @@ from service.jobs.manager import JobManager
 from service.jobs.process import IN_JOBS, in_words_of_jobs, reading_flags
 from service.jobs.sources import confined_source
 from service.jobs.staging import StagedBuild
-from service.jobs.store import Job, JobStore, now
+from service.jobs.store import Job, JobStore
 from service.load.pools import Pool
 from service.schemas.jobs import ReadingRequest
 
@@ -142,7 +143,7 @@ async def test_the_end_of_each_job_is_told_once(
     """Also of one that an earlier service left, and of one that is cancelled as it waits."""
     told: list[str] = []
     pool = Pool("operations", 2)
-    left = Job("left", "x", "short.jsonl", now())
+    left = Job("left", "x", "short.jsonl", time_now())
     before = JobStore(data / "jobs")
     before.load()
     before.write(left)
@@ -396,7 +397,7 @@ async def test_a_build_that_outlives_its_service_is_waited_for(
 ) -> None:
     store = JobStore(data / "jobs")
     store.load()
-    left = Job("ab" * 16, "articles", "short.jsonl", now(), "running", started_at=now())
+    left = Job("ab" * 16, "articles", "short.jsonl", time_now(), "running", started_at=time_now())
     store.write(left)
     build = ExclusiveLock(data / "jobs" / "build.lock", "held as the build does")
     build.acquire()
@@ -494,8 +495,11 @@ def test_records_are_bounded_and_damaged_ones_are_left_alone(
     monkeypatch.setattr(job_store, "KEPT_JOBS", 3)
     store = JobStore(tmp_path)
     store.load()
-    running = Job("running", "c", "s", now(), "running")
-    jobs = [running, *(replace(running, id=f"j{i}", created_at=now()).ended("succeeded") for i in range(5))]
+    running = Job("running", "c", "s", time_now(), "running")
+    jobs = [
+        running,
+        *(replace(running, id=f"j{i}", created_at=time_now()).ended("succeeded") for i in range(5)),
+    ]
     for job in jobs:
         store.write(job, store.keep(job))
     assert sorted(path.stem for path in tmp_path.iterdir()) == ["j3", "j4", "running"]
@@ -508,7 +512,7 @@ def test_records_are_bounded_and_damaged_ones_are_left_alone(
 
 
 def test_the_json_of_a_job_is_that_of_its_fields() -> None:
-    job = Job("id", "docs", "a.jsonl", now(), skips=['line 1: a "quote"', "줄 2"], truncated=3)
+    job = Job("id", "docs", "a.jsonl", time_now(), skips=['line 1: a "quote"', "줄 2"], truncated=3)
     assert json.loads(job.to_json()) == asdict(job)
     assert list(json.loads(job.to_json())) == list(asdict(job))
 
