@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 from cluster.router.aliases import ShardedAliases
-from cluster.router.asking import Asking
 from cluster.router.backups import ShardedBackups
 from cluster.router.catalog import ShardedStatistics
 from cluster.router.collection import KnownCollection, View
+from cluster.router.describing import described
 from cluster.router.following import FollowedMap
 from cluster.router.holding import HoldingWriter
 from cluster.router.shard_set import ShardSet
@@ -25,18 +23,15 @@ from cluster.shards.fleet import Fleet
 from cluster.shards.http_transport import HttpSession
 from cluster.shards.positions import Positions
 from index.catalog.settings import CollectionSettings
-from index.documents.metadata import FieldType
 from index.live.statistics import CollectionCounts
 from service.collections import CollectionDescription, SearchTarget
 from service.documents.positions import Position
-from service.exceptions import InvalidRequestError, OverloadedError, ShardError, ShardFailedError
+from service.exceptions import InvalidRequestError
 from service.load.admission import too_late
-from service.load.deadlines import NO_DEADLINE, Deadline, within
+from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
 from service.load.reading import ANY_TIME, Reading
 from service.served_collections import Served
-from service.shard.description import ShardDescription, description_of
-from service.shard.messages import Message, message
 from service.shard_telemetry import ShardObserver
 
 Arguments = ParamSpec("Arguments")
@@ -44,8 +39,6 @@ Result = TypeVar("Result")
 
 SEARCH_THREADS = 64  # they wait for shards rather than compute
 LOOKING_THREADS = 4
-KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that it has another
-RENEWING_SECONDS = 1.0
 FORGOTTEN_SECONDS = 3600.0
 LOOKING_AGAIN_SECONDS = 0.2  # between two looks for a newer map that is waited for
 
@@ -275,7 +268,7 @@ class ShardedCollections:
         shards = self._shards
         names = shards.aliases.collections_of(name, how.deadline)
         own = names[0] if len(names) == 1 else name
-        known, asking = _described(shards, own, how)
+        known, asking = described(shards, own, how)
         description = known.description
         view = View(known, asking)
         if how.snapshot is not None and any(len(each) > 1 for each in shards.fleet.servers):
@@ -301,73 +294,4 @@ def _writer(shards: ShardSet, name: str, deadline: Deadline) -> ShardedWriter:
 
 def _written(shards: ShardSet, name: str, deadline: Deadline) -> KnownCollection:
     """What is known of a collection to be written, by its own name, from the shards that answer."""
-    return _described(shards, name, Reading(deadline, allow_partial=True))[0]
-
-
-def _described(shards: ShardSet, name: str, how: Reading) -> tuple[KnownCollection, Asking]:
-    """What is known of a collection, by its own name, and its shards as one request asks them."""
-    asking = Asking(shards.fleet, name, how)
-    known = shards.known.get(name)
-    if known is None or known.is_stale:
-        known = _describe(shards, name, asking)
-    elif known.age_seconds > KNOWN_SECONDS:
-        known.described = time.monotonic()  # so that others go on with it meanwhile
-        with suppress(ShardError, OverloadedError):
-            known = _describe(shards, name, Asking(shards.fleet, name, Reading(within(RENEWING_SECONDS))))
-    asking.ask_last(known.behind)
-    return known, asking
-
-
-def _describe(shards: ShardSet, name: str, asking: Asking) -> KnownCollection:
-    """The collection as all shards describe it."""
-    servers = shards.fleet.servers
-
-    def read(shard: int, found: Message) -> ShardDescription:
-        return description_of(found, asking.describer_of(shard))
-
-    told = asking.ask("description", [message({}, {})] * len(asking), read, of_writer=True)
-    heard = [(shard, each) for shard, each in enumerate(told) if each is not None]
-    fields = _common([each.settings.fields for _, each in heard])
-    (first, description), *others = [(shard, _with_fields(each, fields)) for shard, each in heard]
-    for shard, other in others:
-        if other.settings != description.settings:
-            what = "codebooks" if _like(other.settings, description.settings) else "settings"
-            raise ShardFailedError(
-                f"shards {asking.describer_of(first)} and {asking.describer_of(shard)} have different "
-                f"{what} of collection {name!r}; create it anew on all of them, or build it in shards "
-                "(tercet index build --shards)",
-                asking.describer_of(shard),
-            )
-    known = KnownCollection(
-        name,
-        description,
-        [None if each is None else each.tag for each in told],
-        [asking.describer_of(shard) for shard in range(len(asking))],
-        [len(shard) for shard in servers],
-        is_stale=None in told,
-    )
-    former = shards.known.get(name)
-    if former is not None and former.stays(known, [shard.name for shard in servers]):
-        former.described, former.behind = time.monotonic(), set()
-        return former
-    if former is not None and former.description.settings == description.settings:
-        known.told = former.told
-    shards.known[name] = known
-    return known
-
-
-def _common(fields: Sequence[Mapping[str, FieldType]]) -> dict[str, FieldType]:
-    """The fields that all shards have: while they are declared, some have them already."""
-    first, *others = fields
-    return {name: kind for name, kind in first.items() if all(each.get(name) == kind for each in others)}
-
-
-def _with_fields(described: ShardDescription, fields: Mapping[str, FieldType]) -> ShardDescription:
-    settings = described.settings
-    later = tuple(name for name in settings.later_fields if name in fields)
-    return replace(described, settings=replace(settings, fields=fields, later_fields=later))
-
-
-def _like(one: CollectionSettings, other: CollectionSettings) -> bool:
-    """Whether settings differ in their codebook alone."""
-    return replace(one, codebook=other.codebook) == other
+    return described(shards, name, Reading(deadline, allow_partial=True))[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +14,7 @@ import orjson
 from cluster.shards.refusals import reading, refusal_of
 from cluster.shards.transport import JSON, NO_HEADERS, Headers, ShardAnswer, Transport
 from service.exceptions import ShardFailedError
-from service.http.checksums import HEADER, checksum_of, request_checksums
+from service.http.checksums import HEADER, request_checksums, sound_answer
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.shard_telemetry import ShardObserver
 
@@ -109,11 +110,13 @@ class ShardClient:
                 method, target, given, body, deadline, repeatable=repeatable
             )
             self._observer.answered(self.name, time.monotonic() - began, len(body), len(answer.body))
-            if answer.headers.get(HEADER) not in (None, checksum_of(answer.body)):
+            sound = sound_answer(answer.body, answer.headers.get(HEADER))
+            if sound is None:
                 raise ShardFailedError(
                     f"the answer of shard {self.name} was damaged on its way: its checksum is another",
                     self.name,
                 )
+            answer = replace(answer, body=sound)
             if answer.status not in OK:
                 raise refusal_of(self.name, answer)
         except Exception as error:

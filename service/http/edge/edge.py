@@ -24,8 +24,10 @@ from service.exceptions import AuditError, BrokenAnswerError, NotReadyError, Ove
 from service.facts import gathering
 from service.http.asgi import Application, Message, Receive, Scope, Send, header, headers
 from service.http.checksums import (
-    CHECKED_BYTES,
+    AT_END,
+    EndingChecksum,
     checksum_line,
+    checksum_of,
     is_checked,
     require_sound_body,
     require_sound_head,
@@ -115,7 +117,7 @@ class _Exchange:
         self._begun = False
         self._closing = False
         self._replaced = False  # the answer, by an error
-        self._held: list[bytes] | None = None  # of the answer, until its checksum is known
+        self._checksum: EndingChecksum | None = None  # of an answer in pieces
         self._coding: AnswerCoding | None = None
         self._key_use: KeyUse | None = None
         self._passage: Passage | None = self._scope["state"].get(PASSAGE)
@@ -201,15 +203,12 @@ class _Exchange:
         body: bytes = message.get("body", b"")
         more: bool = message.get("more_body", False)
         if self._start is not None:
-            if self._held is not None:
-                self._held.append(body)
-                if more and sum(map(len, self._held)) <= CHECKED_BYTES:
-                    return
-                body = b"".join(self._held)
             start, self._start = self._start, None
             body, more = await self._begin(start, body, more=more)
         elif self._coding is not None:
             body = await self._coding.go_on(body, more=more)
+        if self._checksum is not None:
+            body = self._checksum.go_on(body, more=more)
         if self._closing and not more:
             await self._out({"type": "http.response.body", "body": body, "more_body": True})
             if not self._ends:
@@ -239,9 +238,7 @@ class _Exchange:
         """The answer to whose key, or whose number of requests, does not let it in."""
         options, scope = self._options, self._scope
         try:
-            if is_checked(scope):
-                self._held = []
-                require_sound_head(scope)
+            require_sound_head(scope)
             if not is_open(scope["path"]):
                 access = options.keys.access(header(scope, b"authorization"))
                 scope["state"]["access"] = access
@@ -277,8 +274,9 @@ class _Exchange:
             self._coding = AnswerCoding(headers(self._scope, b"accept-encoding"), self._options.codings)
             body = await self._coding.begin(start, body, more=more)
         start["headers"] = [*start["headers"], *self._options.marks.of(self._scope, self._record.id)]
-        if self._held is not None and not more:
-            start["headers"] = [*start["headers"], checksum_line(body)]
+        if is_checked(self._scope):
+            self._checksum = EndingChecksum() if more else None
+            start["headers"] = [*start["headers"], checksum_line(AT_END if more else checksum_of(body))]
         if self._body.arriving:
             # Whoever waits for 100 Continue was not asked for the body, and must not be now.
             self._closing = header(self._scope, b"expect") is not None or not await self._discard(0)

@@ -104,7 +104,8 @@ def _is_ready(url: str) -> bool:
 
 
 class Writer(threading.Thread):
-    """Puts, changes and deletes documents of its own without pause, first at routers and then at one server.
+    """Puts, changes and deletes documents of its own without pause, first at routers and then at one server;
+    it deletes by ids or by a filter.
 
     A 503 is repeated until it is acknowledged; anything else is a failure.
     """
@@ -112,6 +113,7 @@ class Writer(threading.Thread):
     def __init__(self, number: int, routers: Sequence[str], one: str) -> None:
         super().__init__(daemon=True)
         self._own = f"w{number}-"
+        self._years = range(10 * number, 10 * number + 10)  # of its documents alone
         self._routers = routers
         self._one = one
         self._random = random.Random(number)
@@ -136,17 +138,22 @@ class Writer(threading.Thread):
     def _next(self) -> tuple[str, str, Any]:
         ids = [f"{self._own}{self._random.randrange(20)}" for _ in range(self._random.randint(1, 5))]
         ids = sorted(set(ids))
-        kind = self._random.randrange(4)
+        kind = self._random.randrange(6)
         if kind == 0:
             return "POST", f"{DOCUMENTS}/delete", {"ids": ids}
         if kind == 1:
-            change = {"metadata": {"year": self._random.randrange(2000, 2020)}, "merge": True}
+            return "POST", f"{DOCUMENTS}/delete", {"filter": {"eq": {"year": self._year()}}}
+        if kind == 2:
+            change = {"metadata": {"year": self._year()}, "merge": True}
             return "POST", f"{DOCUMENTS}/update", {"ids": ids, **change}
         documents = [
-            {"id": id, "text": " ".join(self._random.choices(WORDS, k=6)), "metadata": {"year": 1990}}
+            {"id": id, "text": " ".join(self._random.choices(WORDS, k=6)), "metadata": {"year": self._year()}}
             for id in ids
         ]
         return "PUT", DOCUMENTS, {"documents": documents}
+
+    def _year(self) -> int:
+        return self._random.choice(self._years)
 
     def _acknowledged(self, client: httpx.Client, method: str, path: str, body: Any) -> bool:
         began = time.monotonic()

@@ -268,6 +268,9 @@ def test_a_change_that_one_shard_refuses_and_no_other_has_documents_for_is_refus
     assert error_of(CLIENT.post(f"{url}{DOCUMENTS}/update", json=change)) == (422, "invalid_document")
     kept = CLIENT.get(f"{url}{DOCUMENTS}/{documents[0]['id']}").json()
     assert kept["metadata"] == metadata
+    for key, year, said in (("k", "old", 422), ("k", 2002, 409), ("l", 2002, 200)):
+        keyed = {**change, "metadata": {"year": year}, "idempotency_key": key}
+        assert CLIENT.post(f"{url}{DOCUMENTS}/update", json=keyed).status_code == said
 
 
 def test_fields_that_one_shard_refuses_are_declared_in_none(servers: Servers) -> None:
@@ -289,6 +292,43 @@ def test_fields_that_one_shard_refuses_are_declared_in_none(servers: Servers) ->
     assert declared.status_code == 200, declared.text
     found = CLIENT.get(f"{url}{DOCUMENTS}", params={"filter": '{"gt":{"size":2}}'}).json()["documents"]
     assert [each["id"] for each in found] == [first]
+
+
+def test_fields_of_which_one_shard_got_another_type_meanwhile_harm_nobody(servers: Servers) -> None:
+    """A document comes between the look whether fields can be declared and their declaration."""
+    own, other = ids_in(0, 2)[0], ids_in(1, 2)[0]
+    wrong = {"documents": [{"id": own, "text": "tea", "metadata": {"size": "large"}}]}
+    urls = [servers.start(f"shard{number}") for number in range(2)]
+
+    class Meanwhile:
+        def __init__(self, inner: HttpTransport) -> None:
+            self.name = inner.name
+            self._inner = inner
+
+        async def request(self, method: str, path: str, *given: Any, **options: Any) -> ShardAnswer:
+            if (method, path, self.name) == ("POST", f"{DEMO}/fields", urls[1]) and wrong["documents"]:
+                async with httpx.AsyncClient() as client:
+                    assert (await client.put(f"{urls[0]}{DOCUMENTS}", json=wrong)).is_success
+            return await self._inner.request(method, path, *given, **options)
+
+    url = servers.start_router("router", Meanwhile, *urls)
+    assert CLIENT.put(f"{url}{DEMO}", json=COLLECTION).status_code == 201
+    sized = {"fields": {"size": "integer"}}
+    assert error_of(CLIENT.post(f"{url}{DEMO}/fields", json=sized)) == (422, "invalid_document")
+    assert ["size" in CLIENT.get(f"{each}{DEMO}").json()["fields"] for each in urls] == [False, True]
+    assert "size" not in CLIENT.get(f"{url}{DEMO}").json()["fields"]
+    search = {"collection": "demo", "query": "tea"}
+    assert len(CLIENT.post(f"{url}/search", json=search).json()["hits"]) == 1
+    refused = CLIENT.post(f"{url}/search", json={**search, "filter": {"exists": "size"}})
+    assert error_of(refused) == (422, "invalid_filter")
+    assert put(url, other).status_code == 200
+
+    wrong["documents"] = []
+    body = {"metadata": {"size": 3}, "merge": True}
+    assert CLIENT.patch(f"{url}{DOCUMENTS}/{own}", json=body).status_code == 200
+    assert CLIENT.post(f"{url}{DEMO}/fields", json=sized).status_code == 200
+    found = CLIENT.get(f"{url}{DOCUMENTS}", params={"filter": '{"exists":"size"}'}).json()["documents"]
+    assert [each["id"] for each in found] == [own]
 
 
 def test_positions_have_a_number_for_each_shard(servers: Servers) -> None:

@@ -1,9 +1,11 @@
 """Requests and answers whose checksum tells that they were damaged on their way."""
 
+import json
+
 import httpx
 import pytest
 
-from service.http.checksums import CHECKED_BYTES, HEADER, checksum_of, request_checksums
+from service.http.checksums import AT_END, HEADER, checksum_of, request_checksums, sound_answer
 
 SEARCH = b'{"collection":"demo","query":"tea"}'
 
@@ -44,8 +46,21 @@ async def test_a_request_of_another_checksum_is_refused(
     assert (await client.get("/collections/demo")).status_code == 200
 
 
-async def test_a_stream_is_held_until_its_checksum_is_known(client: httpx.AsyncClient) -> None:
+async def test_a_stream_has_its_checksum_at_its_end(client: httpx.AsyncClient) -> None:
     body = b'{"inputs":[' + b",".join([b'"tea"'] * 1000) + b"]}"
     answer = await client.post("/embed", content=body, headers=given("POST", "/embed", body))
-    assert 2**16 < len(answer.content) < CHECKED_BYTES
-    assert answer.headers[HEADER] == checksum_of(answer.content)
+    assert answer.headers[HEADER] == AT_END
+    assert "Content-Length" not in answer.headers
+    sound = sound_answer(answer.content, AT_END)
+    assert sound is not None
+    assert len(json.loads(sound)["embeddings"]) == 1000
+    for place in (0, len(sound) // 2, len(answer.content) - 1):
+        damaged = bytearray(answer.content)
+        damaged[place] ^= 1
+        assert sound_answer(bytes(damaged), AT_END) is None
+    assert sound_answer(answer.content[:-1], AT_END) is None
+
+
+def test_a_short_answer_at_whose_end_a_checksum_is_missing_is_not_sound() -> None:
+    assert sound_answer(b"", AT_END) is None
+    assert sound_answer(b"00000000", AT_END) == b""  # the CRC-32 of nothing

@@ -1,0 +1,91 @@
+"""What a collection is, by its shards: described at the first use, and again where that may have changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from cluster.router.asking import Asking
+from cluster.router.collection import KnownCollection
+from cluster.router.shard_set import ShardSet
+from index.catalog.settings import CollectionSettings
+from index.documents.metadata import FieldType
+from service.exceptions import OverloadedError, ShardError, ShardFailedError
+from service.load.deadlines import within
+from service.load.reading import Reading
+from service.shard.description import ShardDescription, description_of
+from service.shard.messages import Message, message
+
+KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that it has another
+RENEWING_SECONDS = 1.0
+
+
+def described(shards: ShardSet, name: str, how: Reading) -> tuple[KnownCollection, Asking]:
+    """What is known of a collection, by its own name, and its shards as one request asks them."""
+    asking = Asking(shards.fleet, name, how)
+    known = shards.known.get(name)
+    if known is None or known.is_stale:
+        known = _describe(shards, name, asking)
+    elif known.age_seconds > KNOWN_SECONDS:
+        known.described = time.monotonic()  # so that others go on with it meanwhile
+        with suppress(ShardError, OverloadedError):
+            known = _describe(shards, name, Asking(shards.fleet, name, Reading(within(RENEWING_SECONDS))))
+    asking.ask_last(known.behind)
+    return known, asking
+
+
+def _describe(shards: ShardSet, name: str, asking: Asking) -> KnownCollection:
+    """The collection as all shards describe it."""
+    servers = shards.fleet.servers
+
+    def read(shard: int, found: Message) -> ShardDescription:
+        return description_of(found, asking.describer_of(shard))
+
+    told = asking.ask("description", [message({}, {})] * len(asking), read, of_writer=True)
+    heard = [(shard, each) for shard, each in enumerate(told) if each is not None]
+    fields = _common([each.settings.fields for _, each in heard])
+    (first, description), *others = [(shard, _with_fields(each, fields)) for shard, each in heard]
+    for shard, other in others:
+        if other.settings != description.settings:
+            what = "codebooks" if _like(other.settings, description.settings) else "settings"
+            raise ShardFailedError(
+                f"shards {asking.describer_of(first)} and {asking.describer_of(shard)} have different "
+                f"{what} of collection {name!r}; create it anew on all of them, or build it in shards "
+                "(tercet index build --shards)",
+                asking.describer_of(shard),
+            )
+    known = KnownCollection(
+        name,
+        description,
+        [None if each is None else each.tag for each in told],
+        [asking.describer_of(shard) for shard in range(len(asking))],
+        [len(shard) for shard in servers],
+        is_stale=None in told,
+    )
+    former = shards.known.get(name)
+    if former is not None and former.stays(known, [shard.name for shard in servers]):
+        former.described, former.behind = time.monotonic(), set()
+        return former
+    if former is not None and former.description.settings == description.settings:
+        known.told = former.told
+    shards.known[name] = known
+    return known
+
+
+def _common(fields: Sequence[Mapping[str, FieldType]]) -> dict[str, FieldType]:
+    """The fields that all shards have: while they are declared, some have them already."""
+    first, *others = fields
+    return {name: kind for name, kind in first.items() if all(each.get(name) == kind for each in others)}
+
+
+def _with_fields(described: ShardDescription, fields: Mapping[str, FieldType]) -> ShardDescription:
+    settings = described.settings
+    later = tuple(name for name in settings.later_fields if name in fields)
+    return replace(described, settings=replace(settings, fields=fields, later_fields=later))
+
+
+def _like(one: CollectionSettings, other: CollectionSettings) -> bool:
+    """Whether settings differ in their codebook alone."""
+    return replace(one, codebook=other.codebook) == other
