@@ -140,11 +140,11 @@ def build_here(folder: Path, corpus: Path, checkpoint: str) -> dict[str, Any]:
 
 def build_on_ray(url: str, corpus: Path, settings: Any, workers: int, folder: Path) -> dict[str, Any]:
     """Builds in shards by workers that die, each with one CPU."""
-    died = folder / "died"
-    died.mkdir()
     import ray.cloudpickle
 
-    ray.cloudpickle.register_pickle_by_value(dying)
+    died = folder / "died"
+    died.mkdir()
+    ray.cloudpickle.register_pickle_by_value(dying)  # type: ignore[no-untyped-call]
     opener = encoder_opener(settings)
     build = ShardedBuild("passages", corpus, SHARDS)
     started = time.monotonic()
