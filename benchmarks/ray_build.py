@@ -18,19 +18,19 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import dying
 import numpy as np
 import psutil
 from build import anonymous_bytes, machine, write_passages
@@ -38,7 +38,6 @@ from build import anonymous_bytes, machine, write_passages
 from cluster.building import blocks
 from cluster.building.build import build_shards
 from cluster.building.encoders import encoder_opener
-from cluster.building.encoding import BlockEncoder, Encoding, Part
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
 from cluster.ray.executor import ActorPool, RayExecutor
@@ -46,7 +45,7 @@ from cluster.resharding.reshard import reshard
 from cluster.shards.map import newest_map
 from cluster.snapshots.collecting import collect
 from cluster.snapshots.pulling import pull
-from cluster.work.executor import ThisProcess, Work, Worker
+from cluster.work.executor import ThisProcess
 from index.collection import Collection
 from index.snapshot import Snapshot
 from index.verify import verify
@@ -56,7 +55,6 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "ray_build.json"
 SHARDS = 2
 KILLS = 3  # at each moment
-MOMENTS = ("before the write", "after the write", "before returning")
 QUERIES = ("how plants make food from light", "the first railway", "기후 변화", "who wrote the symphony")
 MOST_OF_A_PROCESS = 1.3
 
@@ -140,60 +138,13 @@ def build_here(folder: Path, corpus: Path, checkpoint: str) -> dict[str, Any]:
     return {"seconds": round(time.monotonic() - started, 1), "anonymous_bytes": highest}
 
 
-@dataclass(frozen=True)
-class Dying(Encoding):
-    """Encodes, and kills its process KILLS times at each moment: files of a folder remember that."""
-
-    died: Path = Path()
-
-    def begin(self) -> Worker:
-        return DyingEncoder(self.died, open_store(self.url), self.settings, self.open_encoder())
-
-
-class DyingEncoder(BlockEncoder):
-    """Encodes blocks until it dies."""
-
-    def __init__(self, died: Path, *more: Any) -> None:
-        super().__init__(*more)
-        self._died = died
-
-    def _die(self, moment: str) -> None:
-        for number in range(KILLS):
-            try:
-                (self._died / f"{moment} {number}").touch(exist_ok=False)
-            except FileExistsError:
-                continue
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def _written(self, *more: Any) -> Part:
-        self._die(MOMENTS[0])
-        part = super()._written(*more)
-        self._die(MOMENTS[1])
-        return part
-
-    def __call__(self, block: str) -> str:
-        record = super().__call__(block)
-        self._die(MOMENTS[2])
-        return record
-
-
-@dataclass(frozen=True)
-class Killing:
-    """An executor whose workers die while they encode."""
-
-    executor: RayExecutor
-    died: Path
-
-    def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
-        if isinstance(work, Encoding):
-            work = Dying(work.url, work.settings, work.open_encoder, self.died)
-        return self.executor.run(work, pieces)
-
-
 def build_on_ray(url: str, corpus: Path, settings: Any, workers: int, folder: Path) -> dict[str, Any]:
     """Builds in shards by workers that die, each with one CPU."""
+    import ray.cloudpickle
+
     died = folder / "died"
     died.mkdir()
+    ray.cloudpickle.register_pickle_by_value(dying)  # type: ignore[no-untyped-call]
     opener = encoder_opener(settings)
     build = ShardedBuild("passages", corpus, SHARDS)
     started = time.monotonic()
@@ -201,13 +152,14 @@ def build_on_ray(url: str, corpus: Path, settings: Any, workers: int, folder: Pa
         closing(RayExecutor(None, ActorPool(workers, 1, 0), cpus=max(2, workers))) as executor,
         watched() as seen,
     ):
-        report = build_shards(build, opener(), opener, url, Killing(executor, died))
+        killing = dying.Killing(executor, died, KILLS)
+        report = build_shards(build, opener(), opener, url, killing)
     return {
         "seconds": round(time.monotonic() - started, 1),
         "workers": workers,
         "blocks": report.blocks,
         "documents": report.documents,
-        "workers_killed": {moment: len(list(died.glob(f"{moment} *"))) for moment in MOMENTS},
+        "workers_killed": killing.killed,
         "worker_anonymous_bytes": seen.highest,
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,11 +22,19 @@ if TYPE_CHECKING:
 GIB = 2**30
 
 
-def _finite(value: float) -> float:
-    """A number that is one: `nan` and `inf` pass every limit but are none."""
-    if not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is no number to plan with")
-    return value
+def _between(low: float, high: float) -> Callable[[str], float]:
+    """Reads a number of these limits, which `nan` is not."""
+
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise typer.BadParameter(f"{text} is no number from {low:g} to {high:g}")
+        return value
+
+    return number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +42,7 @@ class MachineFlags:
     """The machines of a plan."""
 
     cores: Annotated[int, typer.Option(min=1, help="Cores of a shard's machine.")] = 16
-    memory_gib: Annotated[float, typer.Option(min=0.5, max=100_000, callback=_finite, help="Its memory.")] = (
-        128
-    )
+    memory_gib: Annotated[float, typer.Option(parser=_between(0.5, 100_000), help="Its memory.")] = 128
     shards: Annotated[
         int | None,
         typer.Option(min=1, help="Shards; by default as few as memory allows.", show_default=False),
@@ -43,29 +50,25 @@ class MachineFlags:
     replicas: Annotated[int, typer.Option(min=1, help="Of each shard, at least.")] = 2
     busy: Annotated[
         float,
-        typer.Option(min=0.05, max=0.95, callback=_finite, help="Share of cores that the load may take."),
+        typer.Option(parser=_between(0.05, 0.95), help="Share of cores that the load may take."),
     ] = 0.5
     gpu: Annotated[bool, typer.Option("--gpu/--no-gpu", help="Whether encoders have GPUs.")] = True
     build_gpus: Annotated[int, typer.Option(min=1, help="GPUs of a build.")] = 8
     round_trip_ms: Annotated[
-        float, typer.Option(min=0, max=1000, callback=_finite, help="Of the network, between two machines.")
+        float, typer.Option(parser=_between(0, 1000), help="Of the network, between two machines.")
     ] = 0.5
 
 
 @with_flag_groups
 def plan(
-    documents: Annotated[
-        float, typer.Option(min=1, max=1e12, callback=_finite, help="How many, such as 1e9.")
-    ],
+    documents: Annotated[float, typer.Option(parser=_between(1, 1e12), help="How many, such as 1e9.")],
     tokens: Annotated[int, typer.Option(min=1, max=8192, help="Of a document.")],
-    qps: Annotated[float, typer.Option(min=0.001, max=1e6, callback=_finite, help="Searches a second.")],
+    qps: Annotated[float, typer.Option(parser=_between(0.001, 1e6), help="Searches a second.")],
     codec: Annotated[TokenCodec, typer.Option(help="How token vectors are stored.")] = "residual1",
     recall: Annotated[
         float,
         typer.Option(
-            min=0.01,
-            max=1.0,
-            callback=_finite,
+            parser=_between(0.01, 1.0),
             help="Of dense search: share of the 200 nearest that is found.",
         ),
     ] = 0.99,

@@ -17,6 +17,7 @@ from service.keys import KEY_SETTINGS
 if TYPE_CHECKING:
     from service.following import Following
     from service.moving import Moving
+    from service.publishing import Publishing
     from service.settings import Settings
 
 # Settings about searching mean nothing to a worker that only encodes.
@@ -26,6 +27,8 @@ _NOT_OF_A_WORKER = frozenset(
         "dense_device",
         "follow",
         "follow_seconds",
+        "publish_url",
+        "publish_seconds",
         "snapshot_store",
         "encoder_urls",
         "encoder_key_file",
@@ -65,7 +68,12 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
 
                 app = create_backend_app(settings)
             else:
-                app = create_app(settings, following=_following(settings), moving=_moving(settings))
+                app = create_app(
+                    settings,
+                    following=_following(settings),
+                    moving=_moving(settings),
+                    publishing=_publishing(settings),
+                )
         run_server(app, settings)
 
     return _with_settings(serve, frozenset(), with_flags=with_flags)
@@ -75,28 +83,42 @@ def _following(settings: Settings) -> Following | None:
     """What follows published snapshots, where a setting asks for it. Raises SettingsError."""
     if settings.follow is None:
         return None
-    from cluster.objects.errors import StoreAddressError
     from cluster.snapshots.following import Follower
-    from service.exceptions import SettingsError
 
-    try:
+    with _store_of("follow"):
         return Follower(settings.follow, settings.data)
-    except StoreAddressError as error:
-        raise SettingsError(f"setting follow (TERCET_FOLLOW): {error}") from error
 
 
 def _moving(settings: Settings) -> Moving | None:
     """What copies collections as a re-sharding asks, where a setting allows it. Raises SettingsError."""
     if settings.snapshot_store is None:
         return None
-    from cluster.objects.errors import StoreAddressError
     from cluster.snapshots.moving import SnapshotMoving
+
+    with _store_of("snapshot_store"):
+        return SnapshotMoving(settings.snapshot_store, settings.data)
+
+
+def _publishing(settings: Settings) -> Publishing | None:
+    """What publishes the server's collections, where a setting asks for it. Raises SettingsError."""
+    if settings.publish_url is None:
+        return None
+    from cluster.snapshots.publishing import Publisher
+
+    with _store_of("publish_url"):
+        return Publisher(settings.publish_url, settings.data)
+
+
+@contextmanager
+def _store_of(setting: str) -> Iterator[None]:
+    """Within it, a URL that names no store is told as what the setting says. Raises SettingsError."""
+    from cluster.objects.errors import StoreAddressError
     from service.exceptions import SettingsError
 
     try:
-        return SnapshotMoving(settings.snapshot_store, settings.data)
+        yield
     except StoreAddressError as error:
-        raise SettingsError(f"setting snapshot_store (TERCET_SNAPSHOT_STORE): {error}") from error
+        raise SettingsError(f"setting {setting} (TERCET_{setting.upper()}): {error}") from error
 
 
 def encoder_command(*, with_flags: bool) -> Callable[..., None]:

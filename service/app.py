@@ -49,6 +49,7 @@ from service.moving import Moving
 from service.open_files import allow_open_files
 from service.page import description
 from service.page import routes as page
+from service.publishing import Publishing
 from service.routes import (
     aliases,
     backups,
@@ -108,22 +109,23 @@ def create_app(
     served: Served | None = None,
     following: Following | None = None,
     moving: Moving | None = None,
+    publishing: Publishing | None = None,
     worker_transport: httpx.AsyncBaseTransport | None = None,
 ) -> FastAPI:
     """The search server: all routes.
 
     encoder: one that is loaded already, instead of the settings' own; served: collections that others have,
     instead of those of the data root; following: what brings collections from elsewhere, where the setting
-    `follow` asks for it; moving: what copies collections, where `snapshot_store` asks for it;
-    worker_transport: how encoder workers are reached, by default by HTTP.
-    Raises SettingsError where what follows is missing.
+    `follow` asks for it; moving: what copies collections, where `snapshot_store` asks for it; publishing:
+    what publishes them, where `publish_url` asks for it; worker_transport: how encoder workers are reached,
+    by default by HTTP.
+    Raises SettingsError where one of these is missing.
     """
-    if settings.follow is not None and following is None:
-        raise SettingsError("setting follow (TERCET_FOLLOW) is for the command tercet serve; unset it")
-    if settings.snapshot_store is not None and moving is None:
-        raise SettingsError(
-            "setting snapshot_store (TERCET_SNAPSHOT_STORE) is for the command tercet serve; unset it"
-        )
+    for name, given in (("follow", following), ("snapshot_store", moving), ("publish_url", publishing)):
+        if getattr(settings, name) is not None and given is None:
+            raise SettingsError(
+                f"setting {name} (TERCET_{name.upper()}) is for the command tercet serve; unset it"
+            )
     app = _build(
         settings,
         Runtime(
@@ -135,6 +137,7 @@ def create_app(
             served=served,
             following=following,
             moving=moving,
+            publishing=publishing,
             worker_transport=worker_transport,
         ),
         [
@@ -429,6 +432,18 @@ def _watch(runtime: Runtime) -> None:
         "tercet_follow_silence_seconds",
         "Since it was last known that nothing newer is published.",
         runtime.follow_silence,
+    )
+    telemetry.watch(
+        "tercet_publish_silence_seconds",
+        "Since all that was written of a collection was last known to be published.",
+        "collection",
+        runtime.publish_silences,
+    )
+    telemetry.watch_counts(
+        "tercet_publish_failures",
+        "Attempts to publish a collection that failed.",
+        "collection",
+        runtime.publish_failures,
     )
     telemetry.watch_number(
         "tercet_requests_let_in", "Requests whose answers have not begun.", lambda: runtime.gate.in_work

@@ -31,6 +31,7 @@ from service.load.gate import Gate
 from service.load.loop import LoopDelay
 from service.load.pools import Pools
 from service.moving import Moving
+from service.publishing import Publishing
 from service.search.pipeline import SearchPipeline
 from service.served_collections import Served, ServedBackups, ServedCollections
 from service.settings import Settings
@@ -83,12 +84,14 @@ class Runtime:
         served: Served | None = None,
         following: Following | None = None,
         moving: Moving | None = None,
+        publishing: Publishing | None = None,
         worker_transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """searches: false for an encoder worker; encoder: one that is loaded already; tracing: by default
         none; served: collections that others have, by default the server's own; following: where collections
         are followed, which are then read only; moving: what copies collections to an object store and from
-        there; worker_transport: how encoder workers are reached, by default by HTTP.
+        there; publishing: what publishes them; worker_transport: how encoder workers are reached, by default
+        by HTTP.
         """
         self.settings = settings
         self.telemetry = telemetry
@@ -130,6 +133,8 @@ class Runtime:
         self._following = following
         self._follow: asyncio.Task[None] | None = None
         self._has_followed = asyncio.Event()
+        self._publishing = publishing
+        self._publish: asyncio.Task[None] | None = None
         self._look: asyncio.Task[None] | None = None
         self._readiness = {"reads": 0.0, **({"writes": 0.0} if searches else {})}
         self._readiness_watch: asyncio.Task[None] | None = None
@@ -224,7 +229,7 @@ class Runtime:
 
     async def stop(self) -> None:
         """Finishes what was accepted and closes everything."""
-        tasks = (self._opening, self._release, self._follow, self._look, self._readiness_watch)
+        tasks = (self._opening, self._release, self._follow, self._publish, self._look, self._readiness_watch)
         background = [task for task in tasks if task is not None]
         for task in background:
             task.cancel()
@@ -238,8 +243,9 @@ class Runtime:
             except TimeoutError:
                 log.error("the encoder does not end; it is left behind")
                 self.abandoned = True
-        if self._following is not None:
-            await self.pools.operations.run(self._following.close)
+        for snapshots in (self._following, self._publishing):
+            if snapshots is not None:
+                await self.pools.operations.run(snapshots.close)
         await self.collections.stop()
         await self.pools.operations.run(self.collections.close)
         await self.pools.operations.run(self.tracing.close)
@@ -282,6 +288,14 @@ class Runtime:
     def follow_silence(self) -> float:
         """Seconds since it was last known that none is newer."""
         return math.nan if self._following is None else self._following.silence_seconds
+
+    def publish_silences(self) -> Iterable[tuple[str, float]]:
+        """Seconds since all of each collection was last known to be published, where that is asked for."""
+        return [] if self._publishing is None else self._publishing.silences()
+
+    def publish_failures(self) -> Iterable[tuple[str, float]]:
+        """Attempts to publish each collection that failed."""
+        return [] if self._publishing is None else self._publishing.failures()
 
     def free_bytes(self) -> float:
         """Of the data root's disk, by the last look at it."""
@@ -339,12 +353,20 @@ class Runtime:
     async def _follow_for_ever(self, following: Following) -> None:
         while True:
             try:
-                await self.pools.following.run(following.look, self.own_collections)
+                await self.pools.snapshots.run(following.look, self.own_collections)
             except Exception:  # whatever it is: what was followed is served, and the next look may succeed
                 log.exception("a look for newer snapshots failed")
             if following.ready:
                 self._has_followed.set()
             await asyncio.sleep(self.settings.follow_seconds)
+
+    async def _publish_for_ever(self, publishing: Publishing) -> None:
+        while True:
+            try:
+                await self.pools.snapshots.run(publishing.look, self.own_collections)
+            except Exception:  # whatever it is: serving goes on, and the next look may succeed
+                log.exception("a look for what to publish failed")
+            await asyncio.sleep(self.settings.publish_seconds)
 
     async def _open(self) -> None:
         try:
@@ -364,6 +386,10 @@ class Runtime:
                 if self._following is not None:
                     await self._has_followed.wait()
                 self._services = await self._open_services(encoders)
+                if self._publishing is not None:
+                    self._publish = asyncio.create_task(
+                        self._publish_for_ever(self._publishing), name="publishing"
+                    )
             if self.opened is not None:
                 self.opened()
             self._ready = True

@@ -179,6 +179,14 @@ class Settings(BaseSettings):
         gt=0,
         description="Pause between two looks for a newer snapshot there, or for a newer map of shards.",
     )
+    publish_url: str | None = Field(
+        None,
+        description="URL below which this server publishes each of its collections whenever it changed, in a "
+        "folder of its name, for others to follow.",
+    )
+    publish_seconds: float = Field(
+        60, gt=0, description="Pause between two looks for collections that changed, to publish them there."
+    )
     snapshot_store: str | None = Field(
         None,
         description="URL of an object store below which this server, a shard, publishes its collections and "
@@ -389,6 +397,11 @@ class Settings(BaseSettings):
         given = [name for name in ("shards", "follow", "backend") if getattr(self, name)]
         if len(given) > 1:
             raise SettingsError(f"collections have one place: give {' or '.join(given)}, not both")
+        if given and self.publish_url is not None:
+            raise SettingsError(
+                f"publish_url publishes a server's own collections, and with {given[0]} it has none: give it "
+                "to the servers that have them"
+            )
         return self
 
     @field_validator("backend_url")

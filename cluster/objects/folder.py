@@ -111,11 +111,20 @@ class FolderStore:
         for path in paths:
             try:
                 remove_file(self._folder / path)
+                self._remove_empty(path)
             except OSError as error:
                 raise self._failed(error) from error
 
     def below(self, folder: str) -> ObjectStore:
         return FolderStore(self._folder / folder)
+
+    def _remove_empty(self, path: str) -> None:
+        """Removes the folders that an object left empty. The first below ours stays: others may just make
+        something there.
+        """
+        with suppress(OSError):  # of the first that is not empty
+            for folder in list(Path(path).parents)[:-2]:
+                (self._folder / folder).rmdir()
 
     def _described(self, path: Path) -> StoredObject | None:
         with suppress(FileNotFoundError, NotADirectoryError):

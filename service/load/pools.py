@@ -102,9 +102,9 @@ class Pools:
 
     search: retrieving and scoring. bodies: reading and gathering large ones. codings: compressing and
     decompressing them. operations: collections and jobs. readiness: looks at the data root. metrics: showing
-    them. writes: documents, on their way to the disk. backups: making and restoring them. following: fetching
-    what is published elsewhere. Beside them the encoding service has threads for texts, and the collections
-    for opening them.
+    them. writes: documents, on their way to the disk. backups: making and restoring them. snapshots: fetching
+    what is published elsewhere, or publishing there. Beside them the encoding service has threads for texts,
+    and the collections for opening them.
     """
 
     search: Pool
@@ -115,7 +115,7 @@ class Pools:
     metrics: Pool
     writes: Pool
     backups: Pool
-    following: Pool
+    snapshots: Pool
 
     @staticmethod
     def open(searches: int | None = None) -> Pools:
@@ -129,7 +129,7 @@ class Pools:
             metrics=Pool("metrics", 1),
             writes=Pool("writes", WRITES_THREADS),
             backups=Pool("backups", BACKUP_THREADS),
-            following=Pool("following", 1),
+            snapshots=Pool("snapshots", 1),
         )
 
     def close(self) -> None:

@@ -34,10 +34,12 @@ LEXICAL_AT_ONCE = 2000
 class QdrantEngine:
     """See `cluster.backends.engine.Engine`."""
 
-    def __init__(self, place: QdrantPlace) -> None:
-        """Raises BackendError."""
+    def __init__(self, place: QdrantPlace, *, late: bool | None = None) -> None:
+        """late: whether the engine computes late interaction, by default where it is a server: its local mode
+        does so of all documents, whichever are asked for. Raises BackendError.
+        """
         self.name = place.shown
-        self._is_server = place.path is None
+        self._late = place.path is None if late is None else late
         with _answering(self.name):
             self._client = place.open()
 
@@ -57,8 +59,7 @@ class QdrantEngine:
         if record is None:
             return None
         exported = exported_of(record, shown)
-        # The local mode computes late interaction of all documents, whichever are asked for.
-        late = self._is_server and exported.settings.stores_token_vectors
+        late = self._late and exported.settings.stores_token_vectors
         kind = LateQdrantCollection if late else QdrantCollection
         return kind(self._client, name, shown, exported)
 

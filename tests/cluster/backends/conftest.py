@@ -115,16 +115,19 @@ def make(tmp_path: Path, tiny: Any) -> Callable[[str], Snapshot]:
 
 @pytest.fixture
 def engines(tmp_path: Path) -> Iterator[Push]:
-    """Exports a snapshot to an engine, by the engine's name, and opens that."""
+    """Exports a snapshot to an engine, by the engine's name, and opens that.
+
+    `qdrant-late` is Qdrant that computes late interaction, as servers do.
+    """
     opened: list[Engine] = []
 
     def pushed(engine: str, snapshot: Snapshot) -> Engine:
         settings = snapshot.undivided().settings
         name = settings.name
-        if engine == "qdrant":
+        if engine in ("qdrant", "qdrant-late"):
             place = QdrantPlace(path=str(tmp_path / "qdrant"))
             export(snapshot, QdrantTarget(place, name, settings, 16))
-            opened.append(QdrantEngine(place))
+            opened.append(QdrantEngine(place, late=engine == "qdrant-late"))
         else:
             where = MilvusPlace(str(tmp_path / "milvus.db"))
             export(snapshot, MilvusTarget(where, name, settings, 16))
@@ -141,12 +144,8 @@ def pair(make: Callable[[str], Snapshot], engines: Push) -> Callable[[str, str],
     """A collection of a kind, here and in an engine."""
 
     def paired(engine: str, kind: str) -> Pair:
-        """engine: qdrant-late is Qdrant that computes late interaction, as servers do."""
         own = make(kind)
-        opened = engines(engine.removesuffix("-late"), own)
-        if engine == "qdrant-late":
-            opened._is_server = True  # type: ignore[attr-defined]
-        return Pair(own, EngineCollections(opened).snapshot(kind))
+        return Pair(own, EngineCollections(engines(engine, own)).snapshot(kind))
 
     return paired
 

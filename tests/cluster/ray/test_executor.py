@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks import dying
 from cluster.building import blocks
 from cluster.building.build import build_shards
-from cluster.building.encoding import BlockEncoder, Encoding
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
 from cluster.ray.errors import RayFailedError
@@ -52,6 +52,7 @@ def executor(ray_alone: None) -> Iterator[RayExecutor]:
     import ray.cloudpickle
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    ray.cloudpickle.register_pickle_by_value(dying)
     ray.cloudpickle.register_pickle_by_value(sys.modules["tests.conftest"])
     found = RayExecutor(None, ActorPool(workers=2, cpus=1), cpus=2)
     yield found
@@ -61,53 +62,6 @@ def executor(ray_alone: None) -> Iterator[RayExecutor]:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks.blocks_of, "__defaults__", (16, 2**20))
-
-
-@dataclass(frozen=True)
-class Dying(Encoding):
-    """Encodes, and kills its process once at each of three moments: the store's folder remembers which."""
-
-    died: Path = Path()
-
-    def begin(self) -> Worker:
-        return DyingEncoder(self.died, open_store(self.url), self.settings, self.open_encoder())
-
-
-class DyingEncoder(BlockEncoder):
-    def __init__(self, died: Path, *more: Any) -> None:
-        super().__init__(*more)
-        self._died = died
-
-    def _die(self, moment: str) -> None:
-        try:
-            (self._died / moment).touch(exist_ok=False)
-        except FileExistsError:
-            return
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def _written(self, *more: Any) -> Any:
-        self._die("before")
-        part = super()._written(*more)
-        self._die("after the files")
-        return part
-
-    def __call__(self, block: str) -> str:
-        record = super().__call__(block)
-        self._die("before returning")
-        return record
-
-
-@dataclass(frozen=True)
-class Killing:
-    """An executor whose workers die while they encode."""
-
-    executor: Executor
-    died: Path
-
-    def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
-        if isinstance(work, Encoding):
-            work = Dying(work.url, work.settings, work.open_encoder, self.died)
-        return self.executor.run(work, pieces)
 
 
 def built(
@@ -129,8 +83,9 @@ def test_whatever_dies_every_document_is_there_once(
     died.mkdir()
     urls = [(tmp_path / name).as_uri() for name in ("here", "ray")]
     built(urls[0], source, tiny, ThisProcess())
-    report = built(urls[1], source, tiny, Killing(executor, died))
-    assert sorted(path.name for path in died.iterdir()) == ["after the files", "before", "before returning"]
+    killing = dying.Killing(executor, died)
+    report = built(urls[1], source, tiny, killing)
+    assert killing.killed == dict.fromkeys(dying.MOMENTS, 1)
     left = collect(open_store(urls[1]), keep=1, grace=timedelta(0))
     assert (left.manifests, left.files) == (0, 0)  # what was killed left nothing that nobody names
     here, on_ray = ([stored(shard) for shard in pull_shards(url)] for url in urls)

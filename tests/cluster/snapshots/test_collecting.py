@@ -136,3 +136,4 @@ def test_what_a_build_left_goes_once_nobody_goes_on_with_it(store: ObjectStore) 
     assert paths(store) == left
     collect(store, keep=1, grace=NONE)
     assert paths(store) == set()
+    assert store.below("builds").folders() == []

@@ -225,7 +225,7 @@ def _setting_problems(found: list[Document]) -> Iterator[str]:
                 yield f"{name}: {setting} names {value}, of {sorted(given)}"
             if setting in ("api_keys", "read_keys", "encoder_key", "shards_key"):
                 yield f"{name}: {setting} is a secret in the open"
-            if setting == "follow":
+            if setting in ("follow", "publish_url"):
                 yield from _store_problems(name, value)
             for host, port in ADDRESS.findall(value):
                 yield from _address_problems(found, f"{name}, {setting}", host, int(port))

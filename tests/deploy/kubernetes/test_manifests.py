@@ -104,6 +104,7 @@ REFERENCE_TYPOS = [
     ("replicated", "|http://replica-1.replica:8080", "|http://replica-2.replica:8080"),
     ("replicated", "value: s3://tercet/shard-$(SHARD)", "value: s3://tercet/shard-$(SHRAD)"),
     ("replicated", "name: TERCET_FOLLOW", "name: TERCET_FOLOW"),
+    ("replicated", "name: TERCET_PUBLISH_URL", "name: TERCET_PUBLISHED_URL"),
     ("replicated", "value: s3://tercet", "value: s4://tercet"),
     ("replicated", "name: tercet-store", "name: tercet-stores"),
     ("ray", "read_keys_file:", "reads_keys_file:"),
@@ -281,7 +282,9 @@ def test_replicas_follow_what_a_patch_says(tmp_path: Path) -> None:
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay), encoding="utf-8")
     found = documents(rendered(tmp_path))
     assert schema_problems(found) == reference_problems(found) == hardening_problems(found) == []
-    assert settings_of(found)["StatefulSet replica"]["follow"] == "s3://bucket/shard-$(SHARD)"
+    settings = settings_of(found)
+    assert settings["StatefulSet replica"]["follow"] == "s3://bucket/shard-$(SHARD)"
+    assert settings["StatefulSet shard"]["publish_url"] == "s3://bucket/shard-$(SHARD)"
 
 
 def test_shards_may_use_workers_on_gpus(tmp_path: Path) -> None:

@@ -14,6 +14,10 @@
 {{- $_ := set $container "volumeMounts" $mounts -}}
 {{- $_ := set $container "image" (get $top.Values.images (trimPrefix "tercet:" $container.image)) -}}
 {{- $_ := set (first $container.envFrom).configMapRef "name" (include "tercet.settings-name" (list $top (ternary "shards" $part (eq $part "replicas")))) -}}
+{{- if and (eq $part "shards") (eq $top.Values.layout "replicated") -}}
+{{- $number := dict "name" "SHARD" "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.labels['apps.kubernetes.io/pod-index']")) -}}
+{{- $_ := set $container "env" (list $number (dict "name" "TERCET_PUBLISH_URL" "value" (printf "%s$(SHARD)" $top.Values.replicas.follow))) -}}
+{{- end -}}
 {{- if $values.resources -}}
 {{- $_ := set $container "resources" $values.resources -}}
 {{- end -}}

@@ -1,0 +1,141 @@
+"""What a server publishes: each of its collections whenever it changed, in a folder of its name below a URL.
+
+That is where `tercet serve --follow URL` finds them. Each publication is a push: it sends what is new, and
+goes on where one before was cut off.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.errors import ClusterError
+from cluster.objects.errors import UnreachableStoreError
+from cluster.objects.opening import open_store
+from cluster.snapshots.errors import OtherCollectionError, SnapshotError
+from cluster.snapshots.followed import FILE
+from cluster.snapshots.published import MANIFESTS, manifest_path
+from cluster.snapshots.pushing import push
+from cluster.snapshots.record import BESIDE
+from index.collection import Collection
+from index.errors import CollectionNotFoundError, SearchIndexError
+from service.collections import CollectionRegistry
+from service.file_versions import FileVersion, version_of
+
+log = logging.getLogger("tercet")
+
+
+class PublishingEndedError(SnapshotError):
+    """The server ends while a collection is published."""
+
+
+@dataclass(slots=True)
+class _Published:
+    """Of one collection. known: when all of it was last known to be published, of `time.monotonic()`.
+
+    versions, number: of the files that were published, and what as. told: the failure that was logged last.
+    """
+
+    known: float
+    versions: tuple[FileVersion | None, ...] = ()
+    number: int = 0
+    failures: int = 0
+    told: str = ""
+
+
+class Publisher:
+    """Publishes a server's collections below a URL. Of one thread at a time, but for `close` and figures."""
+
+    def __init__(self, url: str, data: Path) -> None:
+        """data: the data root. The store is not asked yet. Raises StoreAddressError."""
+        self._store = open_store(url)
+        self._stages = data / "snapshots"
+        self._published: dict[str, _Published] = {}
+        self._looking = threading.Lock()
+        self._ended = False
+
+    def silences(self) -> Iterable[tuple[str, float]]:
+        """Of each collection, the seconds since all that was written was last known to be published."""
+        now = time.monotonic()
+        return [(name, now - each.known) for name, each in sorted(self._published.items())]
+
+    def failures(self) -> Iterable[tuple[str, float]]:
+        """Of each collection, the attempts to publish it that failed."""
+        return [(name, each.failures) for name, each in sorted(self._published.items())]
+
+    def look(self, collections: CollectionRegistry) -> None:
+        """Publishes what changed. What fails is counted, logged once, and tried again by the next look.
+
+        Collections that follow another place, as one that a re-sharding brings, are left out.
+        """
+        with self._looking:
+            names = [name for name in collections.names() if not (collections.root / name / FILE).exists()]
+            self._published = {
+                name: self._published.get(name) or _Published(time.monotonic()) for name in names
+            }
+            for name, published in self._published.items():
+                try:
+                    self._publish(collections, name, published)
+                    published.told = ""
+                except (PublishingEndedError, CollectionNotFoundError):  # removed since they were listed
+                    continue
+                except (ClusterError, SearchIndexError, OSError) as error:
+                    published.failures += 1
+                    if published.told != str(error):
+                        published.told = str(error)
+                        log.error("collection %s is not published now: %s", name, error)
+                    if isinstance(error, UnreachableStoreError):
+                        return  # it would keep the others waiting, too
+
+    def close(self) -> None:
+        """Ends a publication under way, which the next start goes on with."""
+        self._ended = True
+        with self._looking:
+            pass
+
+    def _publish(self, collections: CollectionRegistry, name: str, published: _Published) -> None:
+        """Publishes a collection where it changed, or where the store has lost it."""
+        self._require_going(0, 0)
+        begun = time.monotonic()
+        collection = Collection.open(collections.root, name)
+        if collection.has_unpublished():  # else a collection that nobody writes to would never be closed
+            collections.flush(name)
+        versions = _versions(collection)
+        store = self._store.below(name)
+        if versions != published.versions or store.find(manifest_path(published.number)) is None:
+            self._require_room_for_several()
+            pushed = push(collection, store, self._stages, self._require_going)
+            published.versions, published.number = versions, pushed.published.number
+            if pushed.new:
+                log.info(
+                    "collection %s is published as snapshot %s of %s: %d documents, %d bytes sent",
+                    name,
+                    pushed.published.name,
+                    store.url,
+                    pushed.published.manifest.documents,
+                    pushed.sent_bytes,
+                )
+        published.known = begun
+
+    def _require_room_for_several(self) -> None:
+        if MANIFESTS in self._store.folders():
+            raise OtherCollectionError(
+                f"{self._store.url} has snapshots of one collection, so nobody would find those of several "
+                "below it; give a folder above it, or another (publish_url)"
+            )
+
+    def _require_going(self, _done: int, _total: int) -> None:
+        if self._ended:
+            raise PublishingEndedError(f"{self._store.url}: this server ends, and publishes no more")
+
+
+def _versions(collection: Collection) -> tuple[FileVersion | None, ...]:
+    """Of the files that are others whenever what a push publishes is."""
+    layout = collection.layout
+    return tuple(
+        version_of(str(path)) for path in (layout.current, *(layout.folder / each for each in BESIDE))
+    )

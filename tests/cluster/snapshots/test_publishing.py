@@ -1,0 +1,255 @@
+"""A server that publishes: each collection that changed, once, and whatever the store does it serves on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cluster.objects.folder import FolderStore
+from cluster.objects.store import ObjectStore
+from cluster.snapshots.followed import Followed
+from cluster.snapshots.published import newest_number, newest_published
+from cluster.snapshots.publishing import Publisher
+from cluster.snapshots.pulling import pull
+from cluster.snapshots.pushing import push
+from index.collection import Collection
+from service.app import create_app
+from service.collections import CollectionRegistry
+from service.exceptions import SettingsError
+from service.settings import Settings
+from tests.cluster.snapshots.test_following import follows, ids_found, until
+from tests.service.conftest import real_server
+
+
+@pytest.fixture
+def registry(root: Path) -> Iterator[CollectionRegistry]:
+    found = CollectionRegistry(root)
+    yield found
+    found.close()
+
+
+@contextmanager
+def publishes(url: str, data: Path, encoder: Any, **settings: Any) -> Iterator[str]:
+    """The address of a server that publishes below a URL."""
+    made = Settings(data=data, publish_url=url, publish_seconds=0.02, max_wait_seconds=60, **settings)
+    with real_server(create_app(made, encoder, publishing=Publisher(url, data))) as address:
+        yield address
+
+
+def put(address: str, *ids: str) -> None:
+    documents = [{"id": id, "text": f"green tea {id}"} for id in ids]
+    answer = httpx.put(f"{address}/collections/demo/documents", json={"documents": documents}, timeout=60)
+    assert answer.status_code == 200, answer.text
+
+
+def test_what_changed_is_published_and_what_did_not_is_not(
+    registry: CollectionRegistry,
+    data: Path,
+    store: ObjectStore,
+    demo: Collection,
+    root: Path,
+    build: Any,
+    tiny: Any,
+    write: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    build(data, tiny, "tales")
+    demo, tales = store.below("demo"), store.below("tales")
+    publisher = Publisher(store.url, data)
+    with caplog.at_level(logging.INFO, logger="tercet"):
+        for _ in range(2):
+            publisher.look(registry)
+        assert (newest_number(demo), newest_number(tales)) == (1, 1)
+        write(Collection.open(root, "demo"), "new")
+        publisher.look(registry)
+    assert (newest_number(demo), newest_number(tales)) == (2, 1)
+    assert sum("is published as snapshot" in line for line in caplog.messages) == 3
+    assert [name for name, _ in publisher.silences()] == ["demo", "tales"]
+    assert list(publisher.failures()) == [("demo", 0), ("tales", 0)]
+    Publisher(store.url, data).look(registry)  # as after a restart
+    assert (newest_number(demo), newest_number(tales)) == (2, 1)
+    registry.delete("tales")
+    publisher.look(registry)
+    assert [name for name, _ in publisher.silences()] == ["demo"]
+    assert newest_number(tales) == 1
+
+
+def test_settings_of_searches_are_published_too(
+    registry: CollectionRegistry, data: Path, folder: FolderStore, demo: Collection
+) -> None:
+    publisher = Publisher(folder.url, data)
+    publisher.look(registry)
+    with registry.writing("demo") as live:
+        live.declare({"lang": "keyword"})
+    publisher.look(registry)
+    found = newest_published(folder.below("demo"))
+    assert found is not None
+    assert found.number == 2
+
+
+def test_acknowledged_writes_reach_who_follows(
+    data: Path, store: ObjectStore, other: Path, tiny: Any
+) -> None:
+    with publishes(store.url, data, tiny) as writer, follows(store.url, other, tiny) as reader:
+        put(writer, "new")
+        until(lambda: "new" in ids_found(reader))
+        httpx.delete(f"{writer}/collections/demo/documents/tea", timeout=60).raise_for_status()
+        until(lambda: "tea" not in ids_found(reader))
+        metrics = httpx.get(f"{writer}/metrics").text
+        assert 'tercet_publish_silence_seconds{collection="demo"}' in metrics
+        assert 'tercet_publish_failures_total{collection="demo"} 0.0' in metrics
+
+
+def test_a_store_that_fails_disturbs_no_one(data: Path, tmp_path: Path, tiny: Any) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file, where a folder is wanted")
+    with publishes(blocked.as_uri(), data, tiny) as address:
+        put(address, "new")
+
+        def failures() -> int:
+            lines = httpx.get(f"{address}/metrics").text.splitlines()
+            (line,) = [line for line in lines if line.startswith("tercet_publish_failures_total{")]
+            return int(float(line.rpartition(" ")[2]))
+
+        until(lambda: failures() > 2)
+        assert httpx.get(f"{address}/ready").status_code == 200
+        assert "new" in ids_found(address)
+        blocked.unlink()
+        until(lambda: newest_number(FolderStore(blocked / "demo")) > 0)
+
+
+def test_a_failure_is_said_once_and_the_silence_lasts(
+    registry: CollectionRegistry,
+    data: Path,
+    folder: FolderStore,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("cluster.snapshots.publishing.time.monotonic", lambda: now)
+    publisher = Publisher(folder.url, data)
+    publisher.look(registry)
+    place = Path(folder.url.removeprefix("file://"))
+    place.rename(place.with_name("elsewhere"))
+    place.write_text("")
+    now = 130.0
+    with caplog.at_level(logging.ERROR, logger="tercet"):
+        for _ in range(3):
+            publisher.look(registry)
+    assert len(caplog.messages) == 1
+    assert list(publisher.silences()) == [("demo", 30.0)]
+    assert list(publisher.failures()) == [("demo", 3)]
+    place.unlink()  # the store is there again, without what it had
+    publisher.look(registry)
+    assert newest_number(folder.below("demo")) == 1
+    assert list(publisher.silences()) == [("demo", 0.0)]
+
+
+def test_two_servers_that_publish_at_one_place_have_one_order(
+    data: Path, root: Path, folder: FolderStore, other: Path, build: Any, tiny: Any, write: Any
+) -> None:
+    build(other, tiny)
+    roots = (root, other / "collections")
+    publishers = [Publisher(folder.url, path.parent) for path in roots]
+    registries = [CollectionRegistry(path) for path in roots]
+    for number, path in enumerate(roots):
+        write(Collection.open(path, "demo"), f"of-{number}")
+    for _ in range(3):  # each publishes once, and the second is no reason for the first to publish again
+        looks = [
+            threading.Thread(target=publisher.look, args=(registry,))
+            for publisher, registry in zip(publishers, registries, strict=True)
+        ]
+        for look in looks:
+            look.start()
+        for look in looks:
+            look.join(60)
+    assert newest_number(folder.below("demo")) == 2
+    assert all(list(publisher.failures()) == [("demo", 0)] for publisher in publishers)
+    for registry in registries:
+        registry.close()
+
+
+def test_a_place_of_one_collection_is_refused(
+    registry: CollectionRegistry,
+    data: Path,
+    folder: FolderStore,
+    demo: Collection,
+    stages: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    push(demo, folder, stages)
+    publisher = Publisher(folder.url, data)
+    with caplog.at_level(logging.ERROR, logger="tercet"):
+        publisher.look(registry)
+    assert "has snapshots of one collection" in caplog.text
+    assert newest_number(folder.below("demo")) == 0
+
+
+def test_what_follows_another_place_is_not_published(
+    registry: CollectionRegistry, data: Path, folder: FolderStore, root: Path
+) -> None:
+    Followed(f"{folder.url}/elsewhere", 1, "2026-01-01T00:00:00Z").write(root / "demo")
+    publisher = Publisher(folder.url, data)
+    publisher.look(registry)
+    assert list(publisher.silences()) == []
+    assert folder.folders() == []
+
+
+def test_a_publication_ends_with_the_server_and_goes_on_at_the_next_start(
+    registry: CollectionRegistry,
+    data: Path,
+    folder: FolderStore,
+    other: Path,
+    answers: Callable[..., Any],
+    demo: Collection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publisher, place = Publisher(folder.url, data), folder.below("demo")
+    asked = Publisher._require_going
+
+    def complete() -> set[str]:
+        return {each.path for each in place.list("files") if each.path.removeprefix("files/").isalnum()}
+
+    def ending(self: Publisher, done: int, total: int) -> None:
+        self._ended = self._ended or bool(complete())
+        asked(self, done, total)
+
+    monkeypatch.setattr(Publisher, "_require_going", ending)
+    publisher.look(registry)
+    monkeypatch.undo()
+    publisher.close()
+    sent = complete()
+    assert sent
+    assert newest_number(place) == 0
+    publisher.look(registry)
+    assert newest_number(place) == 0
+    Publisher(folder.url, data).look(registry)
+    assert sent <= {each.path for each in place.list("files")}
+    pull(other / "collections", "demo", place, other / "snapshots")
+    assert answers(Collection.open(other / "collections", "demo").snapshot()) == answers(demo.snapshot())
+
+
+def test_a_collection_that_nobody_writes_to_is_still_closed(
+    registry: CollectionRegistry, data: Path, folder: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with registry.writing("demo") as live:
+        live.flush()
+    monkeypatch.setattr("service.live_collections.IDLE_SECONDS", 0.0)
+    opened = registry._live.get("demo")
+    assert opened is not None
+    used = opened.used
+    Publisher(folder.url, data).look(registry)
+    assert opened.used == used
+
+
+def test_one_who_follows_publishes_nothing(data: Path, folder: FolderStore) -> None:
+    for other_place in ({"follow": folder.url}, {"shards": ("http://127.0.0.1:1",)}):
+        with pytest.raises(SettingsError, match="publishes a server's own collections"):
+            Settings(data=data, publish_url=folder.url, **other_place)
