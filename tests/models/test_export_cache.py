@@ -197,8 +197,8 @@ def test_a_cache_that_cannot_be_written_any_more_serves_what_it_has(
     def refuse(*_: Any) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(export_cache.os, "open", refuse)
-    monkeypatch.setattr(export_cache.os, "utime", refuse)
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "utime", refuse)
     assert cached_export(bert, "bert", None, cache) == made
 
 
