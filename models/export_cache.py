@@ -16,11 +16,12 @@ import multiprocessing
 import os
 import re
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -69,18 +70,19 @@ def cached_export(
         return None
     entry = cache / f"{re.sub('[^A-Za-z0-9_.-]+', '-', name)}-{_key(folder, files, origin, heads_of)[:16]}"
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with _lock(entry.with_name(f"{entry.name}.lock"), name):
-            if not entry.is_dir():
-                refusal = _refusal(entry) or _make(folder, name, entry, heads_of)
-                if refusal is not None:
-                    _tell_torch(name, refusal)
-                    return None
-            os.utime(entry)
-        _drop_unused(cache)
+        if not entry.is_dir():
+            cache.mkdir(parents=True, exist_ok=True)
+            with _lock(entry.with_name(f"{entry.name}.lock"), name):
+                refusal = None if entry.is_dir() else _refusal(entry) or _make(folder, name, entry, heads_of)
+            if refusal is not None:
+                _tell_torch(name, refusal)
+                return None
     except OSError as error:
         _tell_torch(name, f"{cache} cannot be written: {error}")
         return None
+    with suppress(OSError):  # a cache may be of an image, which nobody can write to
+        os.utime(entry)
+        _drop_unused(cache)
     return entry
 
 
@@ -138,7 +140,7 @@ def _make(folder: Path, name: str, entry: Path, heads_of: Path | None) -> str | 
     began = time.monotonic()
     try:
         # In a process of its own, so that torch and the weights leave memory with it.
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _end_with_parent) as process:
             running = process.submit(_export, folder, unfinished, heads_of)
             while True:
                 try:
@@ -158,6 +160,18 @@ def _make(folder: Path, name: str, entry: Path, heads_of: Path | None) -> str | 
         "checkpoint %s is exported: float32, %.0f MB, in %.0f s", name, size / 1e6, time.monotonic() - began
     )
     return None
+
+
+def _end_with_parent() -> None:
+    """Ends this process where the one that started it is killed: it would go on, and then wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # noqa: S101 - this runs where that has spawned it
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()
 
 
 def _export(folder: Path, output: Path, heads_of: Path | None) -> int:

@@ -31,7 +31,7 @@ from models.checkpoint import (
 )
 from models.cores import usable_cores
 from models.encoder import Encoder, encode_tokens, with_adapter
-from models.errors import EncoderMemoryError, UnsupportedError, reason
+from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError, reason
 from models.export.attention import ATTENTION, register
 from models.export.attention_mask import choose_blocks_at_run_time, choose_mask_at_run_time
 from models.fingerprint import file_digest, fingerprint, heads_digest
@@ -45,7 +45,6 @@ from models.graphs.record import (
     Export,
     Graph,
     body_digest,
-    has_export,
     packed_graph,
     read_export,
     remove_export,
@@ -346,9 +345,7 @@ def _sparse_difference(one: SparseRows, other: SparseRows) -> float:
 
 def _verify(reference: Encoder, output: Path, source: Export, precision: str, graph: Graph) -> ExportReport:
     """Compares a graph with torch on varied texts; records it where it holds, and removes it where not."""
-    former = read_export(output) if has_export(output) else None
-    kept = former.graphs if former is not None and former.same_source(source) else {}
-    kept = {name: other for name, other in kept.items() if name != precision}
+    kept = {name: other for name, other in _graphs_of(source, output).items() if name != precision}
     limit = LARGEST_DIFFERENCES[precision]
     try:
         expected = encode_tokens(reference, _verified_tokens(reference.tokenizer))
@@ -361,10 +358,10 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
             )
     except BaseException:
         for name in graph.files:
-            (output / FOLDER / name).unlink()
+            (output / FOLDER / name).unlink(missing_ok=True)
         if kept:
             write_export(output, replace(source, graphs=kept))
-        elif former is not None:
+        else:
             remove_export(output)
         raise
     graph = replace(graph, differences=differences)
@@ -386,6 +383,17 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
         differences=differences,
         kept=kept_of(expected, found),
     )
+
+
+def _graphs_of(source: Export, output: Path) -> dict[str, Graph]:
+    """The graphs exported there before from the same source; none where their record cannot be read, which
+    to export again is the remedy for.
+    """
+    try:
+        former = read_export(output)
+    except CheckpointError:
+        return {}
+    return former.graphs if former.same_source(source) else {}
 
 
 def _encode_with(path: Path, reference: Encoder) -> Representations:

@@ -16,9 +16,10 @@ from models.formats.sentence_transformers import MODULES_FILE, dense_after_pooli
 from models.formats.stanford_colbert import is_stanford
 from models.representations import Float32, Output, sides_of
 from models.weights.dense_layers import Layers
-from models.weights.dense_modules import Projection, linear_of, read_layers, read_weights, stanford_projection
+from models.weights.dense_modules import Projection, linear_of, read_layers, stanford_projection
 from models.weights.gte_head import token_weight_head
 from models.weights.head_weights import COLBERT, HEADS_FILE, SPARSE, HeadWeights, load_arrays, read_heads
+from models.weights.tensor_files import read_weights
 
 
 class Heads(nn.Module):

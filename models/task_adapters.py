@@ -23,7 +23,7 @@ from models.batching import Adapters, rows_by_adapter
 from models.errors import CheckpointError
 from models.formats.sentence_transformers import object_in
 from models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
-from models.weights.dense_modules import read_weights
+from models.weights.tensor_files import read_weights
 
 PREFIX = "base_model.model."
 # The ends of names, of A and of B.

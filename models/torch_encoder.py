@@ -55,7 +55,7 @@ from models.representations import (
 from models.task_adapters import TaskAdapters, fold_task
 from models.tokenizer import Tokenizer
 from models.torch_memory import memory_errors, release_memory
-from models.weights.dense_modules import UNREADABLE, unreadable
+from models.weights.tensor_files import UNREADABLE, unreadable
 
 # A forked process has none of its parent's threads, and OpenMP would wait for them for ever.
 os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))

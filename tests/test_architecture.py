@@ -73,6 +73,7 @@ INDEX_ORDER = [
 # The same of models.
 MODELS_ORDER = [
     "errors",
+    "files",
     "representations",
     "soundness",
     "cores",
@@ -129,6 +130,7 @@ CLUSTER_ORDER = [
 HOMES = {
     "torch": {
         "models/weights/dense_modules.py",
+        "models/weights/tensor_files.py",
         "models/heads.py",
         "models/lexical/splade_head.py",
         "models/task_adapters.py",

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from models.adapters.settings import (
 )
 from models.checkpoint import JsonObject, read_json
 from models.errors import CheckpointError
+from models.files import replace_file
 from models.weights.head_weights import HeadWeights
 
 RECORD_FILE = "adapter.json"
@@ -153,22 +152,3 @@ def _read_tensors(
         return arrays, None
     named = {name.removeprefix(HEAD_PREFIX): array for name, array in heads.items()}
     return arrays, HeadWeights.from_arrays(named, str(path), shape.hidden_size)
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file for all to read, on the disk before it takes the place of the one before it."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
-    try:
-        with partial.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.chmod(0o644)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

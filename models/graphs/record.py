@@ -8,6 +8,7 @@ from pathlib import Path
 
 from models.checkpoint import SETTINGS_FILE, EncodingSettings, JsonObject, read_json
 from models.errors import CheckpointError, UnsupportedError
+from models.files import replace_file
 from models.fingerprint import file_digest, has_weights, json_digest, weights_digest
 from models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
 
@@ -90,8 +91,8 @@ def write_export(folder: Path, export: Export) -> None:
     for name in OPTIONAL:
         if values[name] is None:
             del values[name]
-    path = folder / FOLDER / EXPORT_FILE
-    path.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    text = json.dumps(values, indent=2, sort_keys=True) + "\n"
+    replace_file(folder / FOLDER / EXPORT_FILE, text.encode())
 
 
 def packed_graph(folder: Path) -> Graph | None:
@@ -168,5 +169,5 @@ def check_settings(folder: Path, export: Export, settings: EncodingSettings, hea
 
 
 def remove_export(folder: Path) -> None:
-    """Removes the export record of a checkpoint folder, which then has no graph to run."""
-    (folder / FOLDER / EXPORT_FILE).unlink()
+    """Removes the export record of a checkpoint folder, if any, which then has no graph to run."""
+    (folder / FOLDER / EXPORT_FILE).unlink(missing_ok=True)

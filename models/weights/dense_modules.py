@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.errors import CheckpointError, reason
-from models.fingerprint import WEIGHT_FILES, weight_files
+from models.errors import CheckpointError
+from models.fingerprint import WEIGHT_FILES
 from models.formats.sentence_transformers import DenseModules, object_in
 from models.formats.stanford_colbert import PROJECTION
 from models.representations import Float32
 from models.weights.dense_layers import Activation, DenseLayer, Layers, require_chain
 from models.weights.head_weights import LinearHead
+from models.weights.tensor_files import read_body, read_weights
 
 ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {
     "identity": lambda states: states,
@@ -29,16 +28,6 @@ ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,
     "sigmoid": torch.sigmoid,
 }
-# What damaged files of weights lead to in the libraries that read them.
-UNREADABLE = (
-    SafetensorError,
-    pickle.UnpicklingError,
-    RuntimeError,
-    EOFError,
-    OSError,
-    AttributeError,
-    TypeError,
-)
 
 
 class Projection(nn.Module):
@@ -90,37 +79,13 @@ def linear_of(layer: DenseLayer) -> LinearHead:
 
 
 def stanford_projection(folder: Path, width: int) -> LinearHead:
-    """The projection that lies in the body's weight file. Raises CheckpointError."""
-    for path in weight_files(folder):
-        found = read_weights(path, PROJECTION)
-        if found:
-            layer = DenseLayer(found[PROJECTION])
-            require_chain([layer], [f"{path}: {PROJECTION}"], width)
-            return linear_of(layer)
-    raise CheckpointError(f"{folder}: the weight files lack {PROJECTION}, the projection of this ColBERT")
-
-
-def read_weights(path: Path, only: str | None = None) -> dict[str, Float32]:
-    """Tensors of a file, safetensors or torch's own read as plain weights, all or one of that name if it is
-    there. Raises CheckpointError.
-    """
-    try:
-        if path.suffix == ".safetensors":
-            with safe_open(path, "pt") as file:  # a file of tensors is no mapping
-                state = {name: file.get_tensor(name) for name in file.keys() if only in (None, name)}  # noqa: SIM118
-        else:
-            loaded = torch.load(path, map_location="cpu", weights_only=True)
-            state = {name: value for name, value in loaded.items() if only in (None, name)}
-        return {name: value.float().numpy() for name, value in state.items()}
-    except UNREADABLE as error:
-        raise CheckpointError(f"{path} cannot be read as plain weights: {unreadable(error)}") from error
-
-
-def unreadable(error: BaseException) -> str:
-    """Why a file of weights cannot be read, in one line."""
-    if isinstance(error, pickle.UnpicklingError):  # of many lines, which advise to run what the file holds
-        return "it is damaged, or holds what are not plain tensors"
-    return reason(error)
+    """The projection that lies among the body's weights. Raises CheckpointError."""
+    found = read_body(folder, [PROJECTION])
+    if PROJECTION not in found:
+        raise CheckpointError(f"{folder}: the weight files lack {PROJECTION}, the projection of this ColBERT")
+    layer = DenseLayer(found[PROJECTION])
+    require_chain([layer], [f"{folder}: {PROJECTION}"], width)
+    return linear_of(layer)
 
 
 def _read_layer(folder: Path, modules: DenseModules) -> DenseLayer:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-
 from models.checkpoint import CONFIG_FILE, read_json, transformer_folder
-from models.errors import CheckpointError
-from models.fingerprint import has_weights, weight_files
+from models.fingerprint import has_weights
 from models.representations import Float32
 from models.weights.head_weights import SPARSE
+from models.weights.tensor_files import read_body
 
 MODEL_TYPES = ("new", "gte")
 CLASSIFIER = ("classifier.weight", "classifier.bias")
@@ -31,17 +29,8 @@ def token_weight_head(folder: Path) -> dict[str, Float32]:
     classifies = isinstance(named, list) and any(str(one).endswith("ForTokenClassification") for one in named)
     if config.get("model_type") not in MODEL_TYPES or not classifies or not has_weights(folder):
         return {}
-    found: dict[str, Float32] = {}
-    for path in weight_files(folder):
-        if path.suffix != ".safetensors":
-            continue
-        try:
-            # torch reads half precision, in which these weights are published, and NumPy bfloat16 not.
-            with safe_open(path, "pt") as file:
-                for name, ours in zip(CLASSIFIER, SPARSE, strict=True):
-                    if name in file.keys():  # noqa: SIM118 - a file of tensors is no mapping
-                        found[ours] = file.get_tensor(name).float().numpy()
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} cannot be read: {error}") from error
-    weight = found.get(SPARSE[0])
-    return found if weight is not None and len(weight) == 1 else {}
+    found = read_body(folder, CLASSIFIER)
+    weight = found.get(CLASSIFIER[0])
+    if weight is None or len(weight) != 1:
+        return {}
+    return {ours: found[name] for name, ours in zip(CLASSIFIER, SPARSE, strict=True) if name in found}

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from models.checkpoint import EncodingSettings
 from models.errors import CheckpointError
+from models.files import replace_file
 from models.representations import Float32
 from models.weights.dense_layers import Layers, layer_arrays, layers_from_arrays, require_finite
 
@@ -184,7 +185,5 @@ def load_arrays(folder: Path) -> dict[str, Float32]:
 def write_heads(folder: Path, heads: HeadWeights) -> Path:
     """Writes heads.safetensors and returns its path."""
     path = folder / HEADS_FILE
-    save_file(heads.arrays(), path)
-    # The library makes files that only their owner may read; a checkpoint is for any user of the machine.
-    path.chmod(0o644)
+    replace_file(path, save(heads.arrays()))
     return path

@@ -129,8 +129,9 @@ def _check_against(
     dimensions: int | None,
 ) -> None:
     if not info.given(outputs):
+        lacking = " and no ".join(dict.fromkeys(outputs))
         raise InvalidRequestError(
-            f"{info.name} has no {' and no '.join(outputs)} side; it gives {' and '.join(info.sides)}",
+            f"{info.name} has no {lacking} side; it gives {' and '.join(info.sides)}",
             fields.outputs,
             "unsupported",
         )

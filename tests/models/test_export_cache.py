@@ -1,13 +1,19 @@
 """Checkpoints that come without graphs, at their first start."""
 
+import errno
 import importlib.util
 import json
 import logging
 import os
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from transformers import LongformerConfig, LongformerModel
@@ -180,6 +186,53 @@ def test_a_cache_that_cannot_be_written(bert: Path, tmp_path: Path, caplog: pyte
     cache = tmp_path / "file" / "exports"
     assert load_encoder(str(bert), device="cpu", export_cache=cache).info.engine == "torch"
     assert f"{cache} cannot be written" in caplog.text
+
+
+def test_a_cache_that_cannot_be_written_any_more_serves_what_it_has(
+    bert: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one within an image, on a read-only disk."""
+    made = cached_export(bert, "bert", None, cache)
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "utime", refuse)
+    assert cached_export(bert, "bert", None, cache) == made
+
+
+def test_an_export_ends_with_the_process_that_asked_for_it(
+    bert: Path, tmp_path: Path, repository: Path
+) -> None:
+    """Killed in the middle, it leaves no process that works on, and the next start exports anew."""
+    code = (
+        "import sys; from pathlib import Path; from models.export_cache import cached_export; "
+        "cached_export(Path(sys.argv[1]), 'bert', None, Path(sys.argv[2]))"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", code, str(bert), str(tmp_path)], cwd=repository, stderr=subprocess.DEVNULL
+    )
+    until(lambda: any(tmp_path.glob(".unfinished-*")))
+    exporting = [each for each in psutil.Process(started.pid).children() if "spawn_main" in command(each)]
+    assert len(exporting) == 1
+    started.kill()
+    started.wait()
+    exporting[0].wait(60)
+    assert entries(tmp_path) == []
+    assert cached_export(bert, "bert", None, tmp_path) == entries(tmp_path)[0]
+    assert not list(tmp_path.glob(".unfinished-*"))
+
+
+def command(process: psutil.Process) -> str:
+    return " ".join(process.cmdline())
+
+
+def until(holds: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
 
 
 def test_a_killed_export_runs_on_torch(

@@ -10,11 +10,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from models.encoder import encode
+from models.encoder import Engine, encode
 from models.errors import CheckpointError, UnsupportedError
 from models.loader import load_encoder
 from models.native.native_graph import NativeGraph
-from models.onnx_encoder import CPU_BATCH_TOKENS
+from models.onnx_encoder import CPU_BATCH_TOKENS, OnnxEncoder
 
 
 def test_the_name_is_the_folder(bert: Path) -> None:
@@ -68,6 +68,28 @@ def test_a_limit_makes_passes_smaller_and_never_larger(
     encode(load_encoder(str(bert_exported), "native", limit_tokens=limit), ["wing " * 20] * 200)
     assert len(passes) > 1
     assert largest // 2 < max(passes) <= largest
+
+
+@pytest.mark.parametrize(("engine", "by_length"), [("native", False), ("onnxruntime", True)])
+def test_texts_of_like_length_go_together_where_passes_pad(
+    bert_exported: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine, by_length: bool
+) -> None:
+    encoder = load_encoder(str(bert_exported), engine, threads=1, batch_tokens=64, device="cpu")
+    assert isinstance(encoder, OnnxEncoder)
+    passes: list[list[int]] = []
+    graph = type(encoder._graph)
+    forward = graph.forward
+
+    def seen(self: Any, ids: Any, mask: Any, *given: Any) -> Any:
+        passes.append(mask.sum(1).tolist())
+        return forward(self, ids, mask, *given)
+
+    monkeypatch.setattr(graph, "forward", seen)
+    lengths = [3, 20, 5, 18, 4, 19]
+    encode(encoder, ["wing " * (length - 2) for length in lengths])
+    expected = [[20, 19, 18], [5, 4, 3]] if by_length else [[3, 20, 5, 18, 4], [19]]
+    assert passes == expected
+    assert encoder.pads == by_length
 
 
 def test_the_onnx_engine_never_imports_torch(bert_exported: Path, repository: Path) -> None:

@@ -45,7 +45,7 @@ async def test_json_holds_all_three_representations(client: httpx.AsyncClient, t
 
 
 async def test_one_string_and_null_options_mean_the_defaults(client: httpx.AsyncClient) -> None:
-    options = ["input_type", "outputs", "truncate", "max_length", "dimensions", "encoding"]
+    options = ["input_type", "outputs", "truncate", "max_length", "dimensions", "encoding", "dtype"]
     plain = await embed(client, inputs="hot water")
     with_nulls = await embed(client, inputs="hot water", **dict.fromkeys(options))
     assert with_nulls.status_code == 200
@@ -55,6 +55,14 @@ async def test_one_string_and_null_options_mean_the_defaults(client: httpx.Async
 async def test_only_what_was_asked_for(client: httpx.AsyncClient) -> None:
     answer = (await embed(client, inputs=["tea"], outputs=["sparse"])).json()
     assert set(answer["embeddings"][0]) == {"sparse", "tokens", "truncated"}
+
+
+async def test_outputs_are_a_set(client: httpx.AsyncClient) -> None:
+    """Neither their order nor that one is named twice changes the answer."""
+    plain = await embed(client, inputs=["tea"], outputs=["dense", "sparse"])
+    other = await embed(client, inputs=["tea"], outputs=["sparse", "dense", "sparse"])
+    assert other.status_code == 200
+    assert other.json() == plain.json()
 
 
 async def test_base64_is_little_endian_float32_with_its_shape(client: httpx.AsyncClient) -> None:

@@ -182,7 +182,13 @@ async def test_texts_of_examples_are_limited_as_other_texts(make_client: Any, ma
 
 async def test_parts_change_nothing_but_the_fields(client: httpx.AsyncClient, many: str) -> None:
     whole = (await ask(client, query="hot tea"))["hits"]
-    for include in ([], ["text"], ["scores", "title"], ["metadata", "scores", "window", "title", "text"]):
+    for include in (
+        [],
+        ["text"],
+        ["text", "text"],
+        ["scores", "title"],
+        ["metadata", "scores", "window", "title", "text"],
+    ):
         kept = {"id", "score", *include} - {"window"}
         expected = [{name: hit[name] for name in hit if name in kept} for hit in whole]
         assert (await ask(client, query="hot tea", include=include))["hits"] == expected

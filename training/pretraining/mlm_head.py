@@ -5,17 +5,15 @@ Letters in shapes: B texts, L tokens, N of them predicted, D width, V vocabulary
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
 from torch import Tensor, nn
 from transformers.activations import ACT2FN
 
-from models.fingerprint import weight_files
 from models.packed.model import kept_first
+from models.weights.tensor_files import read_body
 from training.pretraining.masking import IGNORED, MaskedText
 from training.pretraining.token_loss import linear_cross_entropy
 from training.pretraining.vocabulary_gradient import VocabularyGradient
@@ -85,21 +83,13 @@ def load_mlm_head(config: Any, folder: Path | None) -> tuple[MlmHead, bool]:
 
     config: as in `MlmHead`. Checkpoints of masked language models (`cls.predictions.*` of BERT, `lm_head.*`
     of XLM-RoBERTa) hold a trained head; those of plain encoders, such as all-MiniLM-L6-v2 or BGE-M3, hold
-    none, and the head starts at random. Raises CheckpointError where the folder has no weights.
+    none, and the head starts at random. Raises CheckpointError where the folder has no weights, or they
+    cannot be read.
     """
     head = MlmHead(config)
-    found = {} if folder is None else {NAMES[name]: tensor for name, tensor in _head_tensors(folder)}
+    arrays = {} if folder is None else read_body(folder, NAMES)
+    found = {NAMES[name]: torch.from_numpy(array) for name, array in arrays.items()}
     if set(found) != set(head.state_dict()) or found["bias"].shape != head.bias.shape:
         return head, False
-    head.load_state_dict({name: tensor.float() for name, tensor in found.items()})
+    head.load_state_dict(found)
     return head, True
-
-
-def _head_tensors(folder: Path) -> Iterator[tuple[str, Tensor]]:
-    for path in weight_files(folder):
-        if path.suffix == ".safetensors":
-            with safe_open(path, "pt") as file:
-                yield from ((name, file.get_tensor(name)) for name in NAMES if name in file.keys())  # noqa: SIM118
-        else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-            yield from ((name, state[name]) for name in NAMES if name in state)

@@ -1,0 +1,49 @@
+"""Files are the former or the new one, whatever stops their writing."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.files import replace_file
+from models.weights.head_weights import HeadWeights, LinearHead, read_heads, write_heads
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """As on a disk that has so many bytes left."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_the_former(tmp_path: Path) -> None:
+    replace_file(tmp_path / "record.json", b"former")
+    with files_of_at_most(100), pytest.raises(OSError, match="File too large"):
+        replace_file(tmp_path / "record.json", b"x" * 1000)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("record.json", b"former")]
+    replace_file(tmp_path / "record.json", b"new")
+    assert (tmp_path / "record.json").read_bytes() == b"new"
+    assert (tmp_path / "record.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_heads_that_cannot_be_written_are_an_error_of_the_disk(tmp_path: Path) -> None:
+    """Which commands tell in one line, and a first start answers by running on torch."""
+    former, other = (
+        HeadWeights(LinearHead(np.full((1, 32), value, np.float32), np.zeros(1, np.float32)))
+        for value in (1, 2)
+    )
+    write_heads(tmp_path, former)
+    with files_of_at_most(64), pytest.raises(OSError, match="File too large"):
+        write_heads(tmp_path, other)
+    found = read_heads(tmp_path, 32).sparse
+    assert found is not None
+    np.testing.assert_array_equal(found.weight, np.ones((1, 32), np.float32))
