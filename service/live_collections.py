@@ -15,7 +15,7 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection, delete_collection, list_collections
 from index.dense.kinds import Device
-from index.errors import SearchIndexError, TooManyFilesError
+from index.errors import CollectionNotFoundError, SearchIndexError, TooManyFilesError
 from index.files.versions import version_of
 from index.live.collection import WRITER_FILES, LiveCollection
 from index.live.records import LiveLimits, LiveObserver
@@ -175,6 +175,7 @@ class LiveCollections:
         self._options = options
         self._opened: dict[str, OpenedCollection] = {}
         self._locks: dict[str, threading.Lock] = {}
+        self._left: set[str] = set()  # those whose last writes could not be opened
         self._closed = False
 
     def __len__(self) -> int:
@@ -203,18 +204,10 @@ class LiveCollections:
     def open_left(self) -> None:
         """Opens every collection whose ledger holds what no published segment does.
 
-        One that cannot be opened is logged; it is searched as it was published, and read only.
+        One that cannot be opened is logged; it is searched as it was published, until it can be.
         """
         for name in list_collections(self._root):
-            if self._closed:
-                return
-            try:
-                if Collection.open(self._root, name).has_unpublished():
-                    self._open(name)
-            except (SearchIndexError, OSError) as error:
-                log.error(
-                    "collection %s cannot be written, and is searched as it was published: %s", name, error
-                )
+            self._open_left(name)
 
     def delete(self, name: str) -> None:
         """Removes a collection and all it holds; writes that have begun are finished before.
@@ -240,8 +233,10 @@ class LiveCollections:
 
     def release(self) -> None:
         """Lets go of collections whose folder is gone, of those that nobody writes to any more, and of memory
-        that flushes have freed.
+        that flushes have freed; tries again to open those that `open_left` could not.
         """
+        for name in tuple(self._left):
+            self._open_left(name)
         for name, opened in tuple(self._opened.items()):
             if opened.is_there:
                 if opened.used + IDLE_SECONDS <= time.monotonic() and opened.is_idle:
@@ -260,6 +255,23 @@ class LiveCollections:
                 if name in self._opened:
                     self._forget(name, self._opened[name])
         self._threads.close()
+
+    def _open_left(self, name: str) -> None:
+        if self._closed:
+            return
+        try:
+            if Collection.open(self._root, name).has_unpublished():
+                self._open(name)
+        except CollectionNotFoundError:
+            self._left.discard(name)
+        except (SearchIndexError, OSError) as error:
+            if name not in self._left:
+                log.error("collection %s is searched without its last writes for now: %s", name, error)
+            self._left.add(name)
+        else:
+            if name in self._left:
+                log.info("collection %s is searched with its last writes again", name)
+            self._left.discard(name)
 
     def _open(self, name: str) -> OpenedCollection:
         Collection.open(self._root, name)  # for a name that does not exist no lock is kept

@@ -54,8 +54,10 @@ class Record:
     def require_keys(self, expected: Collection[str]) -> None:
         """Checks that these are there, and no others."""
         missing, unknown = sorted({*expected} - self.values.keys()), sorted(self.values.keys() - {*expected})
-        if missing or unknown:
+        if missing:
             raise self.damaged(f"keys missing: {missing}, unknown: {unknown}")
+        if unknown:
+            raise self.damaged(f"keys unknown: {unknown}; use the release that wrote it where that is newer")
 
     def with_usual(self, values: Mapping[str, Any]) -> Record:
         """With these for keys that are not there."""

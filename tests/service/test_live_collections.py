@@ -19,6 +19,7 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.publication import Publication
 from index.collection import Collection
 from index.errors import CollectionBusyError, CollectionNotFoundError, InvalidNameError, TooManyFilesError
+from index.files.lock import ExclusiveLock
 from index.live.adoption import Adoption
 from index.live.collection import WRITER_FILES, LiveCollection
 from index.live.records import LiveLimits
@@ -416,6 +417,26 @@ def test_one_that_cannot_be_flushed_stays_open(
     with registry.writing("demo") as live:
         write(live, tiny, "z")
     assert ids_of(registry) == [*BUILT, "x", "z"]
+    registry.close()
+
+
+def test_last_writes_that_could_not_be_opened_at_the_start_are_found_once_they_can(
+    root: Path, tiny: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = CollectionRegistry(root)
+    with before.writing("demo") as live:
+        write(live, tiny, "x")
+    before.close()
+    lock = ExclusiveLock(CollectionLayout(root / "demo").lock, "demo")
+    lock.acquire()
+    registry = CollectionRegistry(root)
+    registry.open_written()
+    registry.release_superseded()
+    assert ids_of(registry) == BUILT
+    assert [record.levelname for record in caplog.records if "demo" in record.message] == ["ERROR"]
+    lock.release()
+    registry.release_superseded()
+    assert ids_of(registry) == [*BUILT, "x"]
     registry.close()
 
 

@@ -25,7 +25,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format_version": 2}, "format version 2"),
-        ({"more": 1}, r"unknown: \['more'\]"),
+        ({"more": 1}, r"unknown: \['more'\]; use the release that wrote it where that is newer"),
         ({"ef_search": 0}, "ef_search is 0"),
         ({"nprobe": 100_001}, "from 1 to 100000"),
         ({"k": True}, "k is True"),
