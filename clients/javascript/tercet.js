@@ -133,7 +133,7 @@ export class Client {
     return done;
   }
 
-  document(collection, id, { representations = false, minPosition } = {}) {
+  async document(collection, id, { representations = false, minPosition } = {}) {
     const query = { ...(representations && { representations: "true" }), ...from(minPosition) };
     return this.#json("GET", path("collections", collection, "documents", id), { query });
   }
@@ -146,7 +146,7 @@ export class Client {
     return this.#pages(path("collections", collection, "documents"), "documents", page, query);
   }
 
-  patchDocument(collection, id, metadata, options = {}) {
+  async patchDocument(collection, id, metadata, options = {}) {
     const body = { idempotency_key: crypto.randomUUID(), ...named(options), metadata };
     return this.#json("PATCH", path("collections", collection, "documents", id), { body });
   }
@@ -351,7 +351,12 @@ function pageOf({ limit, after } = {}) {
   return Object.fromEntries(Object.entries({ limit, after }).filter(([, value]) => value != null));
 }
 
+/** The path of these parts. A URL takes `.` and `..` as steps however they are encoded, which would lead elsewhere. */
 function path(...parts) {
+  const step = parts.find((part) => part === "." || part === "..");
+  if (step !== undefined) {
+    throw new RangeError(`"${step}" cannot be part of a URL; use getDocuments, updateDocuments and deleteDocuments`);
+  }
   return `/${parts.map(encodeURIComponent).join("/")}`;
 }
 

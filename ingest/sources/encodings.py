@@ -7,16 +7,19 @@ import codecs
 from charset_normalizer import from_bytes
 
 SAMPLE_BYTES = 2**20
-# Of files that are not UTF-8: those of Windows, which cover what others wrote of the same languages.
+# Of files that are not UTF-8: those of Windows, which cover other ones of the same languages, and EUC-JP.
 ENCODINGS = (
-    *("cp949", "cp932", "gb18030", "big5", "cp874"),
+    *("cp949", "cp932", "euc_jp", "gb18030", "big5", "cp874"),
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1258"),
 )
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_ISO_2022_JP = (b"\x1b$B", b"\x1b$@")  # where Japanese begins, within ASCII
 
 
 def found_encoding(sample: bytes) -> str:
     """The encoding of a file that begins so: by its mark, or UTF-8 where it is that, or the likeliest."""
+    if sample.isascii() and any(mark in sample for mark in _ISO_2022_JP):
+        return "iso2022_jp"
     for mark, encoding in _MARKS.items():
         if sample.startswith(mark):
             return encoding

@@ -48,7 +48,7 @@ class JsonArray:
                 if not elements.enter():
                     raise SourceError(
                         f"{self.path}: no array of objects is in it; give one, or an object on each line "
-                        "(JSONL)"
+                        "(JSONL), in UTF-8"
                     )
                 for number, element in enumerate(elements, start=1):
                     yield f"{number} ({element.place})", self._value(element)

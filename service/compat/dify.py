@@ -62,7 +62,7 @@ class DifyRetrievalRequest(CompatibleRequest):
                     "retrieval_setting": {"top_k": 3, "score_threshold": 0.2},
                     "metadata_condition": {
                         "logical_operator": "and",
-                        "conditions": [{"name": "year", "comparison_operator": "≥", "value": 1900}],
+                        "conditions": [{"name": "lang", "comparison_operator": "is", "value": "en"}],
                     },
                 }
             ]

@@ -27,7 +27,14 @@ class FilterBoost(BaseModel):
 class DecayBoost(BaseModel):
     """Points for documents with a value near an origin, fewer the further away it is; none without."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"field": "published", "decay": "exp", "origin": "2026-01-01", "scale": "30d", "add": 0.2}
+            ]
+        },
+    )
 
     field: str = Field(description="A declared field of type datetime, integer or number.")
     decay: Decay = Field(description="How the points become fewer.")

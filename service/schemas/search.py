@@ -195,11 +195,8 @@ class SearchRequest(Request):
                 {"collection": "demo", "query": "how is tea made", "top_k": 3},
                 {
                     "collection": "demo",
-                    "query": {"like": ["tea"], "unlike": ["rail"]},
-                    "boosts": [
-                        {"filter": {"eq": {"kind": "drink"}}, "add": 0.1},
-                        {"field": "year", "decay": "exp", "origin": 2026, "scale": 10, "add": 0.2},
-                    ],
+                    "query": {"like": ["en-sourdough"], "unlike": ["en-gluten"]},
+                    "boosts": [{"filter": {"eq": {"topic": "cooking"}}, "add": 0.1}],
                     "highlight": True,
                 },
             ]

@@ -1,6 +1,7 @@
 """The OpenAPI description: complete, valid, and true to what the server answers."""
 
 import asyncio
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +20,7 @@ from service.http.edge.places import ALWAYS_SERVED
 from service.settings import Settings
 from tests.service.polling import pause
 
+DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo" / "corpus.jsonl"
 WRITER = {"Authorization": "Bearer writer"}
 BODIES: dict[str, Any] = {
     "POST /embed": {"inputs": "tea"},
@@ -171,9 +173,19 @@ def test_every_route_is_described_with_its_errors_and_key(make_app: Any) -> None
                     assert schema == {"$ref": f"#/components/schemas/{error}"}, name
 
 
+async def put_demo(client: httpx.AsyncClient) -> None:
+    """Puts what the examples of /search name, from the corpus of `tercet demo`, with its fields."""
+    corpus = [json.loads(line) for line in DEMO.read_text(encoding="utf-8").splitlines()[:3]]
+    fields = {"fields": dict.fromkeys(corpus[0]["metadata"], "keyword")}
+    assert (await client.post("/collections/demo/fields", json=fields)).status_code == 200
+    put = await client.put("/collections/demo/documents", json={"documents": corpus})
+    assert put.status_code == 200, put.text
+
+
 async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClient, data: Path) -> None:
     (data / "sources").mkdir()
     (data / "sources" / "articles.jsonl").write_text('{"id": "a", "text": "tea"}\n')
+    await put_demo(client)
     description = (await client.get("/openapi.json")).json()
     seen = 0
     for name, operation in operations(description):

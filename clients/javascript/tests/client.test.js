@@ -279,3 +279,10 @@ test("what is no address is told at once", () => {
   for (const url of ["127.0.0.1:8080", "localhost", "ftp://tercet"]) assert.throws(() => new Client(url), /url is .*; give one such as http/);
   new Client(""); // a page of the server itself
 });
+
+test("an id that a URL takes as a step is named, and asks nothing", async () => {
+  for (const id of [".", ".."]) {
+    await assert.rejects(client.document("articles", id), { name: "RangeError", message: /getDocuments/ });
+    await assert.rejects(client.patchDocument("articles", id, {}), RangeError);
+  }
+});

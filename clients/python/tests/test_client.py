@@ -106,6 +106,13 @@ def test_documents_are_written_searched_read_and_deleted(client: Client, collect
         client.document(collection, "d001")
 
 
+@pytest.mark.parametrize("id", [".", "..", "a/../b", "%2E%2E", "가 나?"])
+def test_a_document_of_any_id_is_read_and_changed(client: Client, collection: str, id: str) -> None:
+    client.put_documents(collection, [{"id": id, "text": "tea"}])
+    client.patch_document(collection, id, {"year": 1830})
+    assert client.document(collection, id)["metadata"] == {"year": 1830}
+
+
 def test_many_queries_pages_and_stored_documents(client: Client, collection: str) -> None:
     client.put_documents(collection, documents(4))
     whole = client.search(collection, "hot tea")

@@ -92,6 +92,23 @@ def test_the_way_of_a_new_user(make_server: Any, tmp_path: Path, visit: Visit) -
         page.get_by_text("There are no documents here.").wait_for()
 
 
+def test_a_document_whose_id_is_a_step_of_a_path_is_changed_and_deleted_alone(
+    make_server: Any, visit: Visit
+) -> None:
+    with make_server() as url:
+        put = {"documents": [{"id": "..", "text": "hot water"}]}
+        httpx.put(f"{url}/collections/demo/documents", json=put).raise_for_status()
+        page = visit(f"{url}/#/documents?c=demo")
+        page.get_by_role("button", name="Edit: ..").click()
+        page.get_by_label("Text").fill("green leaf")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_text("Saved as write 2.").wait_for()
+        page.get_by_role("button", name="Delete: ..").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        page.get_by_text(".. is deleted.").wait_for()
+        assert httpx.get(f"{url}/collections/demo").json()["documents"] == 5
+
+
 def test_someone_elses_change_is_not_overwritten(make_server: Any, visit: Visit) -> None:
     with make_server() as url:
         page = visit(f"{url}/#/documents?c=demo")

@@ -21,7 +21,12 @@ def address_of(url: str) -> str:
 
 def path_of(*parts: str) -> str:
     """A path of these parts, which may hold any characters."""
-    return "/" + "/".join(quote(part, safe="") for part in parts)
+    return "/" + "/".join(_part(part) for part in parts)
+
+
+def _part(part: str) -> str:
+    """One part of a path. `.` and `..` as they are would be steps, taken before the request is sent."""
+    return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
 
 
 def page_of(limit: int | None, after: str | None) -> dict[str, str]:
