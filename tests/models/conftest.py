@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -83,17 +84,25 @@ def bert_copy(bert: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(bert, tmp_path / "bert"))
 
 
-def export_both(checkpoint: Path, folder: Path, calibration: Sequence[str] = ()) -> None:
-    """Exports a checkpoint in float32 and in int8, of one trace: to trace takes nearly all of the time."""
-    from models.export_onnx import export
+@contextmanager
+def graph_in(folder: Path) -> Iterator[None]:
+    """Exports take the graph of the same weights from a folder: to trace it takes nearly all their time."""
 
     def copy_graph(_: object, path: Path) -> None:
         for file in (folder / FOLDER).glob("*.onnx"):
             shutil.copy(file, path.parent)
 
-    export(checkpoint, folder, int8=False, calibration=calibration)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("models.export_onnx.write_graph", copy_graph)
+        yield
+
+
+def export_both(checkpoint: Path, folder: Path, calibration: Sequence[str] = ()) -> None:
+    """Exports a checkpoint in float32 and in int8, of one trace."""
+    from models.export_onnx import export
+
+    export(checkpoint, folder, int8=False, calibration=calibration)
+    with graph_in(folder):
         export(checkpoint, folder, int8=True, calibration=calibration)
 
 
