@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -58,6 +59,18 @@ def write_bert(folder: Path, positions: int = BERT_POSITIONS, **settings: object
     )
     (folder / "tercet.json").write_text(json.dumps({"pooling": "mean", **settings}))
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def operators_read_once() -> Iterator[None]:
+    """torch reads the sources of its exporter's operators for each graph, a seventh of a tiny one's time."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            ONNXRegistry, "from_torchlib", staticmethod(functools.cache(ONNXRegistry.from_torchlib))
+        )
+        yield
 
 
 @pytest.fixture(scope="session")
