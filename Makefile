@@ -115,7 +115,7 @@ bench: setup .venv/.installed-bench
 
 # Python compiles what is imported; to compile all of these 25,000 files takes more than a minute of one core.
 .venv/.installed-dev: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python
-	$(INSTALL) --no-compile '.[cpu,parquet,files,torch,train,eval,ray,dev]'
+	$(INSTALL) '.[cpu,parquet,files,torch,train,eval,ray,dev]' --no-compile
 	touch $@ .venv/.installed-cpu
 
 # torch in .[torch] and .[gpu] is one; the export of benchmarks/encode.py needs the former.
