@@ -6,7 +6,7 @@ BIN := .venv/bin
 KERNELS := setup.py $(wildcard index/native/*.[ch] models/native/*.[ch])
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo serve setup test sanitize sanitized on-sanitized outside peers gpu on-gpu images lint check format bench docs
+.PHONY: demo serve setup test sanitize sanitized on-sanitized outside peers gpu on-gpu images lint style types check format bench docs
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -83,9 +83,13 @@ images: setup
 docs: setup
 	$(BIN)/mkdocs build
 
-lint: setup
+lint: style types
+
+style: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: setup
 	$(BIN)/mypy
 
 check: lint test
@@ -109,8 +113,9 @@ bench: setup .venv/.installed-bench
 	$(INSTALL) '.[cpu]'
 	touch $@
 
+# Python compiles what is imported; to compile all of these 25,000 files takes more than a minute of one core.
 .venv/.installed-dev: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python
-	$(INSTALL) '.[cpu,parquet,files,torch,train,eval,ray,dev]'
+	$(INSTALL) '.[cpu,parquet,files,torch,train,eval,ray,dev]' --no-compile
 	touch $@ .venv/.installed-cpu
 
 # torch in .[torch] and .[gpu] is one; the export of benchmarks/encode.py needs the former.

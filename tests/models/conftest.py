@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +61,18 @@ def write_bert(folder: Path, positions: int = BERT_POSITIONS, **settings: object
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def operators_read_once() -> Iterator[None]:
+    """torch reads the sources of its exporter's operators for each graph, a seventh of a tiny one's time."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            ONNXRegistry, "from_torchlib", staticmethod(functools.cache(ONNXRegistry.from_torchlib))
+        )
+        yield
+
+
 @pytest.fixture(scope="session")
 def golden() -> Path:
     """Outputs of FlagEmbedding 1.4.2 on a tiny random checkpoint, made by tests/models/make_golden.py."""
@@ -83,17 +97,25 @@ def bert_copy(bert: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(bert, tmp_path / "bert"))
 
 
-def export_both(checkpoint: Path, folder: Path, calibration: Sequence[str] = ()) -> None:
-    """Exports a checkpoint in float32 and in int8, of one trace: to trace takes nearly all of the time."""
-    from models.export_onnx import export
+@contextmanager
+def graph_in(folder: Path) -> Iterator[None]:
+    """Exports take the graph of the same weights from a folder: to trace it takes nearly all their time."""
 
     def copy_graph(_: object, path: Path) -> None:
         for file in (folder / FOLDER).glob("*.onnx"):
             shutil.copy(file, path.parent)
 
-    export(checkpoint, folder, int8=False, calibration=calibration)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("models.export_onnx.write_graph", copy_graph)
+        yield
+
+
+def export_both(checkpoint: Path, folder: Path, calibration: Sequence[str] = ()) -> None:
+    """Exports a checkpoint in float32 and in int8, of one trace."""
+    from models.export_onnx import export
+
+    export(checkpoint, folder, int8=False, calibration=calibration)
+    with graph_in(folder):
         export(checkpoint, folder, int8=True, calibration=calibration)
 
 

@@ -24,6 +24,7 @@ from models.export_onnx import export_adapter
 from models.graphs.record import read_export
 from models.loader import load_encoder
 from models.representations import OUTPUTS, Representations
+from tests.models.conftest import graph_in
 
 KINDS = ["lora", "ia3", "prefix", "bottleneck"]
 ALL = sorted([*KINDS, "with-heads", "stack", "stack-prefix"])
@@ -244,7 +245,8 @@ def test_a_graph_that_is_replaced_while_it_is_closed(bert_exported: Path, root: 
 
 
 def test_int8_has_a_fingerprint_of_its_own(bert: Path, bert_exported: Path, root: Path) -> None:
-    report = export_adapter(bert, root / "bottleneck", int8=True)
+    with graph_in(root / "bottleneck"):
+        report = export_adapter(bert, root / "bottleneck", int8=True)
     assert set(read_export(root / "bottleneck").graphs) == {"float32", "int8"}
     floats, encoder = on_onnx(bert_exported, root), on_onnx(bert_exported, root, "int8")
     assert encoder.adapter_info("bottleneck").precision == "int8"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from models.loader import load_encoder
 from models.native.native_graph import NativeGraph
 from models.onnx_encoder import OnnxEncoder
 from models.representations import Float32
-from tests.models.adapters.conftest import make_adapters
+from tests.models.conftest import graph_in
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 FOLDED = ("ia3", "with-heads")  # the latter is LoRA, too
@@ -26,11 +27,12 @@ TEXTS = ["hello world", "the heat of the air, and a wave!", "word " * 40, "a win
 
 
 @pytest.fixture(scope="module")
-def adapters(made_once: MadeOnce, bert: Path) -> Path:
+def adapters(made_once: MadeOnce, bert_family: Any) -> Path:
     def write(root: Path) -> None:
-        make_adapters(bert, root)
+        shutil.copytree(bert_family.adapters, root, ignore=shutil.ignore_patterns("onnx"))
         for name in (*FOLDED, *IN_GRAPH):
-            export_adapter(bert, root / name, int8=True)
+            with graph_in(bert_family.adapters / name):
+                export_adapter(bert_family.checkpoint, root / name, int8=True)
 
     return made_once("adapters/int8", write)
 
