@@ -23,8 +23,8 @@ from cluster.snapshots.pushing import push
 from cluster.snapshots.record import BESIDE
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, SearchIndexError
+from index.files.versions import FileVersion, version_of
 from service.collections import CollectionRegistry
-from service.file_versions import FileVersion, version_of
 
 log = logging.getLogger("tercet")
 
