@@ -129,15 +129,11 @@ class Runtime:
         self._ready = False
         self._draining = False
         self._opening: asyncio.Task[None] | None = None
-        self._release: asyncio.Task[None] | None = None
+        self._looks: list[asyncio.Task[None]] = []
         self._following = following
-        self._follow: asyncio.Task[None] | None = None
         self._has_followed = asyncio.Event()
         self._publishing = publishing
-        self._publish: asyncio.Task[None] | None = None
-        self._look: asyncio.Task[None] | None = None
         self._readiness = {"reads": 0.0, **({"writes": 0.0} if searches else {})}
-        self._readiness_watch: asyncio.Task[None] | None = None
 
     @property
     def scratch(self) -> Path | None:
@@ -200,8 +196,8 @@ class Runtime:
         await self.collections.start()
         self._opening = asyncio.create_task(self._open(), name="opening")
         self.loop_delay.start()
-        self._release = asyncio.create_task(self._release_superseded(), name="release")
-        self._readiness_watch = asyncio.create_task(self._watch_readiness(), name="readiness")
+        self._look_for_ever("a look for removed collections", self._release_superseded, RELEASE_SECONDS)
+        self._look_for_ever("a look at readiness", self._note_readiness, LOOK_SECONDS)
 
     async def ready(self) -> WriteState | None:
         """What writes have; None where nothing is written here.
@@ -229,8 +225,7 @@ class Runtime:
 
     async def stop(self) -> None:
         """Finishes what was accepted and closes everything."""
-        tasks = (self._opening, self._release, self._follow, self._publish, self._look, self._readiness_watch)
-        background = [task for task in tasks if task is not None]
+        background = [*self._looks, *([] if self._opening is None else [self._opening])]
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
@@ -329,54 +324,38 @@ class Runtime:
         return self._services
 
     async def _release_superseded(self) -> None:
-        """For ever, now and then."""
-        while True:
-            await asyncio.sleep(RELEASE_SECONDS)
+        """Nothing is held before all is open."""
+        if self._services is not None:
             await self.pools.operations.run(self.collections.release_superseded)
 
-    async def _watch_readiness(self) -> None:
-        """For ever: what metrics tell, since they cannot wait for it."""
-        while True:
-            try:
-                writes = await self.ready()
-                self._readiness = {"reads": 1.0, **({} if writes is None else {"writes": writes == "ready"})}
-            except (NotReadyError, EncoderUnavailableError):
-                self._readiness = dict.fromkeys(self._readiness, 0.0)
-            await asyncio.sleep(LOOK_SECONDS)
+    async def _note_readiness(self) -> None:
+        """For metrics, since they cannot wait for it."""
+        try:
+            writes = await self.ready()
+            self._readiness = {"reads": 1.0, **({} if writes is None else {"writes": writes == "ready"})}
+        except (NotReadyError, EncoderUnavailableError):
+            self._readiness = dict.fromkeys(self._readiness, 0.0)
 
-    async def _look_at_data_root(self) -> None:
-        """For ever."""
-        while True:
-            await self.pools.readiness.run(self._data_root.look)
-            await asyncio.sleep(LOOK_SECONDS)
-
-    async def _follow_for_ever(self, following: Following) -> None:
-        while True:
-            try:
-                await self.pools.snapshots.run(following.look, self.own_collections)
-            except Exception:  # whatever it is: what was followed is served, and the next look may succeed
-                log.exception("a look for newer snapshots failed")
+    async def _follow(self, following: Following) -> None:
+        try:
+            await self.pools.snapshots.run(following.look, self.own_collections)
+        finally:
             if following.ready:
                 self._has_followed.set()
-            await asyncio.sleep(self.settings.follow_seconds)
 
-    async def _publish_for_ever(self, publishing: Publishing) -> None:
-        while True:
-            try:
-                await self.pools.snapshots.run(publishing.look, self.own_collections)
-            except Exception:  # whatever it is: serving goes on, and the next look may succeed
-                log.exception("a look for what to publish failed")
-            await asyncio.sleep(self.settings.publish_seconds)
+    def _look_for_ever(self, name: str, look: Callable[[], Awaitable[object]], seconds: float) -> None:
+        """Until the end of the server."""
+        self._looks.append(asyncio.create_task(for_ever(name, look, seconds), name=name))
 
     async def _open(self) -> None:
         try:
             if self._searches:
                 await self.pools.readiness.run(self._data_root.hold)
                 if self._following is not None:
-                    self._follow = asyncio.create_task(
-                        self._follow_for_ever(self._following), name="following"
-                    )
-                self._look = asyncio.create_task(self._look_at_data_root(), name="data root")
+                    look = partial(self._follow, self._following)
+                    self._look_for_ever("a look for newer snapshots", look, self.settings.follow_seconds)
+                look = partial(self.pools.readiness.run, self._data_root.look)
+                self._look_for_ever("a look at the data root", look, LOOK_SECONDS)
                 written = asyncio.ensure_future(self.pools.operations.run(self.collections.open_written))
             encoding = self._cached(await self._open_encoding())
             self._encoders = encoders = EncoderShelf(encoding, self._opening_of_others())
@@ -387,9 +366,8 @@ class Runtime:
                     await self._has_followed.wait()
                 self._services = await self._open_services(encoders)
                 if self._publishing is not None:
-                    self._publish = asyncio.create_task(
-                        self._publish_for_ever(self._publishing), name="publishing"
-                    )
+                    look = partial(self.pools.snapshots.run, self._publishing.look, self.own_collections)
+                    self._look_for_ever("a look for what to publish", look, self.settings.publish_seconds)
             if self.opened is not None:
                 self.opened()
             self._ready = True
@@ -477,6 +455,16 @@ class Runtime:
                 write_tokens=self.settings.max_write_tokens,
             ),
         )
+
+
+async def for_ever(name: str, look: Callable[[], Awaitable[object]], seconds: float) -> None:
+    """Looks again and again, so many seconds after each look; one that fails ends nothing and is logged."""
+    while True:
+        try:
+            await look()
+        except Exception:  # whatever it is: serving goes on, and the next look may succeed
+            log.exception("%s failed; the next is in %g s", name, seconds)
+        await asyncio.sleep(seconds)
 
 
 async def patiently(work: Callable[[], Awaitable[Result]]) -> Result:
