@@ -140,10 +140,9 @@ def test_a_failure_is_said_once_and_the_silence_lasts(
     place.rename(place.with_name("elsewhere"))
     place.write_text("")
     now = 130.0
-    with caplog.at_level(logging.ERROR, logger="tercet"):
-        for _ in range(3):
-            publisher.look(registry)
-    assert len(caplog.messages) == 1
+    for _ in range(3):
+        publisher.look(registry)
+    assert [record.levelno for record in caplog.records].count(logging.ERROR) == 1
     assert list(publisher.silences()) == [("demo", 30.0)]
     assert list(publisher.failures()) == [("demo", 3)]
     place.unlink()  # the store is there again, without what it had
