@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +28,7 @@ from index.errors import (
 )
 from index.verify import verify
 from index.writer import SegmentLimits
+from tests.full_disk import largest_file
 
 SCRIPT = Path(__file__).with_name("other_process.py")
 
@@ -241,17 +239,6 @@ def test_the_lock_dies_with_its_process(build: Any, three: Any, root: Path, repo
         holder.communicate()
     build(three)
     assert collection.current() == "000002"
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """No file may grow beyond this size, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("size", [0, 100, 130, 200, 300, 500, 1000, 3000, 6000])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +9,12 @@ import pytest
 
 from models.files import replace_file
 from models.weights.head_weights import HeadWeights, LinearHead, read_heads, write_heads
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """As on a disk that has so many bytes left."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+from tests.full_disk import largest_file
 
 
 def test_a_file_that_cannot_be_written_whole_leaves_the_former(tmp_path: Path) -> None:
     replace_file(tmp_path / "record.json", b"former")
-    with files_of_at_most(100), pytest.raises(OSError, match="File too large"):
+    with largest_file(100), pytest.raises(OSError, match="File too large"):
         replace_file(tmp_path / "record.json", b"x" * 1000)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("record.json", b"former")]
     replace_file(tmp_path / "record.json", b"new")
@@ -42,7 +29,7 @@ def test_heads_that_cannot_be_written_are_an_error_of_the_disk(tmp_path: Path) -
         for value in (1, 2)
     )
     write_heads(tmp_path, former)
-    with files_of_at_most(64), pytest.raises(OSError, match="File too large"):
+    with largest_file(64), pytest.raises(OSError, match="File too large"):
         write_heads(tmp_path, other)
     found = read_heads(tmp_path, 32).sparse
     assert found is not None

@@ -1,6 +1,5 @@
 """Every dense kind against brute force over the same float16 vectors."""
 
-import resource
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from index.dense.kinds import DenseKind, Device
 from index.documents.row_set import RowSet
 from index.errors import DamagedIndexError, DenseBuildError, DeviceUnavailableError, InvalidQueryError
 from index.files.array_folder import ArrayFolder
+from tests.full_disk import largest_file
 
 DOCUMENTS, DIMENSION, CENTRES = 6_000, 32, 40
 SMALL_EFFORT = DenseOptions(ef_search=64, nprobe=12)  # so that the graph and the lists are used, not a scan
@@ -108,13 +108,8 @@ def test_a_file_cut_off_by_a_full_disk_is_an_error(
 ) -> None:
     size = (folders[kind] / "dense.faiss").stat().st_size
     vectors = np.load(folders[kind] / "dense.npy", mmap_mode="r")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size - missing, hard))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            build_dense(kind, vectors, ArrayFolder(tmp_path))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with largest_file(size - missing), pytest.raises(OSError, match="File too large"):
+        build_dense(kind, vectors, ArrayFolder(tmp_path))
 
 
 @pytest.mark.parametrize(
