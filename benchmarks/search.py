@@ -4,7 +4,7 @@ Collections of folders in BEIR's layout are built by `tercet index build` with i
 vectors as `int8`. Judged queries are encoded one by one before, and each is searched for by the three sides
 and default settings in one process, warm. A query's time is the least of several passes.
 
-Run: python benchmarks/search.py [FOLDER ...]   (default: ../shared/data/cranfield)
+Run: python benchmarks/search.py [FOLDER ...] [--checkpoint minilm-m3]   (default: ../shared/data/cranfield)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from serving.server import machine
 from evaluation.beir import TEST, read_judged_queries
 from index.collection import Collection
 from index.snapshot import Snapshot
-from models.checkpoint import SHIPPED
+from models.checkpoint import ENGLISH
 from models.encoder import Encoder, encode
 from models.loader import load_encoder
 from models.representations import Float64, Representations
@@ -41,11 +41,12 @@ LIMIT_MS = 2.5  # of the median search among cranfield's abstracts
 Figures = dict[str, Any]
 
 
-def built(root: Path, folder: Path, kind: str) -> Snapshot:
+def built(root: Path, folder: Path, checkpoint: str, kind: str) -> Snapshot:
     """The collection of a folder, in a file system folder of its own."""
     tercet = [sys.executable, "-m", "cli.main"]
     command = [*tercet, "index", "build", str(folder), "--collection", kind, "--data", str(root)]
-    subprocess.run([*command, *KINDS[kind]], cwd=ROOT, check=True, capture_output=True)
+    command += ["--checkpoint", checkpoint, *KINDS[kind]]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return Collection.open(root / "collections", kind).snapshot()
 
 
@@ -83,10 +84,10 @@ def searched(snapshot: Snapshot, queries: Sequence[Representations]) -> Figures:
     }
 
 
-def measured(encoder: Encoder, root: Path, folder: Path) -> Figures:
+def measured(encoder: Encoder, checkpoint: str, root: Path, folder: Path) -> Figures:
     texts = list(read_judged_queries(folder, TEST).queries.values())
     queries = [encode(encoder, [text], "query") for text in texts]
-    snapshots = {kind: built(root, folder, kind) for kind in KINDS}
+    snapshots = {kind: built(root, folder, checkpoint, kind) for kind in KINDS}
     return {
         "documents": snapshots["default"].documents,
         "queries": len(queries),
@@ -99,12 +100,13 @@ def measured(encoder: Encoder, root: Path, folder: Path) -> Figures:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", default=[CRANFIELD])
+    parser.add_argument("--checkpoint", default=ENGLISH)
     asked = parser.parse_args()
-    encoder, before = load_encoder(str(ROOT / "checkpoints" / SHIPPED[0])), machine()
+    encoder, before = load_encoder(asked.checkpoint), machine()
     sets: Figures = {}
     for folder in asked.folders:
         with tempfile.TemporaryDirectory(prefix="tercet-search-") as scratch:
-            found = sets[folder.name] = measured(encoder, Path(scratch), folder)
+            found = sets[folder.name] = measured(encoder, asked.checkpoint, Path(scratch), folder)
         for name in ("encode", *KINDS):
             times = found[name]
             print(
@@ -114,6 +116,7 @@ def main() -> None:
     record = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": before,
+        "checkpoint": asked.checkpoint,
         "bar": {"cranfield": {"median_ms": LIMIT_MS}},
         "sets": sets,
     }
