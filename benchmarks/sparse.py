@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from index.files.array_folder import ArrayFolder
 from index.search.lexical_search import search_index
@@ -71,11 +70,11 @@ def _accumulate(
             sums[documents[position]] += weight * weights[position]
 
 
-accumulate: Any = njit(nogil=True)(_accumulate)
-
-
 def naive_search(rows: SparseRows) -> tuple[Callable[..., Array], Callable[..., Array]]:
     """The naive search over float postings, by sorting and by partition; each gives the best documents."""
+    from numba import njit  # of the extra `bench`, which those that take this collection alone do without
+
+    accumulate: Any = njit(nogil=True)(_accumulate)
     order = np.argsort(rows.token_ids, kind="stable")
     documents = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(rows.indptr))[order]
     weights = rows.weights[order]
