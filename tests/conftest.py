@@ -324,13 +324,15 @@ def build() -> Callable[..., None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first, so that at the end no process waits long for another.
 
-    Of those that take turns with Ray one is the first and the others are the last of them: else one process
-    would wait for the other at once.
+    Those that take turns with Ray lie as far from each other as they can: one process would wait for another.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     turns = {item.path for item in items if "ray_alone" in getattr(item, "fixturenames", ())}
-    later = sorted(turns)[1:]
-    items.sort(key=lambda item: (item.path not in slow, item.path in later))
+    files = sorted({item.path for item in items} - turns, key=lambda path: (path not in slow, path))
+    for number, path in enumerate(sorted(turns)):
+        files.insert(number * len(files) // len(turns), path)
+    places = {path: place for place, path in enumerate(files)}
+    items.sort(key=lambda item: places[item.path])
 
 
 def pytest_collection_finish() -> None:
