@@ -7,7 +7,6 @@ start tries it again. Checkpoints themselves are never written to.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import json
@@ -18,15 +17,15 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
 from models.checkpoint import REVISION_MARK, read_settings
 from models.errors import EncoderMemoryError, UnsupportedError
+from models.files import UNFINISHED, alone
 from models.fingerprint import file_digest, has_weights, json_digest, weight_files
 from models.formats.sentence_transformers import modules_in
 from models.formats.sparse_modules import sparse_modules
@@ -44,7 +43,6 @@ INSTALL = "pip install -c constraints.txt -e '.[cpu,torch]'"
 # folder itself not all are read.
 READ_SUFFIXES = (".json", ".safetensors", ".pt", ".model", ".metadata")
 REFUSED = ".refused.json"
-UNFINISHED = ".unfinished-"
 
 
 def cached_export(
@@ -72,7 +70,8 @@ def cached_export(
     try:
         if not entry.is_dir():
             cache.mkdir(parents=True, exist_ok=True)
-            with _lock(entry.with_name(f"{entry.name}.lock"), name):
+            lock = entry.with_name(f"{entry.name}.lock")
+            with alone(lock, f"checkpoint {name} is being exported by another process"):
                 refusal = None if entry.is_dir() else _refusal(entry) or _make(folder, name, entry, heads_of)
             if refusal is not None:
                 _tell_torch(name, refusal)
@@ -198,21 +197,6 @@ def _refusal(entry: Path) -> str | None:
         return str(values["reason"]) if values["versions"] == _versions() else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-@contextmanager
-def _lock(path: Path, name: str) -> Iterator[None]:
-    """Holds the lock of an entry; waits for another process or thread that makes it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log.warning("checkpoint %s is being exported by another process; this one waits", name)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _drop_unused(cache: Path) -> None:

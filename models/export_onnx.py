@@ -34,6 +34,7 @@ from models.encoder import Encoder, encode_tokens, with_adapter
 from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError, reason
 from models.export.attention import ATTENTION, register
 from models.export.attention_mask import choose_blocks_at_run_time, choose_mask_at_run_time
+from models.files import UNFINISHED, alone
 from models.fingerprint import file_digest, fingerprint, heads_digest
 from models.formats.splade import HIDDEN
 from models.graph_engines import open_graph
@@ -128,15 +129,15 @@ def export(
     model = load_model(checkpoint, settings, heads_of=heads_of)
     tokenizer = Tokenizer.load(checkpoint, settings)
     heads = replace(model.heads.weights(), queries=read_query_weights(checkpoint, tokenizer))
-    (output / FOLDER).mkdir(parents=True, exist_ok=True)
-    _copy_files(checkpoint, output, replace(settings, tasks=None))
-    if heads.arrays():
-        write_heads(output, heads)
     source = _source_of(checkpoint, settings, heads)
     rounding = _rounding(checkpoint, tokenizer, calibration) if int8 else None
-    precision, graph = _write(model, output, rounding)
-    reference = TorchEncoder(checkpoint, checkpoint.name, heads=heads_of, device="cpu")
-    return _verify(reference, output, source, precision, graph)
+    with _alone_in(output):
+        _copy_files(checkpoint, output, replace(settings, tasks=None))
+        if heads.arrays():
+            write_heads(output, heads)
+        precision, graph = _write(model, output, rounding)
+        reference = TorchEncoder(checkpoint, checkpoint.name, heads=heads_of, device="cpu")
+        return _verify(reference, output, source, precision, graph)
 
 
 def export_adapter(
@@ -163,11 +164,21 @@ def export_adapter(
     rest = fold(model.body, load_parts(resolved, model.body))
     if rest:
         install(model.body, FixedAdapters(rest))
-    (adapter / FOLDER).mkdir(exist_ok=True)
     source = replace(source, adapter=resolved.digest)
     rounding = _rounding(checkpoint, reference.tokenizer, calibration) if int8 else None
-    precision, graph = _write(model, adapter, rounding)
-    return _verify(encoder, adapter, source, precision, graph)
+    with _alone_in(adapter):
+        precision, graph = _write(model, adapter, rounding)
+        return _verify(encoder, adapter, source, precision, graph)
+
+
+@contextmanager
+def _alone_in(output: Path) -> Iterator[None]:
+    """No other export writes to a folder meanwhile; what one left that was killed is gone."""
+    (output / FOLDER).mkdir(parents=True, exist_ok=True)
+    with alone(output / FOLDER / ".lock", f"another export writes to {output}"):
+        for stale in output.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(stale)
+        yield
 
 
 def require_float_weights(checkpoint: Path, *, int8: bool) -> None:
@@ -231,7 +242,7 @@ def _write(model: EncoderModel, output: Path, rounding: _Rounding | None) -> tup
     if rounding is None:
         write_graph(model, path)
     else:
-        with tempfile.TemporaryDirectory(dir=output) as scratch:
+        with tempfile.TemporaryDirectory(dir=output, prefix=UNFINISHED) as scratch:
             source = Path(scratch) / GRAPH_FILES["float32"]
             write_graph(model, source)
             quantize(source, path, rounding.texts, identified=rounding.identified)

@@ -1,10 +1,48 @@
-"""Files that a crash or a full disk at any moment leaves whole: the former one or the new one."""
+"""Files that a crash or a full disk at any moment leaves whole, the former one or the new one, and places
+that one process at a time writes to.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import logging
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+UNFINISHED = ".unfinished-"  # begins the name of what a process has not ended yet, or never did
+
+
+@contextmanager
+def alone(lock: Path, busy: str) -> Iterator[None]:
+    """Holds a lock file, which is gone afterwards; waits for another process or thread that has it.
+
+    busy: what is logged then.
+    """
+    held = _locked(lock, busy)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(held)
+
+
+def _locked(lock: Path, busy: str) -> int:
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)  # file systems of a network lock no folders
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.warning("%s; this one waits", busy)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if os.fstat(descriptor).st_ino == lock.stat().st_ino:
+                return descriptor
+        os.close(descriptor)  # who had it removed the file meanwhile, and another may have made the next one
 
 
 def replace_file(path: Path, content: bytes) -> None:

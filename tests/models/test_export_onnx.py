@@ -1,7 +1,9 @@
 """What an export writes, and that it is a checkpoint of its own."""
 
 import json
+import multiprocessing
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +59,20 @@ def test_exporting_again_gives_the_same_graph(bert: Path, bert_exported: Path, t
     export(bert, tmp_path / "again", int8=True)
     former, again = read_export(bert_exported), read_export(tmp_path / "again")
     assert again.graphs["int8"].files == former.graphs["int8"].files
+
+
+def test_two_exports_into_one_folder_at_once(bert: Path, tmp_path: Path) -> None:
+    """One waits for the other; what a third left that was killed is gone."""
+    output = tmp_path / "out"
+    (output / ".unfinished-of-a-killed-one").mkdir(parents=True)
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        for done in [pool.submit(export, bert, output, int8=int8) for int8 in (False, True)]:
+            done.result()
+    assert set(read_export(output).graphs) == {"float32", "int8"}
+    for precision in ("float32", "int8"):  # whose digests are those of the record
+        encoder = load_encoder(str(output), "onnxruntime", device="cpu", precision=precision)
+        assert encoder.info.precision == precision
+    assert not list(output.rglob(".*"))
 
 
 def test_a_graph_names_no_source_file(bert_exported: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from models.files import replace_file
+from models.files import alone, replace_file
 from models.weights.head_weights import HeadWeights, LinearHead, read_heads, write_heads
 from tests.full_disk import largest_file
 
@@ -34,3 +36,22 @@ def test_heads_that_cannot_be_written_are_an_error_of_the_disk(tmp_path: Path) -
     found = read_heads(tmp_path, 32).sparse
     assert found is not None
     np.testing.assert_array_equal(found.weight, np.ones((1, 32), np.float32))
+
+
+def test_one_at_a_time_has_a_lock_and_the_last_leaves_no_file(tmp_path: Path) -> None:
+    """Though each removes the file that others wait for."""
+    count = 0
+
+    def take_turns() -> None:
+        nonlocal count
+        for _ in range(30):
+            with alone(tmp_path / ".lock", "others write"):
+                before = count
+                time.sleep(0)  # another would read the same number now
+                count = before + 1
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(take_turns) for _ in range(8)]:
+            done.result()
+    assert count == 8 * 30
+    assert list(tmp_path.iterdir()) == []
