@@ -6,6 +6,10 @@ BIN := .venv/bin
 KERNELS := setup.py $(wildcard index/native/*.[ch] models/native/*.[ch])
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
+# What is imported is compiled once, whatever the environment says: tests start more than a thousand processes, and each would
+# compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo serve setup test sanitize sanitized on-sanitized outside peers gpu on-gpu images lint style types check format bench docs
 
 demo: .venv/.installed-cpu
