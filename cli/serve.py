@@ -29,6 +29,7 @@ _NOT_OF_A_WORKER = frozenset(
         "follow_seconds",
         "publish_url",
         "publish_seconds",
+        "publish_keep",
         "snapshot_store",
         "encoder_urls",
         "encoder_key_file",
@@ -106,7 +107,7 @@ def _publishing(settings: Settings) -> Publishing | None:
     from cluster.snapshots.publishing import Publisher
 
     with _store_of("publish_url"):
-        return Publisher(settings.publish_url, settings.data)
+        return Publisher(settings.publish_url, settings.data, settings.publish_keep)
 
 
 @contextmanager

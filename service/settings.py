@@ -187,6 +187,12 @@ class Settings(BaseSettings):
     publish_seconds: float = Field(
         60, gt=0, description="Pause between two looks for collections that changed, to publish them there."
     )
+    publish_keep: int | None = Field(
+        None,
+        ge=1,
+        description="How many of the newest snapshots of each collection stay there; of the others those go, "
+        "once a day, that are older than 24 hours. By default all stay.",
+    )
     snapshot_store: str | None = Field(
         None,
         description="URL of an object store below which this server, a shard, publishes its collections and "

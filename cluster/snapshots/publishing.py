@@ -1,7 +1,7 @@
 """What a server publishes: each of its collections whenever it changed, in a folder of its name below a URL.
 
 That is where `tercet serve --follow URL` finds them. Each publication is a push: it sends what is new, and
-goes on where one before was cut off.
+goes on where one before was cut off. Where it is asked to, it removes older snapshots once a day.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from cluster.errors import ClusterError
 from cluster.objects.errors import UnreachableStoreError
 from cluster.objects.opening import open_store
+from cluster.snapshots.collecting import collect
 from cluster.snapshots.errors import OtherCollectionError, SnapshotError
 from cluster.snapshots.followed import FILE
 from cluster.snapshots.published import MANIFESTS, manifest_path
@@ -28,6 +30,8 @@ from service.collections import CollectionRegistry
 
 log = logging.getLogger("tercet")
 
+DAY = timedelta(days=1)  # between two collections of what is older than that
+
 
 class PublishingEndedError(SnapshotError):
     """The server ends while a collection is published."""
@@ -38,6 +42,7 @@ class _Published:
     """Of one collection. known: when all of it was last known to be published, of `time.monotonic()`.
 
     versions, number: of the files that were published, and what as. told: the failure that was logged last.
+    next_collection: when older snapshots are to be removed, of `time.monotonic()`.
     """
 
     known: float
@@ -45,14 +50,18 @@ class _Published:
     number: int = 0
     failures: int = 0
     told: str = ""
+    next_collection: float = 0.0
 
 
 class Publisher:
     """Publishes a server's collections below a URL. Of one thread at a time, but for `close` and figures."""
 
-    def __init__(self, url: str, data: Path) -> None:
-        """data: the data root. The store is not asked yet. Raises StoreAddressError."""
+    def __init__(self, url: str, data: Path, keep: int | None = None) -> None:
+        """data: the data root; keep: how many of the newest snapshots stay of each collection, and None for
+        all. The store is not asked yet. Raises StoreAddressError.
+        """
         self._store = open_store(url)
+        self._keep = keep
         self._stages = data / "snapshots"
         self._published: dict[str, _Published] = {}
         self._looking = threading.Lock()
@@ -81,6 +90,9 @@ class Publisher:
                 try:
                     self._publish(collections, name, published)
                     published.told = ""
+                    if self._keep is not None and time.monotonic() >= published.next_collection:
+                        published.next_collection = time.monotonic() + DAY.total_seconds()
+                        self._collect(name, self._keep)
                 except (PublishingEndedError, CollectionNotFoundError):  # removed since they were listed
                     continue
                 except (ClusterError, SearchIndexError, OSError) as error:
@@ -120,6 +132,24 @@ class Publisher:
                     pushed.sent_bytes,
                 )
         published.known = begun
+
+    def _collect(self, name: str, keep: int) -> None:
+        """Removes older snapshots. That it fails is logged: what is published is so nevertheless."""
+        store = self._store.below(name)
+        try:
+            removed = collect(store, keep=keep, grace=DAY)
+        except (ClusterError, OSError) as error:
+            log.warning("older snapshots of collection %s stay for another day: %s", name, error)
+            return
+        if removed.manifests or removed.files:
+            log.info(
+                "%d older snapshots and %d files of collection %s are removed from %s: %d bytes",
+                removed.manifests,
+                removed.files,
+                name,
+                store.url,
+                removed.bytes,
+            )
 
     def _require_room_for_several(self) -> None:
         if MANIFESTS in self._store.folders():

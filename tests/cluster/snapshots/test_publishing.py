@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,11 +16,18 @@ import pytest
 from cluster.objects.folder import FolderStore
 from cluster.objects.store import ObjectStore
 from cluster.snapshots.followed import Followed
-from cluster.snapshots.published import newest_number, newest_published
+from cluster.snapshots.published import (
+    MANIFESTS,
+    manifest_path,
+    newest_number,
+    newest_published,
+    number_of,
+)
 from cluster.snapshots.publishing import Publisher
 from cluster.snapshots.pulling import pull
 from cluster.snapshots.pushing import push
 from index.collection import Collection
+from index.verify import verify
 from service.app import create_app
 from service.collections import CollectionRegistry
 from service.exceptions import SettingsError
@@ -151,6 +159,45 @@ def test_a_failure_is_said_once_and_the_silence_lasts(
     assert list(publisher.silences()) == [("demo", 0.0)]
 
 
+def test_older_snapshots_go_once_a_day(
+    registry: CollectionRegistry,
+    data: Path,
+    folder: FolderStore,
+    root: Path,
+    other: Path,
+    write: Any,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, store = 100.0, folder.below("demo")
+    monkeypatch.setattr("cluster.snapshots.publishing.time.monotonic", lambda: now)
+
+    def numbers_after_days(days: int) -> set[int | None]:
+        """Of the snapshots there after a look, before which all of the store became so much older."""
+        nonlocal now
+        now += 24 * 3600 * days
+        for path in Path(folder.url.removeprefix("file://")).rglob("*"):
+            if path.is_file():
+                os.utime(path, times=(path.stat().st_mtime - 24 * 3600 * days,) * 2)
+        publisher.look(registry)
+        return {number_of(each.path) for each in store.list(MANIFESTS)}
+
+    publisher = Publisher(folder.url, data, keep=1)
+    assert numbers_after_days(0) == {1}
+    write(Collection.open(root, "demo"), "new")
+    assert numbers_after_days(0) == {1, 2}
+    now -= 24 * 3600
+    assert numbers_after_days(1) == {1, 2}  # older than a day, but no day has gone since the start
+    assert numbers_after_days(2) == {2}
+    pull(other / "collections", "demo", store, other / "snapshots")
+    assert verify(other / "collections", "demo") == []
+    newest = Path(store.url.removeprefix("file://"), manifest_path(2))
+    newest.write_text("{")
+    assert numbers_after_days(2) == {2}
+    assert "older snapshots of collection demo stay for another day" in caplog.text
+    assert list(publisher.failures()) == [("demo", 0)]
+
+
 def test_two_servers_that_publish_at_one_place_have_one_order(
     data: Path, root: Path, folder: FolderStore, other: Path, build: Any, tiny: Any, write: Any
 ) -> None:
@@ -211,21 +258,19 @@ def test_a_publication_ends_with_the_server_and_goes_on_at_the_next_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     publisher, place = Publisher(folder.url, data), folder.below("demo")
-    asked = Publisher._require_going
+    put_file, turn = FolderStore.put_file, threading.Lock()
 
-    def complete() -> set[str]:
-        return {each.path for each in place.list("files") if each.path.removeprefix("files/").isalnum()}
+    def put_one(self: FolderStore, path: str, source: Path, sha256: str, moved: Any) -> None:
+        with turn:
+            put_file(self, path, source, sha256, moved)
+            publisher._ended = True
 
-    def ending(self: Publisher, done: int, total: int) -> None:
-        self._ended = self._ended or bool(complete())
-        asked(self, done, total)
-
-    monkeypatch.setattr(Publisher, "_require_going", ending)
+    monkeypatch.setattr(FolderStore, "put_file", put_one)
     publisher.look(registry)
     monkeypatch.undo()
     publisher.close()
-    sent = complete()
-    assert sent
+    sent = {each.path for each in place.list("files")}
+    assert len(sent) == 1
     assert newest_number(place) == 0
     publisher.look(registry)
     assert newest_number(place) == 0

@@ -16,7 +16,9 @@
 {{- $_ := set (first $container.envFrom).configMapRef "name" (include "tercet.settings-name" (list $top (ternary "shards" $part (eq $part "replicas")))) -}}
 {{- if and (eq $part "shards") (eq $top.Values.layout "replicated") -}}
 {{- $number := dict "name" "SHARD" "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.labels['apps.kubernetes.io/pod-index']")) -}}
-{{- $_ := set $container "env" (list $number (dict "name" "TERCET_PUBLISH_URL" "value" (printf "%s$(SHARD)" $top.Values.replicas.follow))) -}}
+{{- $url := dict "name" "TERCET_PUBLISH_URL" "value" (printf "%s$(SHARD)" $top.Values.replicas.follow) -}}
+{{- $keep := dict "name" "TERCET_PUBLISH_KEEP" "value" "3" -}}
+{{- $_ := set $container "env" (list $number $url $keep) -}}
 {{- end -}}
 {{- if $values.resources -}}
 {{- $_ := set $container "resources" $values.resources -}}
