@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.data_root import DataRoot
+from service.data_root import DataRoot, Look
 from service.encoding.health import FAILURES
 from service.load.pools import OPERATIONS_THREADS
 from tests.service.polling import pause
@@ -59,7 +59,7 @@ async def test_ready_does_not_wait_for_a_disk_that_hangs(
     monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
     monkeypatch.setattr("service.data_root.LATE_SECONDS", 0.2)
     async with make_client() as client:
-        monkeypatch.setattr(DataRoot, "look", lambda _: gate.wait(20))
+        monkeypatch.setattr(DataRoot, "_look", lambda _: gate.wait(20) and Look())
         while (response := await client.get("/ready")).status_code == 200:
             await pause()
         gate.set()
