@@ -6,9 +6,20 @@ import fcntl
 import getpass
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from cluster.ray.session import prepare
+
+
+@pytest.fixture(scope="session", autouse=True)
+def first_import() -> None:
+    """Ray reads at its first import in a process whether there are tokens: no test is to decide that."""
+    if find_spec("ray") is not None:
+        prepare(None)
+        import ray  # noqa: F401
 
 
 @pytest.fixture(scope="module")

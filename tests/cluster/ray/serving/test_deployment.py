@@ -258,7 +258,10 @@ def _command(file: Path, *arguments: str, stderr: Any = None) -> subprocess.Pope
         stderr=stderr,
         stdout=subprocess.DEVNULL,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH_")},
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
     )
 
 
