@@ -19,7 +19,7 @@ def first_import() -> None:
     """Ray reads at its first import in a process whether there are tokens: no test is to decide that."""
     if find_spec("ray") is not None:
         prepare(None)
-        import ray  # noqa: F401
+        import ray  # noqa: F401 - for what it reads then
 
 
 @pytest.fixture(scope="module")
