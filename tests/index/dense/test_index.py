@@ -381,7 +381,8 @@ def test_opening_and_searching_adds_no_copy_of_the_vectors(tmp_path: Path, kind:
     index = open_index(kind, np.load(folder / "dense.npy", mmap_mode="r"), folder)
     for row in range(0, 12_000, 600):
         index.search(vectors[row].astype(np.float32), 20, None, SMALL_EFFORT)
-    assert _private_bytes() - before < 4 << 20
+    # A copy would be of 18 MB; the process around it, with threads of other tests, may take some of its own.
+    assert _private_bytes() - before < vectors.nbytes // 2
 
 
 def _private_bytes() -> int:
