@@ -127,6 +127,8 @@ def parse_boost(value: object) -> Boost:
     unknown = next((name for name in given if name not in kind.__slots__), None)
     if unknown is not None:
         raise InvalidQueryError(f"{unknown!r:.80} is no part of it; use {', '.join(kind.__slots__)}")
+    if not given.keys() & {"filter", "field"}:
+        raise InvalidQueryError("filter and field are missing; give filter, or field with decay, origin and scale")
     add = _part(given, "add", _NUMBER)
     if kind is FilterBoost:
         return FilterBoost(parse_filter(given["filter"]), add)
