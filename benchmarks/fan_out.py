@@ -10,6 +10,7 @@ Run: python benchmarks/fan_out.py
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import datetime
@@ -79,9 +80,9 @@ async def asked(ports: list[int]) -> float:
         return 1000 * (time.process_time() - started) / SEARCHES
 
 
-def main() -> None:
+def measure() -> None:
     servers = [
-        subprocess.Popen([sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
     try:
@@ -109,5 +110,11 @@ def main() -> None:
     RESULT.write_text(json.dumps(record, indent=2) + "\n")
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    serve() if parser.parse_args().serve else measure()
+
+
 if __name__ == "__main__":
-    serve() if sys.argv[1:] == ["serve"] else main()
+    main()

@@ -7,6 +7,7 @@ Run: python benchmarks/plots.py
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -132,6 +133,9 @@ FIGURES: dict[str, Callable[[Axes, dict[str, Any]], None]] = {
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    ).parse_args()
     mpl.rcParams["svg.hashsalt"] = "tercet"  # equal results, equal files
     for name, draw in FIGURES.items():
         result = RESULTS / f"{name}.json"

@@ -38,7 +38,7 @@ def importing(module: str) -> float:
 
 def main() -> None:
     """Measures, prints and records."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--starts", type=int, default=5)
     parser.add_argument("--no-record", action="store_true")
     given = parser.parse_args()
