@@ -49,6 +49,14 @@ def evaluate(
     *,
     encoding: options.EncoderFlags,
     adapter: options.Adapter = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write each ranking to FOLDER as a run file of TREC, such as sum.run.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Measure ranking quality on a judged data set.
@@ -88,6 +96,7 @@ def evaluate(
             window=window,
             token_codec=token_codec or DEFAULT_CODEC,
             token_pooling=token_pooling,
+            runs=runs,
             progress=progress,
         )
     if as_json:

@@ -15,11 +15,13 @@ from evaluation.beir import Dataset, read_dataset
 from evaluation.bm25 import Bm25
 from evaluation.metrics import measure
 from evaluation.rankings import DEPTH, exhaustive_rankings, indexed_rankings
+from evaluation.runs import check_run_ids, write_runs
 from index.bm25.languages import Bm25Language
 from index.candidates import CandidateLimits, Weights
 from index.collection import Collection
 from index.dense.kinds import DenseKind
 from index.errors import InvalidQueryError
+from index.files.directory import make_folder
 from index.files.packed_bytes import PackedBytes
 from index.fusion import best
 from index.search.query import check_bm25
@@ -75,6 +77,7 @@ def evaluate(
     window: WindowChoice = None,
     token_codec: TokenCodec = DEFAULT_CODEC,
     token_pooling: int | None = None,
+    runs: Path | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
 ) -> EvaluationReport:
     """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
@@ -84,7 +87,7 @@ def evaluate(
     called `sum`; lexical: of the collection, by default what the encoder recommends; bm25_language: gives it
     the BM25 side, too; window: of the collection, by default as long as the encoder reads; token_codec: how
     its token vectors are stored, by default nearly as they are; token_pooling: how many tokens share one, by
-    default 1; progress: told how far its build is.
+    default 1; runs: a folder that gets a run file of each ranking; progress: told how far its build is.
     Queries without a judged relevant document are left out and counted.
     Raises InvalidQueryError for weights that do not suit, DatasetError or SourceError for a bad line, and
     what encoder and index raise.
@@ -95,6 +98,9 @@ def evaluate(
             "none"
         )
     dataset = read_dataset(folder)
+    if runs is not None:
+        check_run_ids([*dataset.queries, *(document.id for document in dataset.documents)])
+        make_folder(runs)
     with tempfile.TemporaryDirectory(dir=work_dir, prefix="tercet-eval-") as scratch:
         built = build_collection(
             LocalDocuments(encoder),
@@ -116,6 +122,8 @@ def evaluate(
         search_seconds = time.monotonic() - started
         snapshot.close()
     rankings[BM25] = bm25_rankings(dataset, encoder)
+    if runs is not None:
+        write_runs(runs, rankings)
     return EvaluationReport(
         dataset=dataset.name,
         documents=len(dataset.documents),
