@@ -133,9 +133,7 @@ FIGURES: dict[str, Callable[[Axes, dict[str, Any]], None]] = {
 
 
 def main() -> None:
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    ).parse_args()
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter).parse_args()
     mpl.rcParams["svg.hashsalt"] = "tercet"  # equal results, equal files
     for name, draw in FIGURES.items():
         result = RESULTS / f"{name}.json"

@@ -29,8 +29,8 @@ def say_columns(given: GivenSources, reading: Reading) -> None:
     for source in given.paths:
         reader = DocumentReader(source, on_error="skip", reading=whole)
         next(iter(reader), None)
-        if not reader.usual or _shown(reader.encoding):
-            said = given.said(f"{reader.files[0]}{_shown(reader.encoding)}: {reader.described}")
+        if not reader.usual or _shown(reader.encoding, reading):
+            said = given.said(f"{reader.files[0]}{_shown(reader.encoding, reading)}: {reader.described}")
             error_console().print(said, markup=False, soft_wrap=True)
 
 
@@ -52,9 +52,14 @@ def inferred_as_said(
     )
 
 
-def _shown(encoding: str | None) -> str:
-    """An encoding that was found or given, other than UTF-8."""
-    return "" if encoding is None or encoding.startswith("utf-8") else f" ({encoding})"
+def _shown(encoding: str | None, reading: Reading) -> str:
+    """An encoding that was found or given, other than UTF-8, and whether it may be another."""
+    from ingest.sources.encodings import ENCODINGS
+
+    if encoding is None or encoding.startswith("utf-8"):
+        return ""
+    likeliest = reading.encoding is None and encoding in ENCODINGS
+    return f" (likeliest {encoding}; --encoding says another)" if likeliest else f" ({encoding})"
 
 
 def show_sources(
@@ -79,7 +84,7 @@ def show_sources(
         skipped, skips = skipped + reader.skipped, skips + reader.skips
         files = f"{len(reader.files):,} files of {source}" if len(reader.files) > 1 else str(reader.files[0])
         known = "" if reader.total is None else f", {counted(reader.total, 'document')}"
-        said = given.said(f"{files}{known}{_shown(reader.encoding)}: {reader.described}")
+        said = given.said(f"{files}{known}{_shown(reader.encoding, reading)}: {reader.described}")
         console().print(said, markup=False, soft_wrap=True)
         for document in first[:wanted]:
             print_json(document_record(document))

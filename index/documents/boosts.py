@@ -128,7 +128,9 @@ def parse_boost(value: object) -> Boost:
     if unknown is not None:
         raise InvalidQueryError(f"{unknown!r:.80} is no part of it; use {', '.join(kind.__slots__)}")
     if not given.keys() & {"filter", "field"}:
-        raise InvalidQueryError("filter and field are missing; give filter, or field with decay, origin and scale")
+        raise InvalidQueryError(
+            "filter and field are missing; give filter, or field with decay, origin and scale"
+        )
     add = _part(given, "add", _NUMBER)
     if kind is FilterBoost:
         return FilterBoost(parse_filter(given["filter"]), add)

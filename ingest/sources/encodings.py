@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections import Counter
 
 from charset_normalizer import from_bytes
 
@@ -11,6 +12,18 @@ SAMPLE_BYTES = 2**20
 ENCODINGS = (
     *("cp949", "cp932", "euc_jp", "gb18030", "big5", "cp874"),
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1258"),
+)
+# Letters beyond ASCII of a language, and the encoding that has them; languages that more people write come first.
+_LETTERS = (
+    *(("cp1252", each) for each in ("áéíñóúü", "àâæçèéêëîïôœùûüÿ", "äöüß", "àáâãçéêíóôõúü", "àèéìíîòóùú")),
+    *(("cp1252", each) for each in ("äåæéöø", "áäçèéëíïóöü", "àçèéíïòóúü", "äõöšüž")),
+    *(
+        ("cp1250", each)
+        for each in ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž")
+    ),
+    ("cp1254", "âçğîıöşûü"),
+    ("cp1250", "ăâîşţ"),
+    ("cp1252", "áæéíðóöúýþ"),
 )
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _ISO_2022_JP = (b"\x1b$B", b"\x1b$@")  # where Japanese begins, within ASCII
@@ -32,11 +45,23 @@ def found_encoding(sample: bytes) -> str:
 
 def _likeliest(sample: bytes) -> str:
     """Of ENCODINGS; UTF-8, which will be refused where the first bad byte is, if it is none of them."""
-    matches = from_bytes(sample, cp_isolation=list(ENCODINGS))
-    best = matches.best()
+    best = from_bytes(sample, cp_isolation=list(ENCODINGS)).best()
     if best is None:
         return "utf-8"
-    # Few words of western Europe may be those of its centre as well: then it is what is commoner.
-    alike = {match.encoding for match in matches if match.coherence == best.coherence}
-    western = "cp1252" in alike or sample.decode("cp1252", "replace") == str(best)
-    return "cp1252" if best.encoding == "cp1250" and western else best.encoding
+    # Of few words frequencies do not tell these apart, letters do: in cp1252 Turkish has those of Icelandic.
+    return _of_letters(sample) if best.encoding in dict(_LETTERS) else best.encoding
+
+
+def _of_letters(sample: bytes) -> str:
+    """The encoding in which the letters beyond ASCII are best those of one language, of equal ones the commoner."""
+    decoded = {encoding: sample.decode(encoding, "replace").lower() for encoding, _ in _LETTERS}
+    counts = {
+        encoding: Counter(each for each in text if each.isalpha() and not each.isascii())
+        for encoding, text in decoded.items()
+    }
+
+    def fit(encoding: str, letters: str) -> int:
+        found = counts[encoding]
+        return 2 * sum(found[letter] for letter in letters) - found.total()
+
+    return max(_LETTERS, key=lambda each: fit(*each))[0]

@@ -17,6 +17,9 @@ CSV = (
 )
 
 
+LIKELIEST = "likeliest cp1252; --encoding says another"
+
+
 @pytest.fixture
 def faq(tmp_path: Path) -> Path:
     path = tmp_path / "faq.csv"
@@ -27,7 +30,7 @@ def faq(tmp_path: Path) -> Path:
 def test_a_table_without_a_flag(tercet: Run, faq: Path) -> None:
     done = tercet("index", "build", faq.name, "--collection", "faq", "--field", "seit:integer")
     assert done.returncode == 0, done.stderr
-    assert "faq.csv (cp1252): text from 'body', title from 'name', ids from 'pid'" in done.stderr
+    assert f"faq.csv ({LIKELIEST}): text from 'body', title from 'name', ids from 'pid'" in done.stderr
     shown = json.loads(tercet("documents", "get", "1", "--collection", "faq").stdout)
     assert (shown["id"], shown["title"], shown["metadata"]) == ("1", "Grüner Tee", {"seit": 2001})
     assert shown["text"] == "Tee wird mit heißem Wasser aufgegossen."
@@ -39,9 +42,11 @@ def test_a_dry_run_shows_what_would_be_read(tercet: Run, faq: Path, tmp_path: Pa
     )
     assert done.returncode == 0, done.stderr
     said, *documents = done.stdout.splitlines()
-    assert said == "faq.csv (cp1252): text from 'body', title from 'name', ids from 'pid'"
+    assert said == f"faq.csv ({LIKELIEST}): text from 'body', title from 'name', ids from 'pid'"
     assert [json.loads(line)["metadata"] for line in documents] == [{}, {}]
     assert not (tmp_path / "data").exists()
+    done = tercet("index", "build", faq.name, "--collection", "faq", "--dry-run", "--encoding", "cp1252")
+    assert done.stdout.startswith("faq.csv (cp1252): text from 'body'")
 
 
 def test_columns_by_flags_and_a_second_load_that_changes_nothing(tercet: Run, tmp_path: Path) -> None:

@@ -56,7 +56,12 @@ async def test_null_parts_of_a_boost_are_the_defaults(client: httpx.AsyncClient)
         (["x"], "boosts.0", "invalid_value", ""),
         ([EARLY] * 33, "boosts", "invalid_value", "use at most 32 items"),
         ([EARLY, {"filter": {"lt": {"year": 1900}}}], "boosts.1", "invalid_value", "add is missing; give it"),
-        ([{"add": 1}], "boosts.0", "invalid_value", "filter and field are missing; give filter, or field with"),
+        (
+            [{"add": 1}],
+            "boosts.0",
+            "invalid_value",
+            "filter and field are missing; give filter, or field with",
+        ),
         ([{**EARLY, "add": "much"}], "boosts.0", "invalid_value", "add is 'much'; use a number"),
         ([{**EARLY, "add": True}], "boosts.0", "invalid_value", "add is True; use a number"),
         ([{**EARLY, "add": 1e7}], "boosts.0", "invalid_value", "add is 10000000.0; use a number within"),

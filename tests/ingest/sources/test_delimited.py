@@ -68,6 +68,13 @@ def test_encoding_and_delimiter_may_be_given(tmp_path: Path) -> None:
     [
         ("Größe der Übung", "cp1252"),
         ("thé vert à quatre-vingts degrés", "cp1252"),
+        ("não há irmãos à tarde", "cp1252"),
+        ("Það er þýðing á íslensku", "cp1252"),
+        ("¿Qué hora es? Mañana será otro día.", "cp1252"),
+        ("Çiğ köfte nasıl yapılır", "cp1254"),
+        ("Zażółć gęślą jaźń", "cp1250"),
+        ("Az erdő mellett gyűlölöm a ködöt", "cp1250"),
+        ("Ştefan învaţă în ţară", "cp1250"),
         ("Зелёный чай заваривают водой", "cp1251"),
         ("綠茶應該用八十度的水沖泡兩分鐘", "big5"),
         ("绿茶应该用八十度的水冲泡两分钟", "gb18030"),
