@@ -14,16 +14,16 @@ def check_run_ids(ids: Iterable[str]) -> None:
     spaced = next((id for id in ids if id.split() != [id]), None)
     if spaced is not None:
         raise DatasetError(
-            f"id {spaced!r:.80} has blanks, and a run file parts its columns by them; use other ids, or leave the "
-            "run files out"
+            f"id {spaced!r:.80} has blanks, and a run file parts its columns by them; use other ids, "
+            "or leave the run files out"
         )
 
 
 def write_runs(folder: Path, rankings: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
     """`<ranking>.run` in a folder for each: `query Q0 document rank score name` a line, ranks from 1.
 
-    rankings: document ids, best first, by query id, by ranking. As in `metrics.measure`, the score is the rank
-    below zero, since tools order by scores and would break ties of others in their own way.
+    rankings: document ids, best first, by query id, by ranking. As in `metrics.measure`, the score is the
+    rank below zero, since tools order by scores and would break ties of others in their own way.
     """
     for name, ranking in rankings.items():
         lines = (

@@ -13,14 +13,12 @@ ENCODINGS = (
     *("cp949", "cp932", "euc_jp", "gb18030", "big5", "cp874"),
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1258"),
 )
-# Letters beyond ASCII of a language, and the encoding that has them; languages that more people write come first.
+# Letters beyond ASCII of a language, and the encoding that has them; of more people's languages first.
 _LETTERS = (
     *(("cp1252", each) for each in ("áéíñóúü", "àâæçèéêëîïôœùûüÿ", "äöüß", "àáâãçéêíóôõúü", "àèéìíîòóùú")),
     *(("cp1252", each) for each in ("äåæéöø", "áäçèéëíïóöü", "àçèéíïòóúü", "äõöšüž")),
-    *(
-        ("cp1250", each)
-        for each in ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž")
-    ),
+    *(("cp1250", each) for each in ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž")),
+    *(("cp1250", each) for each in ("áéíóöőúüű", "čćđšž")),
     ("cp1254", "âçğîıöşûü"),
     ("cp1250", "ăâîşţ"),
     ("cp1252", "áæéíðóöúýþ"),
@@ -53,7 +51,7 @@ def _likeliest(sample: bytes) -> str:
 
 
 def _of_letters(sample: bytes) -> str:
-    """The encoding in which the letters beyond ASCII are best those of one language, of equal ones the commoner."""
+    """The encoding in which the letters beyond ASCII best fit one language, of equals the first."""
     decoded = {encoding: sample.decode(encoding, "replace").lower() for encoding, _ in _LETTERS}
     counts = {
         encoding: Counter(each for each in text if each.isalpha() and not each.isascii())
