@@ -132,11 +132,13 @@ class JsonRoute(APIRoute):
                 changes and (_from_a_foreign_page(request) or await request.body())
             ):
                 given = request.headers.get("content-type", "none")[:100]
-                return Failure(
-                    400,
-                    f"the body's type is {given}; send JSON with the header Content-Type: application/json",
-                    "unsupported_content_type",
-                ).response()
+                said = (
+                    f"the body's type is {given}; send JSON with the header Content-Type: application/json"
+                    if await request.body()
+                    else f"the type is {given}; from a page of another server send Content-Type: "
+                    "application/json, also without a body"
+                )
+                return Failure(400, said, "unsupported_content_type").response()
             await request.scan()
             if changes and not takes_body:
                 await request.require_no_fields()

@@ -166,6 +166,7 @@ async def test_a_page_of_another_server_changes_nothing_without_json(make_client
         for path in (f"{BACKUPS}/{backup}/restore", BACKUPS):
             refused = await client.post(path, headers=other)
             assert (refused.status_code, refused.json()["error"]["code"]) == (400, "unsupported_content_type")
+            assert "also without a body" in refused.json()["error"]["message"]
             assert (await client.post(path, headers=other | json)).status_code in (200, 201)
             assert (await client.post(path, headers=own)).status_code in (200, 201)
         assert (await client.get(BACKUPS, headers=other)).status_code == 200
