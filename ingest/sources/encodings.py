@@ -52,14 +52,11 @@ def _likeliest(sample: bytes) -> str:
 
 def _of_letters(sample: bytes) -> str:
     """The encoding in which the letters beyond ASCII best fit one language, of equals the first."""
-    decoded = {encoding: sample.decode(encoding, "replace").lower() for encoding, _ in _LETTERS}
-    counts = {
-        encoding: Counter(each for each in text if each.isalpha() and not each.isascii())
-        for encoding, text in decoded.items()
-    }
+    counts = {encoding: Counter(sample.decode(encoding, "replace").lower()) for encoding in dict(_LETTERS)}
 
     def fit(encoding: str, letters: str) -> int:
         found = counts[encoding]
-        return 2 * sum(found[letter] for letter in letters) - found.total()
+        beyond = sum(found[each] for each in found if each.isalpha() and not each.isascii())
+        return 2 * sum(found[letter] for letter in letters) - beyond
 
     return max(_LETTERS, key=lambda each: fit(*each))[0]
