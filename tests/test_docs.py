@@ -100,3 +100,10 @@ def test_every_peer_has_a_lock_file_that_is_named() -> None:
     for lock in locks:
         for line in lock.read_text(encoding="utf-8").splitlines():
             assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*==[0-9][a-z0-9.]*", line), f"{lock.name}: {line}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_a_benchmark_is_asked_what_it_does_before_it_does_it(path: Path) -> None:
+    """`--help` of a script without a parser would run it, and write over the committed results."""
+    source = path.read_text(encoding="utf-8")
+    assert "ArgumentParser(" in source or '__name__ == "__main__"' not in source

@@ -57,11 +57,14 @@ def test_table_and_a_bad_judgment(tercet: Run, folder: Path) -> None:
 
 
 def test_the_bm25_side(tercet: Run, folder: Path) -> None:
-    done = tercet("eval", str(folder), "--json", "--bm25", "--bm25-language", "german")
+    runs = folder / "runs"
+    done = tercet("eval", str(folder), "--json", "--bm25", "--bm25-language", "german", "--runs", str(runs))
     report = json.loads(done.stdout)
     assert report["bm25_language"] == "german"
     assert report["results"]["bm25-words"]["nDCG@10"] == 1.0
     assert "sum+bm25-words" in report["results"]
+    assert sorted(path.stem for path in runs.iterdir()) == sorted(report["results"])
+    assert (runs / "bm25-words.run").read_text().startswith("q1 Q0 tea 1 -1 bm25-words\n")
     done = tercet("eval", str(folder), "--weights", "1,1,1,1")
     assert done.returncode == 2
     assert "--weights gives bm25 1.0; give --bm25 too, or three numbers" in done.stderr
