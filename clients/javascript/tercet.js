@@ -287,10 +287,9 @@ export class Client {
     const search = new URLSearchParams(query).toString();
     const url = `${this.#url}${where}${search && `?${search}`}`;
     const init = { method, headers: { ...this.#headers, ...headers } };
-    if (body !== undefined) {
-      init.body = JSON.stringify(body);
-      init.headers["Content-Type"] = "application/json";
-    }
+    if (body !== undefined) init.body = JSON.stringify(body);
+    // Without a body too: a server asks it of pages of other servers for whatever changes something.
+    if (method !== "GET") init.headers["Content-Type"] = "application/json";
     for (let attempt = 1; ; attempt += 1) {
       let answer;
       try {

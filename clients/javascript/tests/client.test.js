@@ -239,6 +239,15 @@ test("re-ranking, jobs and operations", server, async () => {
   await assert.rejects(new Client(url).collections(), (error) => error.status === 401);
 });
 
+test("a page of another server changes what it may, also without a body", server, async () => {
+  const asPage = (where, init) => fetch(where, { ...init, headers: { ...init.headers, Origin: "http://localhost:3000" } });
+  const page = new Client(url, { key, fetch: asPage });
+  await page.createCollection("elsewhere");
+  const { id } = await page.createBackup("elsewhere");
+  await page.deleteBackup("elsewhere", id);
+  await page.deleteCollection("elsewhere");
+});
+
 function answering(...answers) {
   const asked = [];
   const fetch = async (where, init) => {
