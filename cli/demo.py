@@ -125,7 +125,7 @@ def _read_marker(marker: Path) -> dict[str, Any] | None:
 
 def _answer(settings: Settings, encoder: Encoder) -> None:
     from cli.search import run_queries
-    from service.search.pipeline import SearchQuery
+    from service.search.query import SearchQuery
 
     lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     by_language: dict[str, str] = {}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from index.candidates import Weights
     from index.fusion import Fusion
     from models.encoder import Encoder
-    from service.search.pipeline import SearchOutcome, SearchQuery
+    from service.search.query import SearchOutcome, SearchQuery
     from service.search.stored_queries import Like
     from service.settings import Settings
 
@@ -117,7 +117,7 @@ def search(
     Without --url what a server has written since its last flush is left out, which is said then.
     """
     from index.candidates import Page
-    from service.search.pipeline import SearchQuery
+    from service.search.query import SearchQuery
     from service.search.stored_queries import LikeDocument, LikeExamples
 
     if name is None:
