@@ -33,6 +33,26 @@ class ShardAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardRequest:
+    """What a shard is asked. path: with its query, percent-encoded. deadline: after which the answer is of no
+    use; it is told to the shard. repeatable: whether it may be sent twice, where a connection broke before
+    the answer.
+    """
+
+    method: str
+    path: str
+    headers: Headers = NO_HEADERS
+    body: bytes = b""
+    deadline: Deadline = NO_DEADLINE
+    repeatable: bool = True
+
+    @property
+    def operation(self) -> str:
+        """What a trace calls it: without a query."""
+        return f"{self.method} {self.path.partition('?')[0]}"
+
+
+@dataclass(frozen=True, slots=True)
 class ShardAnswer:
     """What a shard answered, whatever it says. headers: their names in lower case."""
 
@@ -49,20 +69,9 @@ class Transport(Protocol):
         """What the shard is called in errors and answers: its URL, or the name of its deployment."""
         ...
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        headers: Headers = NO_HEADERS,
-        body: bytes = b"",
-        deadline: Deadline = NO_DEADLINE,
-        *,
-        repeatable: bool = True,
-    ) -> ShardAnswer:
+    async def request(self, request: ShardRequest) -> ShardAnswer:
         """Its answer to one request.
 
-        path: with its query, percent-encoded. deadline: after which the answer is of no use; it is told to
-        the shard. repeatable: whether it may be sent twice, where a connection broke before the answer.
         Raises ShardUnavailableError, ShardTimeoutError, ShardFailedError for what is no answer, and
         DeadlineExceededError where the deadline passed before.
         """
