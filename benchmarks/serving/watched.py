@@ -15,7 +15,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from service.app import create_app, run_server
-from service.settings import load_settings
+from service.settings_reading import load_settings
 
 BEAT_SECONDS = 0.001
 

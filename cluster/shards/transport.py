@@ -41,7 +41,7 @@ class ShardRequest:
 
     method: str
     path: str
-    headers: Headers = NO_HEADERS
+    headers: Headers = field(default_factory=dict)
     body: bytes = b""
     deadline: Deadline = NO_DEADLINE
     repeatable: bool = True

@@ -2,7 +2,7 @@
 
 from benchmarks.serving.watched import watch
 from service.app import create_app, run_server
-from service.settings import load_settings
+from service.settings_reading import load_settings
 from tests.conftest import TinyEncoder
 
 
