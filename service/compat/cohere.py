@@ -25,6 +25,7 @@ from service.compat.request import (
 )
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.compat.vectors import WRITTEN
+from service.encoding.options import TextOptions
 from service.exceptions import InvalidRequestError
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from service.routes.texts import Fields, encoded_texts
@@ -152,12 +153,14 @@ async def cohere_embed(body: CohereEmbedRequest, services: Services, deadline: T
         texts,
         FIELDS,
         deadline,
-        input_type="query" if body.input_type == "search_query" else "document",
-        outputs=["dense"],
-        max_length=body.max_tokens,
-        truncate=body.truncate != "NONE",
+        TextOptions(
+            input_type="query" if body.input_type == "search_query" else "document",
+            outputs=["dense"],
+            max_length=body.max_tokens,
+            truncate=body.truncate != "NONE",
+            adapter=adapter,
+        ),
         dimensions=body.output_dimension,
-        adapter=adapter,
     )
     with services.telemetry.stage("encode"):
         parts = await whole(slices)

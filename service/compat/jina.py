@@ -20,6 +20,7 @@ from service.compat.error_shapes import JinaError
 from service.compat.request import CompatibleRequest, Dimensions, Flag, ModelName, encoder_of, text_or_texts
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.compat.vectors import AS_IT_IS, WRITTEN, VectorForm, vectors_json
+from service.encoding.options import TextOptions
 from service.exceptions import InvalidRequestError
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from service.routes.texts import Fields, encoded_texts
@@ -192,11 +193,13 @@ async def jina_embeddings(body: JinaEmbeddingsRequest, services: Services, deadl
         texts_of([body.input] if isinstance(body.input, str) else body.input, "input"),
         FIELDS,
         deadline,
-        input_type="query" if (body.task or "").endswith(".query") else "document",
-        outputs=["dense"],
-        truncate=body.truncate is not False,
+        TextOptions(
+            input_type="query" if (body.task or "").endswith(".query") else "document",
+            outputs=["dense"],
+            truncate=body.truncate is not False,
+            adapter=adapter,
+        ),
         dimensions=body.dimensions,
-        adapter=adapter,
     )
     if form in ("binary", "ubinary") and (body.dimensions or info.dense_dimension) % 8:
         await slices.aclose()
@@ -246,9 +249,7 @@ async def jina_multi_vector(
         texts_of(body.input, "input"),
         FIELDS,
         deadline,
-        input_type=body.input_type or "document",
-        outputs=["colbert"],
-        adapter=adapter,
+        TextOptions(input_type=body.input_type or "document", outputs=["colbert"], adapter=adapter),
     )
     if body.dimensions not in (None, info.colbert_dimension):
         await slices.aclose()

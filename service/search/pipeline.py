@@ -12,6 +12,7 @@ import numpy as np
 from index.candidates import SearchResult, Weights
 from models.encoder import EncoderInfo
 from models.representations import Representations
+from service.encoding.options import TextOptions
 from service.encoding.service import EncodingService, estimated_tokens
 from service.encoding.shelf import EncoderShelf
 from service.exceptions import BegunAgainError, SnapshotGoneError
@@ -222,9 +223,8 @@ class SearchPipeline:
                 require_meaning(encoding.tokenizer, query.query, query.param)
         encoded: Iterator[Representations] = iter(())
         if texts:
-            together = await encoding.encode(
-                texts, "query", adapter=snapshot.settings.adapter, ticket=Ticket(deadline)
-            )
+            options = TextOptions("query", adapter=snapshot.settings.adapter)
+            together = await encoding.encode(texts, options, ticket=Ticket(deadline))
             encoded = (together.take(np.array([row])) for row in range(len(texts)))
         prepared = []
         for query in queries:
