@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 import uvicorn
 from fastapi import APIRouter, FastAPI
@@ -27,7 +27,6 @@ from service.compat import cohere, dify, jina, ollama, openai, tei
 from service.description import Description
 from service.errors import install_error_handlers
 from service.exceptions import SettingsError
-from service.following import Following
 from service.http.direct import DirectRoutes
 from service.http.edge.bodies import BodyBudget, BodyLimits
 from service.http.edge.cross_origin import CrossOrigin
@@ -45,11 +44,9 @@ from service.http.wire.server import DrainingServer
 from service.key_file import KeyFile
 from service.load.pools import Pool
 from service.logs import configure_logging
-from service.moving import Moving
 from service.open_files import allow_open_files
 from service.page import description
 from service.page import routes as page
-from service.publishing import Publishing
 from service.routes import (
     aliases,
     backups,
@@ -67,14 +64,10 @@ from service.routes import (
     upkeep,
     worker,
 )
-from service.runtime import Runtime
-from service.served_collections import Served
+from service.runtime import Runtime, RuntimeParts
 from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
-
-if TYPE_CHECKING:
-    import httpx
 
 # Python's own 5 ms are long for an event loop that waits for its turn several times a request, behind threads
 # that search and encode.
@@ -101,28 +94,42 @@ TAGS = [
     {"name": "worker", "description": "What encoder workers serve to search servers."},
 ]
 
+SERVER_ROUTES = [
+    embed.routes,
+    search.routes,
+    rerank.routes,
+    collections.routes,
+    documents.routes,
+    document_writes.routes,
+    upkeep.routes,
+    aliases.routes,
+    backups.routes,
+    shard_collections.routes,
+    shard_moves.routes,
+    jobs.routes,
+    shard.routes,
+    operations.routes,
+    operations.open_routes,
+    openai.routes,
+    tei.routes,
+    tei.open_routes,
+    cohere.routes,
+    jina.routes,
+    ollama.routes,
+    dify.routes,
+    page.routes,
+    description.routes,
+]
+WORKER_ROUTES = [embed.routes, worker.routes, operations.routes, operations.open_routes, description.routes]
 
-def create_app(
-    settings: Settings,
-    encoder: Encoder | None = None,
-    *,
-    served: Served | None = None,
-    following: Following | None = None,
-    moving: Moving | None = None,
-    publishing: Publishing | None = None,
-    worker_transport: httpx.AsyncBaseTransport | None = None,
-) -> FastAPI:
-    """The search server: all routes.
 
-    encoder: one that is loaded already, instead of the settings' own; served: collections that others have,
-    instead of those of the data root; following: what brings collections from elsewhere, where the setting
-    `follow` asks for it; moving: what copies collections, where `snapshot_store` asks for it; publishing:
-    what publishes them, where `publish_url` asks for it; worker_transport: how encoder workers are reached,
-    by default by HTTP.
-    Raises SettingsError where one of these is missing.
+def create_app(settings: Settings, encoder: Encoder | None = None, **parts: Unpack[RuntimeParts]) -> FastAPI:
+    """The search server: all routes. encoder: one that is loaded already, instead of the settings' own.
+
+    Raises SettingsError where a part is missing that a setting asks for.
     """
-    for name, given in (("follow", following), ("snapshot_store", moving), ("publish_url", publishing)):
-        if getattr(settings, name) is not None and given is None:
+    for name, part in (("follow", "following"), ("snapshot_store", "moving"), ("publish_url", "publishing")):
+        if getattr(settings, name) is not None and parts.get(part) is None:
             raise SettingsError(
                 f"setting {name} (TERCET_{name.upper()}) is for the command tercet serve; unset it"
             )
@@ -134,38 +141,9 @@ def create_app(
             searches=True,
             encoder=encoder,
             tracing=_tracing(settings, "tercet"),
-            served=served,
-            following=following,
-            moving=moving,
-            publishing=publishing,
-            worker_transport=worker_transport,
+            **parts,
         ),
-        [
-            embed.routes,
-            search.routes,
-            rerank.routes,
-            collections.routes,
-            documents.routes,
-            document_writes.routes,
-            upkeep.routes,
-            aliases.routes,
-            backups.routes,
-            shard_collections.routes,
-            shard_moves.routes,
-            jobs.routes,
-            shard.routes,
-            operations.routes,
-            operations.open_routes,
-            openai.routes,
-            tei.routes,
-            tei.open_routes,
-            cohere.routes,
-            jina.routes,
-            ollama.routes,
-            dify.routes,
-            page.routes,
-            description.routes,
-        ],
+        SERVER_ROUTES,
     )
     app.mount(page.FILES, page.PageFiles())
     return app
@@ -177,7 +155,7 @@ def create_worker_app(settings: Settings, encoder: Encoder | None = None) -> Fas
     return _build(
         settings,
         Runtime(settings, Telemetry(), searches=False, encoder=encoder, tracing=tracing),
-        [embed.routes, worker.routes, operations.routes, operations.open_routes, description.routes],
+        WORKER_ROUTES,
     )
 
 
@@ -329,12 +307,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         required=settings.audit_required,
     )
     app.state.audit = audit
-    app.state.records = Records(
-        runtime.telemetry,
-        routes,
-        runtime.tracing,
-        audit,
-    )
+    app.state.records = Records(runtime.telemetry, routes, runtime.tracing, audit)
     cross_origin = CrossOrigin(settings.cors_origins)
     app.state.marks = Marks(cross_origin)
     # The framework's outer layers would answer what is a bug, bound bodies and trace, as the edge does.
@@ -364,16 +337,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             compression=settings.compression,
         ),
     )
-    _watch(runtime)
+    _watch(runtime, key_file, budget)
     runtime.collections.observe(runtime.telemetry.shards)
-    runtime.telemetry.watch_number(
-        "tercet_keys_file_sound",
-        "0: the file of keys is broken, and those of before are in use.",
-        lambda: key_file is None or key_file.sound,
-    )
-    runtime.telemetry.watch_number(
-        "tercet_bodies_bytes", "Bytes of bodies that are arriving or in work.", lambda: budget.bytes
-    )
     return app
 
 
@@ -408,7 +373,7 @@ def _names_of(settings: Settings) -> Sequence[str]:
     return [settings.host] if is_loopback(settings.host) else [ANY]
 
 
-def _watch(runtime: Runtime) -> None:
+def _watch(runtime: Runtime, key_file: KeyFile | None, budget: BodyBudget) -> None:
     telemetry = runtime.telemetry
     telemetry.watch_number("tercet_queue_tokens", "Tokens accepted, not yet encoded.", runtime.pending_tokens)
     telemetry.watch(
@@ -458,8 +423,20 @@ def _watch(runtime: Runtime) -> None:
         "tercet_encoder_worker_in_flight", "Requests that wait for a worker.", "url", runtime.worker_loads
     )
     telemetry.watch("tercet_ready", "What /ready says: reads, writes.", "operation", runtime.readiness)
-    telemetry.watch("tercet_open_collections", "Open collections.", "kind", runtime.open_collections)
+    telemetry.watch(
+        "tercet_open_collections", "Open collections.", "kind", lambda: runtime.collections.open_counts
+    )
     telemetry.watch("tercet_backup_age_seconds", "Since the last backup.", "collection", runtime.backup_ages)
-    telemetry.watch_number("tercet_shard_map_version", "Of the map of shards in use.", runtime.map_version)
+    telemetry.watch_number(
+        "tercet_shard_map_version", "Of the map of shards in use.", lambda: runtime.collections.map_version
+    )
     telemetry.watch_number("tercet_data_free_bytes", "Of the data root's disk.", runtime.free_bytes)
     telemetry.watch_number("tercet_threads", "Threads of the process.", threads)
+    telemetry.watch_number(
+        "tercet_keys_file_sound",
+        "0: the file of keys is broken, and those of before are in use.",
+        lambda: key_file is None or key_file.sound,
+    )
+    telemetry.watch_number(
+        "tercet_bodies_bytes", "Bytes of bodies that are arriving or in work.", lambda: budget.bytes
+    )
