@@ -74,15 +74,15 @@ async def test_of_several_only_new_ones_are_encoded(cached: Cached, tiny: Any) -
 async def test_whatever_changes_the_answer_is_part_of_the_key(cached: Cached) -> None:
     encode = cached.encoding.encode
     text = "tea " * 20
-    await encode([text], "query")
-    cut = await encode([text], "query", max_length=8)
+    await encode([text], TextOptions("query"))
+    cut = await encode([text], TextOptions("query", max_length=8))
     assert cut.truncated.tolist() == [True]
-    assert (await encode([text], "query", max_length=8)).truncated.tolist() == [True]
-    assert (await encode([text], "query", ["dense"])).colbert is None
-    with_adapter = await encode([text], "query", adapter="law")
-    assert not same_bits(with_adapter.dense, (await encode([text], "query")).dense)
+    assert (await encode([text], TextOptions("query", max_length=8))).truncated.tolist() == [True]
+    assert (await encode([text], TextOptions("query", ["dense"]))).colbert is None
+    with_adapter = await encode([text], TextOptions("query", adapter="law"))
+    assert not same_bits(with_adapter.dense, (await encode([text], TextOptions("query"))).dense)
     with pytest.raises(TextTooLongError):
-        await encode([text], "query", max_length=8, truncate=False)
+        await encode([text], TextOptions("query", max_length=8, truncate=False))
     assert cached.counts == [1] * 4
 
 
