@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from service.load.deadlines import NO_DEADLINE, Deadline
+from service.settings import Settings
 
 Headers = Mapping[str, str]
 
@@ -25,6 +26,12 @@ class ShardAccess:
     key: str | None = field(default=None, repr=False)
     timeout_seconds: float = 10
     answer_bytes: int = 2**30
+
+    @staticmethod
+    def of(settings: Settings) -> ShardAccess:
+        """As the settings say."""
+        key = settings.shards_key
+        return ShardAccess(None if key is None else key.get_secret_value(), settings.shards_timeout_seconds)
 
     def left_seconds(self, deadline: Deadline) -> float:
         """For how long an answer is waited for from now on; 0 where it is too late."""
