@@ -86,9 +86,7 @@ class CohereEmbedRequest(CompatibleRequest):
         "which keeps its direction; `uint8` the same plus 128. `ubinary` is the signs of the values, "
         "eight in a byte; `binary` the same less 128.",
     )
-    output_dimension: Dimensions | None = Field(
-        None, description="Keep this many values of each vector, normalized again."
-    )
+    output_dimension: Dimensions = None
     truncate: Truncate | None = Field(
         "END", description="`END` cuts longer texts, `NONE` refuses them; `START` is not offered."
     )

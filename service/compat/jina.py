@@ -93,9 +93,7 @@ class JinaEmbeddingsRequest(CompatibleRequest):
     task: Annotated[str, Field(max_length=100)] | None = Field(
         None, description="One that ends in `.query` encodes queries, anything else documents."
     )
-    dimensions: Dimensions | None = Field(
-        None, description="Keep this many values of each vector, normalized again."
-    )
+    dimensions: Dimensions = None
     embedding_type: (
         Annotated[
             Annotated[VectorForm, Tag("text")]
@@ -160,9 +158,7 @@ class JinaMultiVectorRequest(CompatibleRequest):
     embedding_type: Literal["float", "base64"] | None = Field(
         "float", description="`base64`: each vector as little-endian float32."
     )
-    dimensions: Dimensions | None = Field(
-        None, description="Only the encoder's own: ColBERT vectors cannot be cut."
-    )
+    dimensions: Dimensions = Field(None, description="Only the encoder's own: ColBERT vectors cannot be cut.")
 
 
 class JinaMultiVector(BaseModel):

@@ -49,9 +49,7 @@ class OllamaEmbedRequest(CompatibleRequest):
         *told_apart(text_or_texts, "a string or a list of strings"),
     ] = Field(description="One text or several.")
     truncate: bool | None = Field(True, description="Cut longer texts; otherwise they are errors.")
-    dimensions: Dimensions | None = Field(
-        None, description="Keep this many values of each vector, normalized again."
-    )
+    dimensions: Dimensions = None
 
 
 class OllamaEmbedResponse(BaseModel):

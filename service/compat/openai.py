@@ -79,9 +79,7 @@ class OpenAIEmbeddingsRequest(CompatibleRequest):
     encoding_format: Literal["float", "base64"] | None = Field(
         "float", description="`base64`: little-endian float32, as the official clients ask for."
     )
-    dimensions: Dimensions | None = Field(
-        None, description="Keep this many values of each vector, normalized again."
-    )
+    dimensions: Dimensions = None
     input_type: Annotated[str, Field(max_length=100)] | None = Field(
         None, description="Not of OpenAI's: `query` encodes queries, anything else documents."
     )
