@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import Depends, Header, Request, Response
 
-from index.documents.filters import Filter
 from service.answers.binary import MEDIA_TYPE
 from service.documents.binary import BinaryBody, BroughtArrays
 from service.documents.keys import one_key, write_key
@@ -152,10 +151,7 @@ async def delete_documents(
     """Delete documents by id or by filter. Ids that are not there are no error, and are not counted."""
     which = which_of(body)
     key = await keys.of(body, services, f"POST {DOCUMENTS}/delete", (name,))
-    if isinstance(which, Filter):
-        with about_the_filter():
-            written = await services.writer.delete_matching(name, which, key, deadline)
-    else:
+    with about_the_filter():
         written = await services.writer.delete(name, which, key, deadline)
     return json_response({"deleted": written.documents, "position": written.position})
 
