@@ -50,7 +50,8 @@ def demo(
     _build(settings, encoder)
     _answer(settings, encoder)
     if serve:
-        from service.app import create_app, run_server
+        from service.app import create_app
+        from service.serving import run_server
 
         del encoder  # the service loads its own
         _announce(settings)

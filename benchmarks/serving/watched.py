@@ -14,7 +14,8 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from service.app import create_app, run_server
+from service.app import create_app
+from service.serving import run_server
 from service.settings_reading import load_settings
 
 BEAT_SECONDS = 0.001
