@@ -39,7 +39,8 @@ from service.encoding.service import LocalEncoding
 from service.encoding.shelf import EncoderShelf
 from service.load.pools import Pools
 from service.search.answers import answer_head, answer_hits
-from service.search.pipeline import SearchPipeline, SearchQuery
+from service.search.pipeline import SearchPipeline
+from service.search.query import SearchQuery
 
 ROOT = Path(__file__).resolve().parent.parent
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"

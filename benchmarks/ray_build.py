@@ -49,7 +49,7 @@ from cluster.work.executor import ThisProcess
 from index.collection import Collection
 from index.snapshot import Snapshot
 from index.verify import verify
-from service.settings import load_settings
+from service.settings_reading import load_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "ray_build.json"

@@ -23,16 +23,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sparse import DOCUMENTS, Query, collection, processor
+from sparse import DOCUMENTS, TOP, Query, best_rows, collection, processor
 
 from index.files.array_folder import ArrayFolder
-from index.search.lexical_search import search_index
 from index.sparse.inverted_index import InvertedIndex, build_inverted
 from models.representations import SparseRows
 
 PEERS = Path(__file__).parent / "peers"
 RESULT = Path(__file__).parent / "results" / "sparse_peers.json"
-VOCABULARY, TOP, PASSES = 60_000, 100, 3
+VOCABULARY, PASSES = 60_000, 3
 
 Figures = dict[str, Any]
 
@@ -57,12 +56,12 @@ def tercet(folder: Path, rows: SparseRows, queries: list[Query]) -> Figures:
     build_inverted(rows, VOCABULARY, arrays)
     index = InvertedIndex.open(arrays, rows)
     build_seconds = time.perf_counter() - started
-    found = [search_index(index, *query, TOP)[0][:TOP].tolist() for query in queries]
+    found = [best_rows(index, *query)[:TOP].tolist() for query in queries]
     times = np.full(len(queries), np.inf)
     for _ in range(PASSES):
         for place, query in enumerate(queries):
             began = time.thread_time()
-            search_index(index, *query, TOP)
+            best_rows(index, *query)
             times[place] = min(times[place], time.thread_time() - began)
     return {"build_seconds": build_seconds, "milliseconds": (times * 1e3).tolist(), "found": found}
 

@@ -50,7 +50,8 @@ def demo(
     _build(settings, encoder)
     _answer(settings, encoder)
     if serve:
-        from service.app import create_app, run_server
+        from service.app import create_app
+        from service.serving import run_server
 
         del encoder  # the service loads its own
         _announce(settings)
@@ -125,7 +126,7 @@ def _read_marker(marker: Path) -> dict[str, Any] | None:
 
 def _answer(settings: Settings, encoder: Encoder) -> None:
     from cli.search import run_queries
-    from service.search.pipeline import SearchQuery
+    from service.search.query import SearchQuery
 
     lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     by_language: dict[str, str] = {}

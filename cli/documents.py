@@ -12,8 +12,7 @@ from cli import options
 from cli.batches import document_record
 from cli.documents_list import list_documents
 from cli.documents_put import put
-from cli.filters import FilterJson, parse_filter
-from cli.filters import filter_json as json_of
+from cli.filters import FilterJson, json_of, parse_filter
 from cli.opened import opened_live, opened_remote, opened_snapshot
 from cli.output import console, counted, print_json
 from cli.remote import Url, path_of
@@ -93,7 +92,7 @@ def count(
     data: options.Data = None,
 ) -> None:
     """Print how many documents there are, or how many a filter allows."""
-    condition = None if filter_json is None else parse_filter(filter_json)
+    condition = parse_filter(filter_json)
     if url is not None:
         body = {} if filter_json is None else {"filter": json_of(filter_json)}
         with opened_remote(url, data) as remote:
@@ -136,7 +135,7 @@ def _chosen(ids: list[str] | None, filter_json: str | None) -> Filter | None:
     """The filter that is given in the place of ids. Raises typer.BadParameter where both are, or none."""
     if bool(ids) == (filter_json is not None):
         raise typer.BadParameter("give ids, or --filter: one of them")
-    return None if filter_json is None else parse_filter(filter_json)
+    return parse_filter(filter_json)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def list_documents(
     data: options.Data = None,
 ) -> None:
     """Print documents, one JSON object a line, so that `put` can read them again."""
-    condition = None if filter_json is None else parse_filter(filter_json)
+    condition = parse_filter(filter_json)
     if descending and order_by is None:
         raise typer.BadParameter("goes with --order-by", param_hint="--descending")
     if after is not None and order_by is not None:

@@ -71,7 +71,6 @@ def evaluate(
     from service.encoding.service import local_encoder
 
     try:
-        from evaluation.run import DEFAULT_CODEC
         from evaluation.run import evaluate as run
     except ImportError as error:
         raise MissingExtraError(
@@ -94,7 +93,7 @@ def evaluate(
             lexical=lexical,
             bm25_language=language,
             window=window,
-            token_codec=token_codec or DEFAULT_CODEC,
+            token_codec=token_codec,
             token_pooling=token_pooling,
             runs=runs,
             progress=progress,

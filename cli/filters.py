@@ -17,21 +17,23 @@ FilterJson = Annotated[
 ]
 
 
-def parse_filter(text: str) -> Filter:
-    """The filter of a flag. Raises typer.BadParameter for what is not JSON, or InvalidQueryError."""
+def parse_filter(text: str | None) -> Filter | None:
+    """The filter of a flag, if it is given. Raises typer.BadParameter for what is not JSON, or
+    InvalidQueryError.
+    """
     from index.documents.filters import parse_filter as parsed
 
-    return parsed(filter_json(text))
+    return None if text is None else parsed(json_of(text))
 
 
 def parse_boosts(texts: Sequence[str]) -> tuple[Boost, ...]:
     """The boosts of flags. Raises typer.BadParameter for what is not JSON, or InvalidQueryError."""
     from index.documents.boosts import parse_boost
 
-    return tuple(parse_boost(filter_json(text, "--boost")) for text in texts)
+    return tuple(parse_boost(json_of(text, "--boost")) for text in texts)
 
 
-def filter_json(text: str, flag: str = "--filter") -> Any:
+def json_of(text: str, flag: str = "--filter") -> Any:
     """The value of a flag's JSON. Raises typer.BadParameter."""
     import orjson
 

@@ -12,7 +12,7 @@ import typer
 from cli import options
 from cli.building.elsewhere import ElsewhereFlags, build_elsewhere
 from cli.building.new_collection import NewCollectionFlags
-from cli.building.ready import ready_source
+from cli.building.ready import ReadyFlags, ready_source
 from cli.building.remote import build_remote
 from cli.building.reports import print_json_report, print_report, told
 from cli.building.run import build_ready_with, build_with
@@ -25,7 +25,11 @@ from cli.remote import Url
 from cli.sources import STDIN, GivenSources, given_sources
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from index.documents.metadata import FieldType
+    from ingest.sources.reader import Reading
+    from ingest.target import AskedSettings
     from models.tokenizer import Tokenizer
     from service.settings import Settings
 
@@ -38,21 +42,7 @@ def build(
     ],
     collection: Annotated[str, typer.Option(help="Collection to create or to replace.")],
     *,
-    ready: Annotated[
-        Literal["parquet", "qdrant"] | None,
-        typer.Option(
-            "--from",
-            help="Take the representations that tercet collection export wrote there; nothing is encoded.",
-            show_default=False,
-        ),
-    ] = None,
-    source_collection: Annotated[
-        str | None,
-        typer.Option(
-            help="With --from qdrant: name of the collection there. [default: that of --collection]",
-            show_default=False,
-        ),
-    ] = None,
+    exported: ReadyFlags,
     mode: Annotated[
         Literal["replace", "upsert"],
         typer.Option(help="Replace all documents of the collection, or only those with the same ids."),
@@ -104,19 +94,14 @@ def build(
     elsewhere.check(
         mode=mode,
         others={
-            "--from": ready is not None,
+            "--from": exported.ready is not None,
             "--url": url is not None,
             "--encoder-url": bool(settings.encoder_urls),
         },
     )
-    if source_collection is not None and ready != "qdrant":
-        raise typer.BadParameter("goes with --from qdrant", param_hint="--source-collection")
-    if ready is not None and len(source) > 1:
-        raise typer.BadParameter("is one with --from", param_hint="SOURCE")
-    if ready is not None and infer_fields:
-        raise typer.BadParameter("goes without --from", param_hint="--infer-fields")
+    exported.check(source, infer_fields=infer_fields)
     if url is not None:
-        _check_with_url(source, ready, of_new, dry_run=dry_run)
+        _check_with_url(source, exported.ready, of_new, dry_run=dry_run)
         asked = {
             "source": source if len(source) > 1 else source[0],
             "mode": mode,
@@ -127,40 +112,49 @@ def build(
         build_remote(url, settings, collection, asked)
         return
     given = GivenSources([])
-    if ready is None:
+    if exported.ready is not None:
+        stored_as = exported.source_collection or collection
+        with told(progress), closing(ready_source(exported.ready, source[0], stored_as)) as found:
+            done = build_ready_with(
+                settings,
+                collection,
+                found,
+                progress,
+                on_error=on_error,
+                adapter=adapter,
+                mode=mode,
+                settings=of_new,
+            )
+    else:
         from index.catalog.settings import check_collection_name
 
         check_collection_name(collection)
         with told(progress), given_sources(source) as given:
-            guessed: dict[str, FieldType] = {}
+            guessed: tuple[str, ...] = ()
             if infer_fields:
-                if dry_run or not _exists(settings, collection):
-                    guessed, said = inferred_as_said(given, read_as, of_new["fields"])
-                else:
-                    said = f"collection {collection!r} exists with its fields, which stay"
-                if said is not None and progress != "json":
-                    (console() if dry_run else error_console()).print(said, markup=False, soft_wrap=True)
-            fields = {**guessed, **(of_new["fields"] or {})}
+                present = collection if not dry_run and _exists(settings, collection) else None
+                out = None if progress == "json" else console() if dry_run else error_console()
+                guessed = _infer_fields(given, read_as, of_new, present, out)
             if dry_run:
                 measure = _tokenizer(settings, collection) if read_as.split else None
-                show_sources(given, read_as, on_error, fields, measure)
+                show_sources(given, read_as, on_error, of_new["fields"] or {}, measure)
                 return
             if progress != "json":
                 say_columns(given, read_as)
             if elsewhere.asked:
                 from cluster.building.settings import ShardedBuild
 
-                new_settings = {**of_new, "fields": fields or None}
+                codec = of_new.pop("token_codec")
                 sharded = ShardedBuild(
                     collection,
                     given.paths,
                     elsewhere.shards or 1,
-                    new_settings,
-                    new_settings.pop("token_codec"),
+                    of_new,
+                    codec,
                     adapter,
                     on_error,
                     read_as,
-                    tuple(guessed),
+                    guessed,
                 )
                 build_elsewhere(
                     settings, elsewhere, sharded, progress, given, mode=mode, mark=mark, staged=staged
@@ -173,27 +167,12 @@ def build(
                 progress,
                 on_error=on_error,
                 reading=read_as,
-                guessed=tuple(guessed),
+                guessed=guessed,
                 adapter=adapter,
                 mark=mark,
                 mode=mode,
                 staged=staged,
-                **{**of_new, "fields": fields or None},
-            )
-    else:
-        with (
-            told(progress),
-            closing(ready_source(ready, source[0], source_collection or collection)) as exported,
-        ):
-            done = build_ready_with(
-                settings,
-                collection,
-                exported,
-                progress,
-                on_error=on_error,
-                adapter=adapter,
-                mode=mode,
-                settings=of_new,
+                **of_new,
             )
     if progress == "json":
         print_json_report(done, given)
@@ -218,6 +197,23 @@ def _check_with_url(
         )
     if dry_run:
         raise typer.BadParameter("goes without --url", param_hint="--dry-run")
+
+
+def _infer_fields(
+    given: GivenSources, reading: Reading, new: AskedSettings, present: str | None, out: Console | None
+) -> tuple[str, ...]:
+    """Gives a new collection the fields that are found in its sources; returns their names.
+
+    present: the collection's name where it is there, with fields that stay; out: where that is said.
+    """
+    guessed: dict[str, FieldType] = {}
+    said: str | None = f"collection {present!r} exists with its fields, which stay"
+    if present is None:
+        guessed, said = inferred_as_said(given, reading, new["fields"])
+        new["fields"] = {**guessed, **(new["fields"] or {})} or None
+    if said is not None and out is not None:
+        out.print(said, markup=False, soft_wrap=True)
+    return tuple(guessed)
 
 
 def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:

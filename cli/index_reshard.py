@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cluster.resharding.reshard import ReshardProgress, ReshardReport
-    from cluster.shards.transport import ShardAccess
     from cluster.work.executor import Executor
     from service.settings import Settings
 
@@ -124,8 +123,9 @@ def _moved_live(
 ) -> ReshardReport:
     from cluster.resharding.live import reshard_live
     from cluster.resharding.servers import opened_servers
+    from cluster.shards.transport import ShardAccess
 
-    with opened_servers(_access(settings)) as opened:
+    with opened_servers(ShardAccess.of(settings)) as opened:
         return reshard_live(
             url,
             shards,
@@ -141,9 +141,10 @@ def _abort(url: str, *, as_json: bool) -> None:
     from cluster.resharding.live import give_up
     from cluster.resharding.reshard import required_map
     from cluster.resharding.servers import opened_servers
+    from cluster.shards.transport import ShardAccess
 
     store, _ = required_map(url)
-    with opened_servers(_access(options.settings_from())) as opened:
+    with opened_servers(ShardAccess.of(options.settings_from())) as opened:
         claimed = give_up(store, opened)
     if as_json:
         print_json({"collection": claimed.collection, "version": claimed.version})
@@ -152,16 +153,6 @@ def _abort(url: str, *, as_json: bool) -> None:
         f"Collection {claimed.collection!r} stays in {counted(len(claimed.shards), 'shard')}, the map's "
         f"version {claimed.version}; they take writes.",
         soft_wrap=True,
-    )
-
-
-def _access(settings: Settings) -> ShardAccess:
-    """How shards are asked."""
-    from cluster.shards.transport import ShardAccess
-
-    key = settings.shards_key
-    return ShardAccess(
-        None if key is None else key.get_secret_value(), timeout_seconds=settings.shards_timeout_seconds
     )
 
 

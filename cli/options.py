@@ -162,7 +162,7 @@ class EncoderFlags:
 
 def settings_from(**given: object) -> Settings:
     """Settings with these flags, where given, over the environment and tercet.toml."""
-    from service.settings import load_settings
+    from service.settings_reading import load_settings
 
     return load_settings(given)
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli import options
-from cli.filters import filter_json as json_of
-from cli.filters import parse_boosts, parse_filter
+from cli.filters import FilterJson, json_of, parse_boosts, parse_filter
 from cli.flag_groups import with_flag_groups
 from cli.output import print_json
 from cli.remote import Remote, Url
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from index.candidates import Weights
     from index.fusion import Fusion
     from models.encoder import Encoder
-    from service.search.pipeline import SearchOutcome, SearchQuery
+    from service.search.query import SearchOutcome, SearchQuery
     from service.search.stored_queries import Like
     from service.settings import Settings
 
@@ -52,10 +51,7 @@ def search(
             show_default=False,
         ),
     ] = None,
-    filter_json: Annotated[
-        str | None,
-        typer.Option("--filter", metavar="JSON", help='Such as {"eq": {"lang": "en"}}.', show_default=False),
-    ] = None,
+    filter_json: FilterJson = None,
     offset: Annotated[int, typer.Option(min=0, help="Hits to leave out before the first.")] = 0,
     min_score: Annotated[
         float | None, typer.Option(help="Only hits of this score or more.", show_default=False)
@@ -117,30 +113,17 @@ def search(
     Without --url what a server has written since its last flush is left out, which is said then.
     """
     from index.candidates import Page
-    from service.search.pipeline import SearchQuery
-    from service.search.stored_queries import LikeDocument, LikeExamples
+    from service.search.query import SearchQuery
 
     if name is None:
         list_collections(encoding.settings(), url, as_json=as_json)
         return
-    if query is not None and (like or unlike):
-        raise typer.BadParameter("it is in the place of QUERY; leave one out", param_hint="--like")
-    if unlike and not like:
-        raise typer.BadParameter("it goes with --like ID; give one", param_hint="--unlike")
-    wanted: str | Like | None = query
-    if like:
-        several = len(like) > 1 or unlike
-        wanted = LikeExamples((*like,), (*(unlike or ()),)) if several else LikeDocument(like[0])
-    if wanted is None:
-        raise typer.BadParameter(
-            "say what to search for after the collection's name, or give --like ID", param_hint="QUERY"
-        )
     asked = SearchQuery(
         name,
-        wanted,
+        _wanted(query, like or [], unlike or []),
         top_k=top_k,
         weights=None if weights is None else parse_weights(weights),
-        filter=None if filter_json is None else parse_filter(filter_json),
+        filter=parse_filter(filter_json),
         page=Page(offset=offset, min_score=min_score),
         group_by=group_by,
         facets=_parse_facets(facet),
@@ -160,6 +143,23 @@ def search(
         print_json(answer)
     else:
         print_answer(answer, first=offset + 1)
+
+
+def _wanted(query: str | None, like: list[str], unlike: list[str]) -> str | Like:
+    """What to search for. Raises typer.BadParameter where the command does not say it, or twice."""
+    from service.search.stored_queries import LikeDocument, LikeExamples
+
+    if query is not None and (like or unlike):
+        raise typer.BadParameter("it is in the place of QUERY; leave one out", param_hint="--like")
+    if unlike and not like:
+        raise typer.BadParameter("it goes with --like ID; give one", param_hint="--unlike")
+    if like:
+        return LikeExamples((*like,), (*unlike,)) if len(like) > 1 or unlike else LikeDocument(like[0])
+    if query is None:
+        raise typer.BadParameter(
+            "say what to search for after the collection's name, or give --like ID", param_hint="QUERY"
+        )
+    return query
 
 
 def _answer_here(settings: Settings, asked: SearchQuery) -> dict[str, Any]:

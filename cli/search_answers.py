@@ -11,7 +11,7 @@ from cli.output import console, error_console, print_hits, print_pairs
 if TYPE_CHECKING:
     from index.candidates import Hit
     from service.search.highlights import HitHighlights
-    from service.search.pipeline import SearchQuery
+    from service.search.query import SearchQuery
 
 
 def search_body(asked: SearchQuery, conditions: Any, boosts: Sequence[Any]) -> dict[str, Any]:

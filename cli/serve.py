@@ -57,7 +57,8 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
         """Serve search over HTTP: encoder, index and API in one process."""
         with _kept():
             from cli.options import settings_from
-            from service.app import create_app, run_server
+            from service.app import create_app
+            from service.serving import run_server
 
             settings = settings_from(**flags)
             if settings.shards:
@@ -129,7 +130,8 @@ def encoder_command(*, with_flags: bool) -> Callable[..., None]:
         """Serve an encoder alone, for search servers elsewhere."""
         with _kept():
             from cli.options import settings_from
-            from service.app import create_worker_app, run_server
+            from service.app import create_worker_app
+            from service.serving import run_server
 
             settings = settings_from(**flags)
             app = create_worker_app(settings)

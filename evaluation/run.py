@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from evaluation.runs import check_run_ids, write_runs
 from index.bm25.languages import Bm25Language
 from index.candidates import CandidateLimits, Weights
 from index.collection import Collection
-from index.dense.kinds import DenseKind
 from index.errors import InvalidQueryError
 from index.files.directory import make_folder
 from index.files.packed_bytes import PackedBytes
@@ -27,9 +26,9 @@ from index.fusion import best
 from index.search.query import check_bm25
 from index.snapshot import Snapshot
 from index.token_codecs import TokenCodec
-from index.windows.settings import WindowChoice
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
+from ingest.target import AskedSettings
 from models.encoder import Encoder, encode
 from models.representations import LexicalKind
 
@@ -71,51 +70,37 @@ def evaluate(
     work_dir: Path | None = None,
     weights: Weights = PLAIN_SUM,
     candidates: CandidateLimits = DEFAULT_LIMITS,
-    dense_kind: DenseKind | None = None,
-    lexical: LexicalKind | None = None,
-    bm25_language: Bm25Language | None = None,
-    window: WindowChoice = None,
-    token_codec: TokenCodec = DEFAULT_CODEC,
-    token_pooling: int | None = None,
     runs: Path | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
+    **asked: Unpack[AskedSettings],
 ) -> EvaluationReport:
     """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
 
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
-    called `sum`; lexical: of the collection, by default what the encoder recommends; bm25_language: gives it
-    the BM25 side, too; window: of the collection, by default as long as the encoder reads; token_codec: how
-    its token vectors are stored, by default nearly as they are; token_pooling: how many tokens share one, by
-    default 1; runs: a folder that gets a run file of each ranking; progress: told how far its build is.
+    called `sum`; runs: a folder that gets a run file of each ranking; progress: told how far the build is;
+    asked: of the collection, which by default stores token vectors nearly as they are; with a bm25_language it
+    has the BM25 side.
     Queries without a judged relevant document are left out and counted.
     Raises InvalidQueryError for weights that do not suit, DatasetError or SourceError for a bad line, and
     what encoder and index raise.
     """
+    bm25_language = asked.get("bm25_language")
     if weights.bm25 and bm25_language is None:  # told before anything is encoded
         raise InvalidQueryError(
             f"weights.bm25 is {weights.bm25}, but bm25_language is None, so BM25 is no side; give both, or "
             "none"
         )
+    asked["bm25"] = bm25_language is not None
+    codec = asked.get("token_codec") or DEFAULT_CODEC
+    asked["token_codec"] = codec if "colbert" in encoder.info.sides else None
     dataset = read_dataset(folder)
     if runs is not None:
         check_run_ids([*dataset.queries, *(document.id for document in dataset.documents)])
         make_folder(runs)
     with tempfile.TemporaryDirectory(dir=work_dir, prefix="tercet-eval-") as scratch:
-        built = build_collection(
-            LocalDocuments(encoder),
-            Path(scratch),
-            COLLECTION,
-            folder,
-            dense_kind=dense_kind,
-            lexical=lexical,
-            bm25=bm25_language is not None,
-            bm25_language=bm25_language,
-            window=window,
-            token_codec=token_codec if "colbert" in encoder.info.sides else None,
-            token_pooling=token_pooling,
-            progress=progress,
-        )
+        documents = LocalDocuments(encoder)
+        built = build_collection(documents, Path(scratch), COLLECTION, folder, progress=progress, **asked)
         snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
         started = time.monotonic()
         rankings = rank_queries(dataset, encoder, snapshot, weights, None if exhaustive else candidates)

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
-from index.bm25.languages import Bm25Language
 from index.catalog.settings import check_collection_name
 from index.collection import Collection
-from index.dense.kinds import DenseKind
-from index.documents.metadata import FieldType
 from index.live.adoption import AdoptionMode
-from index.token_codecs import TokenCodec
-from index.windows.settings import WindowChoice
 from ingest.codebook import codec_settings
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import cutter_for
@@ -32,8 +28,15 @@ from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, Skipped
 from ingest.sources.files import Source, holds_texts, paths_of, source_files
 from ingest.sources.reader import AS_FOUND, DocumentReader, Reading
-from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
-from models.representations import LexicalKind
+from ingest.target import (
+    AskedSettings,
+    chosen,
+    chosen_adapter,
+    exists,
+    open_or_create,
+    remove_unpublished,
+    settings_for,
+)
 from models.texts.windows import WindowCutter
 
 CANCELLED = "the build was cancelled; nothing was published"
@@ -85,42 +88,25 @@ def build_collection(
     *,
     on_error: OnError = "stop",
     reading: Reading = AS_FOUND,
-    dense_kind: DenseKind | None = None,
-    dense_memory_bytes: int | None = None,
-    token_codec: TokenCodec | None = None,
-    token_pooling: int | None = None,
-    fields: Mapping[str, FieldType] | None = None,
     guessed: Sequence[str] = (),
-    title: str | None = None,
-    lexical: LexicalKind | None = None,
-    bm25: bool | None = None,
-    bm25_language: Bm25Language | None = None,
-    window: WindowChoice = None,
     adapter: str | None = None,
     mark: str | None = None,
     mode: AdoptionMode = "replace",
     staged: bool = False,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
+    **asked: Unpack[AskedSettings],
 ) -> BuildReport:
     """Builds a new snapshot of a collection from a source and publishes it in one step.
 
     The collection is created where it is missing, and removed again should this first build fail. One that
     exists keeps its settings, and its present snapshot until the new one is published. reading: which columns
     of the source are what, by default those of the usual names, and how documents are cut; passages and files
-    of text have a field `source`, which a new collection declares. dense_kind,
-    dense_memory_bytes: of a new collection, by default auto and half of the memory. token_codec: of a new
-    collection; by default residual1, or int8 where the source has too few token vectors. The residual ones
-    learn a codebook from some of the documents first. token_pooling: of a new collection, how many tokens
-    share one token vector, by default 1.
-    guessed: those of its fields whose type was found in the source, for messages.
-    title: of a new collection, for people. lexical: of a new one, by default what the encoder recommends;
-    bm25: whether a new collection has that side, by default not, and bm25_language the language of its words;
-    window: of a new collection, by default as long as the encoder reads; without windows documents are cut
-    there. adapter: of a new collection; one that exists goes with its own. mark: of the snapshot, see
-    `Collection.writer`. mode: by default the source's documents replace all that were there; `upsert` leaves
-    those with other ids. staged: nothing is published: the build lies beside the collection, in the stage of
-    this mark, for a process that writes the collection to adopt.
+    of text have a field `source`, which a new collection declares. guessed: those of its fields whose type
+    was found in the source, for messages. adapter: of a new collection; one that exists goes with its own.
+    mark: of the snapshot, see `Collection.writer`. mode: by default the source's documents replace all that
+    were there; `upsert` leaves those with other ids. staged: nothing is published: the build lies beside the
+    collection, in the stage of this mark, for a process that writes the collection to adopt.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
     CollectionNotFoundError where a staged build has none to lie beside,
@@ -133,19 +119,9 @@ def build_collection(
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
     files = [file for path in paths_of(source) for file in source_files(path)]  # before anything is created
     of_texts = reading.split is not None or any(map(holds_texts, files))
-    if of_texts and (fields is not None or not exists(collections_root, name)):
-        fields = {**SOURCE_FIELD, **(fields or {})}
-    asked = {
-        "dense_kind": dense_kind,
-        "dense_memory_bytes": dense_memory_bytes,
-        "token_pooling": token_pooling,
-        "fields": fields,
-        "title": title,
-        "lexical": lexical,
-        "bm25": bm25,
-        "bm25_language": bm25_language,
-        "window": window,
-    }
+    if of_texts and (asked.get("fields") is not None or not exists(collections_root, name)):
+        asked["fields"] = {**SOURCE_FIELD, **(asked.get("fields") or {})}
+    token_codec = asked.pop("token_codec", None)
     settings, kept = chosen(asked), KeptRepresentations()
     if staged:
         Collection.open(collections_root, name)  # one that was deleted since the build began stays deleted
@@ -165,11 +141,10 @@ def build_collection(
     collection, created = open_or_create(collections_root, name, encoder.info, settings)
     try:
         cutter = cutter_for(collection.settings, encoder.tokenizer)
-        fields = collection.settings.fields
         reader = DocumentReader(
             source,
             on_error=on_error,
-            fields=fields,
+            fields=collection.settings.fields,
             reading=reading,
             guessed=guessed,
             tokenizer=encoder.tokenizer,
@@ -213,8 +188,8 @@ class _Build:
         done.write(self._reader)
         if done.documents == 0:
             raise self._reader.no_documents()
-        self._report_progress(publishing=True)
-        snapshot = self._target.publish(self._report_indexed)
+        self._report_progress(0.0)
+        snapshot = self._target.publish(lambda done, total: self._report_progress(done / max(1, total)))
         return BuildReport(
             self._name,
             snapshot,
@@ -227,10 +202,8 @@ class _Build:
             None if self._cutter is None else done.encoded,
         )
 
-    def _report_indexed(self, done: int, total: int) -> None:
-        self._report_progress(publishing=True, indexed=done / max(1, total))
-
-    def _report_progress(self, *, publishing: bool = False, indexed: float = 0.0) -> None:
+    def _report_progress(self, indexed: float | None = None) -> None:
+        """indexed: the share that the dense index has, once all is encoded."""
         if self._cancelled():
             raise BuildCancelledError(CANCELLED)
         self._progress(
@@ -241,7 +214,7 @@ class _Build:
                 skipped=self._reader.skipped,
                 fraction=self._reader.fraction * self._done.encoded / max(1, self._done.read),
                 seconds=time.monotonic() - self._started,
-                publishing=publishing,
-                indexed=indexed,
+                publishing=indexed is not None,
+                indexed=indexed or 0.0,
             )
         )

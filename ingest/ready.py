@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +24,13 @@ from index.token_codecs import RESIDUAL_BITS
 from index.windows.settings import WindowSettings
 from index.windows.store import DocumentWindows
 from index.writer import SnapshotWriter
-from ingest.build import BuildProgress, BuildReport
+from ingest.build import CANCELLED, BuildProgress, BuildReport
 from ingest.document_encoders import DocumentEncoder
 from ingest.encoder_match import adapter_words
 from ingest.errors import BuildCancelledError, SourceError
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, RecordChecks
-from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished
+from ingest.target import AskedSettings, chosen, chosen_adapter, exists, open_or_create, remove_unpublished
 from models.encoder import EncoderInfo
 from models.representations import (
     Int64,
@@ -146,7 +146,7 @@ def build_ready(
     source: ReadySource,
     *,
     on_error: OnError = "stop",
-    settings: Mapping[str, Any] | None = None,
+    settings: AskedSettings | None = None,
     adapter: str | None = None,
     mode: AdoptionMode = "replace",
     progress: Callable[[BuildProgress], None] = lambda _: None,
@@ -154,8 +154,8 @@ def build_ready(
 ) -> BuildReport:
     """Builds a new snapshot of a collection from ready representations and publishes it in one step.
 
-    encoder: the one that collection and source must belong to. settings: what is chosen for a new collection,
-    by name; the rest is as in the collection that the source was taken from. Others as for
+    encoder: the one that collection and source must belong to. settings: what is chosen for a new collection;
+    the rest is as in the collection that the source was taken from. Others as for
     `build_collection`. Raises FingerprintMismatchError where the source is of another encoder, with both
     fingerprints, and as `build_collection` does.
     """
@@ -222,8 +222,8 @@ class _ReadyBuild:
                 f"{self._source.name}: no documents ({self._checks.skipped} records skipped); nothing was "
                 "published. Give a source with at least one document."
             )
-        self._report_progress(publishing=True)
-        snapshot = self._target.publish(self._report_indexed)
+        self._report_progress(0.0)
+        snapshot = self._target.publish(lambda done, total: self._report_progress(done / max(1, total)))
         return BuildReport(
             self._settings.name,
             snapshot,
@@ -269,12 +269,9 @@ class _ReadyBuild:
         self._documents += len(batch.documents)
         self._encodings += len(batch.representations)
 
-    def _report_indexed(self, done: int, total: int) -> None:
-        self._report_progress(publishing=True, indexed=done / max(1, total))
-
-    def _report_progress(self, *, publishing: bool = False, indexed: float = 0.0) -> None:
+    def _report_progress(self, indexed: float | None = None) -> None:
         if self._cancelled():
-            raise BuildCancelledError("the build was cancelled; nothing was published")
+            raise BuildCancelledError(CANCELLED)
         total = self._source.total
         done = self._documents + self._checks.skipped
         self._progress(
@@ -285,8 +282,8 @@ class _ReadyBuild:
                 skipped=self._checks.skipped,
                 fraction=0.0 if not total else min(1.0, done / total),
                 seconds=time.monotonic() - self._started,
-                publishing=publishing,
-                indexed=indexed,
+                publishing=indexed is not None,
+                indexed=indexed or 0.0,
             )
         )
 

@@ -5,18 +5,46 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+from index.bm25.languages import Bm25Language
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection, delete_collection
+from index.dense.kinds import DenseKind
+from index.documents.metadata import FieldType
 from index.errors import (
     CollectionExistsError,
     CollectionNotFoundError,
     SearchIndexError,
 )
-from index.windows.settings import WindowSettings, default_windows
+from index.token_codecs import TokenCodec
+from index.windows.settings import WindowChoice, WindowSettings, default_windows
 from ingest.encoder_match import adapter_of, require_encoder
 from models.encoder import EncoderInfo
+from models.representations import LexicalKind
+
+
+class AskedSettings(TypedDict, total=False):
+    """What is chosen for a new collection; what is None or not there is not.
+
+    dense_kind, dense_memory_bytes: by default auto and half of the memory. token_codec: by default residual1,
+    or int8 where the source has too few token vectors; the residual ones learn a codebook from some of the
+    documents first. token_pooling: how many tokens share one token vector, by default 1. title: for people.
+    lexical: by default what the encoder recommends. bm25: whether there is that side, by default not, and
+    bm25_language the language of its words. window: by default as long as the encoder reads; without windows
+    documents are cut there.
+    """
+
+    dense_kind: DenseKind | None
+    dense_memory_bytes: int | None
+    token_codec: TokenCodec | None
+    token_pooling: int | None
+    fields: Mapping[str, FieldType] | None
+    title: str | None
+    lexical: LexicalKind | None
+    bm25: bool | None
+    bm25_language: Bm25Language | None
+    window: WindowChoice
 
 
 def exists(root: Path, name: str) -> bool:

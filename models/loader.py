@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from models.adapters.routing import with_routers
 from models.adapters.settings import ADAPTER_SESSIONS
@@ -36,35 +36,42 @@ if TYPE_CHECKING:
 log = logging.getLogger("tercet")
 
 
+class EngineOptions(TypedDict, total=False):
+    """How an engine runs. device: auto, cpu or cuda; threads: CPU threads of one pass, by default
+    `usable_cores`; batch_tokens: padded tokens of one pass, by default what suits engine and device;
+    limit_tokens: no more than these, where the default is more; adapters: folder of the adapters and routers
+    that may be asked for.
+    """
+
+    device: str
+    threads: int | None
+    batch_tokens: int | None
+    limit_tokens: int | None
+    adapters: Path | None
+
+
 def load_encoder(
     checkpoint: str,
     engine: Engine = "onnx",
     *,
     revision: str | None = None,
     heads: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    batch_tokens: int | None = None,
-    limit_tokens: int | None = None,
     precision: str | None = None,
-    adapters: Path | None = None,
     adapter_sessions: int = ADAPTER_SESSIONS,
     export_cache: Path | None = None,
+    **options: Unpack[EngineOptions],
 ) -> Encoder:
     """An encoder of a checkpoint: `minilm-m3` or `multi-m3`, which come with Tercet, a folder, or a hub id;
     or of what `EncoderInfo.checkpoint` says of one.
 
     engine: `onnx` for an exported graph, run by kernels of our own where they take it, else by onnxruntime;
     `native` or `onnxruntime` for one of the two; `torch` for the weights.
-    heads: such a checkpoint, whose sparse and ColBERT heads take the place of its own;
-    device: auto, cpu or cuda; threads: CPU threads of one pass, by default `usable_cores`;
-    batch_tokens: padded tokens of one pass, by default what suits engine and device; limit_tokens: no more
-    than these, where the default is more; precision: float32, int8 (onnx), float16 or bfloat16
-    (torch on CUDA), by default int8 where it was exported and the device is a CPU, bfloat16 for torch on a
-    GPU that computes in it, else float32; adapters: folder of the adapters and routers that may be asked for;
-    adapter_sessions: exported graphs of adapters kept open at a time (onnx); export_cache: folder of the
-    graphs of checkpoints that came without, which are exported there once; without it they are refused
-    (onnx). A folder of static embeddings needs no engine, and takes none.
+    heads: such a checkpoint, whose sparse and ColBERT heads take the place of its own; precision: float32,
+    int8 (onnx), float16 or bfloat16 (torch on CUDA), by default int8 where it was exported and the device is
+    a CPU, bfloat16 for torch on a GPU that computes in it, else float32; adapter_sessions: exported graphs of
+    adapters kept open at a time (onnx); export_cache: folder of the graphs of checkpoints that came without,
+    which are exported there once; without it they are refused (onnx). A folder of static embeddings needs no
+    engine, and takes none.
     Raises CheckpointError, or UnsupportedError where the engine is not installed.
     """
     checkpoint, recorded = split_heads(checkpoint)
@@ -75,17 +82,7 @@ def load_encoder(
         if heads is not None:
             raise UnsupportedError(f"{name} has static embeddings, with which no heads go; leave heads out")
         return _told(StaticEncoder(folder, name, origin=origin, precision=precision))
-    lost = None if read_settings(folder).pooling == "none" else similarity_lost(folder)
-    if lost is not None:
-        log.warning(
-            "checkpoint %s compares its dense vectors by %s; here they have length 1 and are compared by "
-            "cosine",
-            name,
-            lost,
-        )
-    tasks = tasks_in(folder)
-    if tasks and read_settings(folder).tasks is None:
-        log.warning("checkpoint %s: none of its adapters %s is asked for: it is the base alone", name, tasks)
+    _warn(folder, name)
     lender = None if heads is None else resolve_checkpoint(heads)
     if heads is not None and lender is not None:
         origin = named_with_heads(origin or name, checkpoint_origin(heads, lender) or checkpoint_name(heads))
@@ -108,13 +105,9 @@ def load_encoder(
                 name,
                 engine=engine,
                 origin=origin,
-                device=device,
-                threads=threads,
-                batch_tokens=batch_tokens,
-                limit_tokens=limit_tokens,
                 precision=precision,
-                adapters=adapters,
                 adapter_sessions=adapter_sessions,
+                **options,
             )
         )
     if engine == "torch":
@@ -125,20 +118,7 @@ def load_encoder(
                 f"the torch engine needs torch and transformers ({error}): "
                 "pip install -c constraints.txt -e '.[torch]'"
             ) from error
-        return _told(
-            TorchEncoder(
-                folder,
-                name,
-                origin=origin,
-                heads=lender,
-                device=device,
-                threads=threads,
-                batch_tokens=batch_tokens,
-                limit_tokens=limit_tokens,
-                precision=precision,
-                adapters=adapters,
-            )
-        )
+        return _told(TorchEncoder(folder, name, origin=origin, heads=lender, precision=precision, **options))
     raise UnsupportedError(f"engine {engine!r} is not known; choose onnx, native, onnxruntime or torch")
 
 
@@ -147,6 +127,21 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     if is_static(folder):
         return read_static(folder).tokenizer
     return Tokenizer.load(folder, read_settings(folder))
+
+
+def _warn(folder: Path, name: str) -> None:
+    """The log tells what of a checkpoint is not used as its own library would."""
+    lost = None if read_settings(folder).pooling == "none" else similarity_lost(folder)
+    if lost is not None:
+        log.warning(
+            "checkpoint %s compares its dense vectors by %s; here they have length 1 and are compared by "
+            "cosine",
+            name,
+            lost,
+        )
+    tasks = tasks_in(folder)
+    if tasks and read_settings(folder).tasks is None:
+        log.warning("checkpoint %s: none of its adapters %s is asked for: it is the base alone", name, tasks)
 
 
 def _require_exported_with(folder: Path, lender: Path) -> None:

@@ -1,33 +1,24 @@
-"""Builds the applications, search server and encoder worker, and runs them."""
+"""Builds the applications: search server and encoder worker."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import logging
-import os
-import signal
-import sys
-import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import Unpack
 
-import uvicorn
 from fastapi import APIRouter, FastAPI
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.staticfiles import StaticFiles
 
 from models.encoder import Encoder
-from service.arenas import share_arenas
 from service.audit import AuditLog
 from service.compat import cohere, dify, jina, ollama, openai, tei
 from service.description import Description
 from service.errors import install_error_handlers
 from service.exceptions import SettingsError
-from service.following import Following
 from service.http.direct import DirectRoutes
 from service.http.edge.bodies import BodyBudget, BodyLimits
 from service.http.edge.cross_origin import CrossOrigin
@@ -37,19 +28,11 @@ from service.http.edge.keys import KeyRing, keys_of
 from service.http.edge.marks import Marks
 from service.http.edge.places import Places
 from service.http.edge.records import Records
-from service.http.hosts import ANY, AllowedHosts
-from service.http.wire.connections import ConnectionLimits, Connections, connections_of_files
-from service.http.wire.listening import address_of, is_loopback, listening_socket
-from service.http.wire.protocol import HttpProtocol
-from service.http.wire.server import DrainingServer
+from service.http.hosts import AllowedHosts, names_of
 from service.key_file import KeyFile
 from service.load.pools import Pool
-from service.logs import configure_logging
-from service.moving import Moving
-from service.open_files import allow_open_files
 from service.page import description
 from service.page import routes as page
-from service.publishing import Publishing
 from service.routes import (
     aliases,
     backups,
@@ -67,20 +50,10 @@ from service.routes import (
     upkeep,
     worker,
 )
-from service.runtime import Runtime
-from service.served_collections import Served
+from service.runtime import Runtime, RuntimeParts
 from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
-
-if TYPE_CHECKING:
-    import httpx
-
-# Python's own 5 ms are long for an event loop that waits for its turn several times a request, behind threads
-# that search and encode.
-SWITCH_SECONDS = 0.001
-
-log = logging.getLogger("tercet")
 
 TAGS = [
     {"name": "embed", "description": "Texts to dense, sparse and ColBERT representations."},
@@ -101,28 +74,42 @@ TAGS = [
     {"name": "worker", "description": "What encoder workers serve to search servers."},
 ]
 
+SERVER_ROUTES = [
+    embed.routes,
+    search.routes,
+    rerank.routes,
+    collections.routes,
+    documents.routes,
+    document_writes.routes,
+    upkeep.routes,
+    aliases.routes,
+    backups.routes,
+    shard_collections.routes,
+    shard_moves.routes,
+    jobs.routes,
+    shard.routes,
+    operations.routes,
+    operations.open_routes,
+    openai.routes,
+    tei.routes,
+    tei.open_routes,
+    cohere.routes,
+    jina.routes,
+    ollama.routes,
+    dify.routes,
+    page.routes,
+    description.routes,
+]
+WORKER_ROUTES = [embed.routes, worker.routes, operations.routes, operations.open_routes, description.routes]
 
-def create_app(
-    settings: Settings,
-    encoder: Encoder | None = None,
-    *,
-    served: Served | None = None,
-    following: Following | None = None,
-    moving: Moving | None = None,
-    publishing: Publishing | None = None,
-    worker_transport: httpx.AsyncBaseTransport | None = None,
-) -> FastAPI:
-    """The search server: all routes.
 
-    encoder: one that is loaded already, instead of the settings' own; served: collections that others have,
-    instead of those of the data root; following: what brings collections from elsewhere, where the setting
-    `follow` asks for it; moving: what copies collections, where `snapshot_store` asks for it; publishing:
-    what publishes them, where `publish_url` asks for it; worker_transport: how encoder workers are reached,
-    by default by HTTP.
-    Raises SettingsError where one of these is missing.
+def create_app(settings: Settings, encoder: Encoder | None = None, **parts: Unpack[RuntimeParts]) -> FastAPI:
+    """The search server: all routes. encoder: one that is loaded already, instead of the settings' own.
+
+    Raises SettingsError where a part is missing that a setting asks for.
     """
-    for name, given in (("follow", following), ("snapshot_store", moving), ("publish_url", publishing)):
-        if getattr(settings, name) is not None and given is None:
+    for name, part in (("follow", "following"), ("snapshot_store", "moving"), ("publish_url", "publishing")):
+        if getattr(settings, name) is not None and parts.get(part) is None:
             raise SettingsError(
                 f"setting {name} (TERCET_{name.upper()}) is for the command tercet serve; unset it"
             )
@@ -134,38 +121,9 @@ def create_app(
             searches=True,
             encoder=encoder,
             tracing=_tracing(settings, "tercet"),
-            served=served,
-            following=following,
-            moving=moving,
-            publishing=publishing,
-            worker_transport=worker_transport,
+            **parts,
         ),
-        [
-            embed.routes,
-            search.routes,
-            rerank.routes,
-            collections.routes,
-            documents.routes,
-            document_writes.routes,
-            upkeep.routes,
-            aliases.routes,
-            backups.routes,
-            shard_collections.routes,
-            shard_moves.routes,
-            jobs.routes,
-            shard.routes,
-            operations.routes,
-            operations.open_routes,
-            openai.routes,
-            tei.routes,
-            tei.open_routes,
-            cohere.routes,
-            jina.routes,
-            ollama.routes,
-            dify.routes,
-            page.routes,
-            description.routes,
-        ],
+        SERVER_ROUTES,
     )
     app.mount(page.FILES, page.PageFiles())
     return app
@@ -177,114 +135,8 @@ def create_worker_app(settings: Settings, encoder: Encoder | None = None) -> Fas
     return _build(
         settings,
         Runtime(settings, Telemetry(), searches=False, encoder=encoder, tracing=tracing),
-        [embed.routes, worker.routes, operations.routes, operations.open_routes, description.routes],
+        WORKER_ROUTES,
     )
-
-
-def run_server(app: FastAPI, settings: Settings) -> None:
-    """Serves until a signal ends it, then finishes the requests that were accepted.
-
-    Ends the process, too, where that happens before the encoder is loaded.
-
-    Raises AddressError where the port cannot be had, and the ModelError for which the encoder could not
-    be loaded.
-    """
-    runtime: Runtime = app.state.runtime
-    writer = configure_logging(settings.log_level, settings.log_format, runtime.telemetry.count_lost_lines)
-    try:
-        _run(app, settings)
-    finally:
-        writer.close()
-    if runtime.abandoned:  # Python would wait for the thread that loads or fetches the encoder
-        os._exit(0)
-    if runtime.failure is not None:
-        raise runtime.failure
-
-
-def _run(app: FastAPI, settings: Settings) -> None:
-    """Serves until the end. Raises AddressError."""
-    if not settings.needs_key and not is_loopback(settings.host):
-        log.warning(
-            "listening on %s without a key: whoever reaches this address may read and change everything; "
-            "set keys_file, api_keys_file or api_keys (TERCET_KEYS_FILE and so on)",
-            settings.host,
-        )
-        if ANY in _names_of(settings):
-            log.warning(
-                "listening on %s for any name: a page elsewhere may reach this server through a name of its "
-                "own; set allowed_hosts (TERCET_ALLOWED_HOSTS) to the names that it has",
-                settings.host,
-            )
-    if not settings.needs_key and ANY in settings.cors_origins:
-        log.warning(
-            "without a key, and open to pages of any origin: whoever has one open in a browser that reaches "
-            "this server lets it read and change everything; set cors_origins to the origins of your pages"
-        )
-    allow_open_files()
-    share_arenas()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    runtime: Runtime = app.state.runtime
-    server = server_for(app, settings)
-
-    def stop() -> None:
-        server.should_exit = True
-
-    runtime.failed = stop
-    runtime.opened = _keep_what_is_loaded
-    if threading.current_thread() is threading.main_thread():
-        # Uvicorn repeats the signal after a graceful end; being told to end is no failure.
-        signal.signal(signal.SIGTERM, lambda *_: None)
-        key_file: KeyFile | None = app.state.key_file
-        if key_file is not None:
-            signal.signal(signal.SIGHUP, lambda *_: key_file.ask())
-    with listening_socket(settings.host, settings.port) as listener:
-        log.info("listening on %s", address_of(listener))
-        server.run(sockets=[listener])
-
-
-def _keep_what_is_loaded() -> None:
-    """Takes all objects there are out of garbage collection.
-
-    They stay until the end, and each full collection would look at every one, with the event loop stopped for
-    a tenth of a second.
-    """
-    gc.collect()
-    gc.freeze()
-
-
-def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
-    """The HTTP server of an application, not yet started."""
-    runtime: Runtime = app.state.runtime
-    server = DrainingServer(
-        uvicorn.Config(
-            app,
-            host=settings.host,
-            port=settings.port,
-            http=HttpProtocol,
-            ws="none",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,  # nothing here asks for the address of a client
-            server_header=False,
-            timeout_keep_alive=settings.idle_timeout_seconds,
-            timeout_graceful_shutdown=settings.shutdown_seconds,
-        ),
-        settings.drain_seconds,
-        runtime.drain,
-    )
-    connections = server.server_state = Connections(
-        ConnectionLimits(
-            connections=settings.max_connections or connections_of_files(),
-            head_seconds=settings.head_timeout_seconds,
-            write_seconds=settings.write_timeout_seconds,
-        ),
-        runtime.gate,
-        app.state.records,
-        app.state.marks,
-    )
-    runtime.telemetry.connections.set_function(lambda: len(connections.connections))
-    runtime.telemetry.connections_allowed.set(connections.limits.connections)
-    return server
 
 
 def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -> FastAPI:
@@ -329,12 +181,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         required=settings.audit_required,
     )
     app.state.audit = audit
-    app.state.records = Records(
-        runtime.telemetry,
-        routes,
-        runtime.tracing,
-        audit,
-    )
+    app.state.records = Records(runtime.telemetry, routes, runtime.tracing, audit)
     cross_origin = CrossOrigin(settings.cors_origins)
     app.state.marks = Marks(cross_origin)
     # The framework's outer layers would answer what is a bug, bound bodies and trace, as the edge does.
@@ -343,7 +190,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         inner,
         EdgeOptions(
             keys=keys,
-            hosts=AllowedHosts(_names_of(settings)),
+            hosts=AllowedHosts(names_of(settings)),
             cross_origin=cross_origin,
             marks=app.state.marks,
             places=Places(settings.max_concurrent_requests),
@@ -364,16 +211,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             compression=settings.compression,
         ),
     )
-    _watch(runtime)
+    _watch(runtime, key_file, budget)
     runtime.collections.observe(runtime.telemetry.shards)
-    runtime.telemetry.watch_number(
-        "tercet_keys_file_sound",
-        "0: the file of keys is broken, and those of before are in use.",
-        lambda: key_file is None or key_file.sound,
-    )
-    runtime.telemetry.watch_number(
-        "tercet_bodies_bytes", "Bytes of bodies that are arriving or in work.", lambda: budget.bytes
-    )
     return app
 
 
@@ -401,14 +240,7 @@ def _tracing(settings: Settings, service: str) -> Tracing:
     return exported(settings.trace_endpoint, settings.trace_sampling, service)
 
 
-def _names_of(settings: Settings) -> Sequence[str]:
-    """Who listens for other machines cannot know by which names they reach it."""
-    if settings.allowed_hosts:
-        return settings.allowed_hosts
-    return [settings.host] if is_loopback(settings.host) else [ANY]
-
-
-def _watch(runtime: Runtime) -> None:
+def _watch(runtime: Runtime, key_file: KeyFile | None, budget: BodyBudget) -> None:
     telemetry = runtime.telemetry
     telemetry.watch_number("tercet_queue_tokens", "Tokens accepted, not yet encoded.", runtime.pending_tokens)
     telemetry.watch(
@@ -458,8 +290,20 @@ def _watch(runtime: Runtime) -> None:
         "tercet_encoder_worker_in_flight", "Requests that wait for a worker.", "url", runtime.worker_loads
     )
     telemetry.watch("tercet_ready", "What /ready says: reads, writes.", "operation", runtime.readiness)
-    telemetry.watch("tercet_open_collections", "Open collections.", "kind", runtime.open_collections)
+    telemetry.watch(
+        "tercet_open_collections", "Open collections.", "kind", lambda: runtime.collections.open_counts
+    )
     telemetry.watch("tercet_backup_age_seconds", "Since the last backup.", "collection", runtime.backup_ages)
-    telemetry.watch_number("tercet_shard_map_version", "Of the map of shards in use.", runtime.map_version)
+    telemetry.watch_number(
+        "tercet_shard_map_version", "Of the map of shards in use.", lambda: runtime.collections.map_version
+    )
     telemetry.watch_number("tercet_data_free_bytes", "Of the data root's disk.", runtime.free_bytes)
     telemetry.watch_number("tercet_threads", "Threads of the process.", threads)
+    telemetry.watch_number(
+        "tercet_keys_file_sound",
+        "0: the file of keys is broken, and those of before are in use.",
+        lambda: key_file is None or key_file.sound,
+    )
+    telemetry.watch_number(
+        "tercet_bodies_bytes", "Bytes of bodies that are arriving or in work.", lambda: budget.bytes
+    )

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from models.encoder import Encoder
 from models.errors import EncoderUnavailableError
@@ -64,6 +64,20 @@ class SearchServices:
     writer: DocumentWriter
 
 
+class RuntimeParts(TypedDict, total=False):
+    """What a server may be given besides. served: collections that others have, by default its own;
+    following: what brings collections from elsewhere, which are then read only; moving: what copies
+    collections to an object store and from there; publishing: what publishes them; worker_transport: how
+    encoder workers are reached, by default by HTTP.
+    """
+
+    served: Served
+    following: Following | None
+    moving: Moving | None
+    publishing: Publishing | None
+    worker_transport: httpx.AsyncBaseTransport | None
+
+
 class Runtime:
     """Opens everything in the background, so that `/health` answers while the encoder loads.
 
@@ -81,17 +95,10 @@ class Runtime:
         searches: bool,
         encoder: Encoder | None = None,
         tracing: Tracing | None = None,
-        served: Served | None = None,
-        following: Following | None = None,
-        moving: Moving | None = None,
-        publishing: Publishing | None = None,
-        worker_transport: httpx.AsyncBaseTransport | None = None,
+        **parts: Unpack[RuntimeParts],
     ) -> None:
         """searches: false for an encoder worker; encoder: one that is loaded already; tracing: by default
-        none; served: collections that others have, by default the server's own; following: where collections
-        are followed, which are then read only; moving: what copies collections to an object store and from
-        there; publishing: what publishes them; worker_transport: how encoder workers are reached, by default
-        by HTTP.
+        none.
         """
         self.settings = settings
         self.telemetry = telemetry
@@ -105,7 +112,7 @@ class Runtime:
             LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
         )
         self.own_backups = CollectionBackups(self.own_collections, settings.data / "backups")
-        served = Served(self.own_collections, self.own_backups) if served is None else served
+        served = parts.get("served") or Served(self.own_collections, self.own_backups)
         self.collections = served.collections
         self._backups = served.backups
         self.opened: Callable[[], None] | None = None
@@ -119,20 +126,20 @@ class Runtime:
         self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
         self.query_cache = QueryCache(settings.query_cache_bytes)
         self.shard = ShardServing()
-        self.moves = ShardMoves(self.own_collections, moving)
+        self.moves = ShardMoves(self.own_collections, parts.get("moving"))
         self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None
         self._workers: RemoteEncoding | None = None
-        self._worker_transport = worker_transport
+        self._worker_transport = parts.get("worker_transport")
         self._services: SearchServices | None = None
         self._ready = False
         self._draining = False
         self._opening: asyncio.Task[None] | None = None
         self._looks: list[asyncio.Task[None]] = []
-        self._following = following
+        self._following = parts.get("following")
         self._has_followed = asyncio.Event()
-        self._publishing = publishing
+        self._publishing = parts.get("publishing")
         self._readiness = {"reads": 0.0, **({"writes": 0.0} if searches else {})}
 
     @property
@@ -263,14 +270,6 @@ class Runtime:
         """Requests that wait for each encoder worker; none with an encoder here."""
         workers = self._workers
         return [] if workers is None else workers.in_flight.items()
-
-    def open_collections(self) -> Iterable[tuple[str, float]]:
-        """Collections that are open, by what for."""
-        return self.collections.open_counts
-
-    def map_version(self) -> float:
-        """Of the map that says where the shards of collections are; 0 without one."""
-        return self.collections.map_version
 
     def backup_ages(self) -> Iterable[tuple[str, float]]:
         """Seconds since the last backup of each collection that has any."""

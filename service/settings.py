@@ -1,4 +1,4 @@
-"""Every setting: name, default, unit, meaning. The only file that reads the environment.
+"""Every setting: name, default, unit, meaning. With `settings_reading.py` alone it reads the environment.
 
 A setting comes from, in order of precedence: a flag of `tercet serve` or `tercet encoder`, a `TERCET_*`
 variable, `tercet.toml` in the working folder, the default below. `docs/settings.md` lists them all.
@@ -6,15 +6,13 @@ variable, `tercet.toml` in the working folder, the default below. `docs/settings
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -26,7 +24,6 @@ from pydantic_settings import (
 from index.live.records import LiveLimits
 from models.checkpoint import DEFAULT_CHECKPOINT
 from service.exceptions import SettingsError
-from service.invalid_values import message_of
 from service.keys import KEY_SETTINGS, is_key, read_keys
 from service.server_urls import SERVERS, servers_of_shards, url_of
 
@@ -34,7 +31,6 @@ PREFIX = "TERCET_"
 CONFIG_FILE = Path("tercet.toml")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")  # a scheme, a host, and where it has one a port
 STORES = ("file://", "s3://", "gs://", "az://")  # schemes of object stores
-SHORT_NAME = 6  # letters of a setting such as "port"
 
 ENCODER_SETTINGS = (
     "checkpoint",
@@ -524,53 +520,6 @@ class Settings(BaseSettings):
             write_tokens=self.max_write_tokens,
             page_documents=self.max_page_documents,
         )
-
-
-def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
-    """Settings with these overrides (flags; None means not given).
-
-    Raises SettingsError with one line that names the setting, and never its value where it is secret.
-    """
-    _refuse_misspelt_variables()
-    given = {name: value for name, value in (overrides or {}).items() if value is not None}
-    try:
-        settings = Settings(**given)
-    except ValidationError as error:
-        raise SettingsError("; ".join(_one_line(dict(detail), given) for detail in error.errors())) from None
-    except ValueError as error:  # a tercet.toml that is not TOML
-        raise SettingsError(f"{CONFIG_FILE}: {error}") from None
-    settings._flags = frozenset(given)
-    return settings
-
-
-def _refuse_misspelt_variables() -> None:
-    """Other programs may have variables with our prefix, but one that is nearly a setting's was meant as it.
-
-    TERCET_API_KEY instead of TERCET_API_KEYS would leave a server open.
-    """
-    known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
-    for name in sorted(os.environ):
-        if name.startswith(PREFIX) and name not in known:
-            given = name.removeprefix(PREFIX).lower()
-            likeness = 0.9 if len(given) > SHORT_NAME else 0.75  # one wrong letter changes a short name more
-            near = difflib.get_close_matches(given, Settings.model_fields, 1, likeness)
-            if near:
-                raise SettingsError(
-                    f"variable {name} is no setting; did you mean {PREFIX}{near[0].upper()}? Unset it."
-                )
-
-
-def _one_line(detail: dict[str, Any], flags: Mapping[str, Any]) -> str:
-    name = str(detail["loc"][0]) if detail["loc"] else "settings"
-    origin = CONFIG_FILE if name not in flags and f"{PREFIX}{name.upper()}" not in os.environ else None
-    where = f"{origin}: " if origin else ""
-    if detail["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(name, Settings.model_fields, 1)
-        return f"{where}unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
-    setting = f"{where}setting {name} ({PREFIX}{name.upper()})"
-    if name in KEY_SETTINGS and detail["type"] != "value_error":
-        return f"{setting} is no text; write keys as strings"
-    return message_of(setting, [detail])
 
 
 def _items(value: Any) -> Any:

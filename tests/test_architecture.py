@@ -285,7 +285,7 @@ def loaded_with(modules: str) -> set[str]:
 
 
 def test_serving_needs_no_torch() -> None:
-    loaded = loaded_with("index.snapshot, models.onnx_encoder, service.app, cli.main")
+    loaded = loaded_with("index.snapshot, models.onnx_encoder, service.app, service.serving, cli.main")
     assert not {"torch", "transformers", "peft"} & loaded
 
 

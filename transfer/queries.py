@@ -57,6 +57,20 @@ class CollectionQuery:
         """The lexical weights by token id, both as JSON has them."""
         return dict(zip(map(str, self.token_ids.tolist()), shortest(self.weights), strict=True))
 
+    @property
+    def for_script(self) -> dict[str, object]:
+        """What a Python script of NumPy is told of it, by name."""
+        terms = ", ".join(f"{term}: {weight!r}" for term, weight in self.terms.items())
+        return {
+            "text": one_line(self.text),
+            "candidates": CANDIDATES,
+            "hits": HITS,
+            "dense": numbers(self.dense),
+            "terms": f"{{{terms}}}",
+            "colbert": numbers(self.colbert) if self.colbert is not None else "[]",
+            "sides": [self.sides.dense, self.sides.sparse, self.sides.colbert],
+        }
+
 
 def shortest(values: Float32) -> list[float]:
     """float32[N] as the numbers of fewest digits that are these float32 again."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.errors import InvalidDocumentError
 from ingest.ready import ReadyBatch
-from models.representations import Float32, SparseRows, TokenVectors, offsets_of
+from models.representations import Float32, Int32, SparseRows, TokenVectors, offsets_of
+
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,36 +30,52 @@ class StoredEncodings:
     lengths: list[int]
 
 
-def ready_batch(
+def ready_documents(
     settings: CollectionSettings,
-    positions: Sequence[str],
-    documents: Sequence[Document],
-    encoded: Sequence[StoredEncodings],
-    faults: Sequence[tuple[str, InvalidDocumentError]] = (),
+    records: Iterable[Record],
+    position_of: Callable[[Record], str],
+    read: Callable[[Record], tuple[Document, StoredEncodings]],
 ) -> ReadyBatch:
-    """The documents with the encodings of each. settings: that they were exported with; others: see
-    `ReadyBatch`.
+    """The documents of records; those that are none are faults.
+
+    settings: that they were exported with; position_of: where a record stands, for messages; read: raises
+    InvalidDocumentError.
     """
+    positions: list[str] = []
+    found: list[tuple[Document, StoredEncodings]] = []
+    faults: list[tuple[str, InvalidDocumentError]] = []
+    for record in records:
+        position = position_of(record)
+        try:
+            found.append(read(record))
+            positions.append(position)
+        except InvalidDocumentError as error:
+            faults.append((position, error))
+    encoded = [encodings for _, encodings in found]
     windows = None
     if settings.window is not None:
         spans = [span for each in encoded for span in each.spans]
         offsets = offsets_of(np.array([len(each.spans) for each in encoded], np.int64))
         windows = offsets, np.array(spans, np.int64).reshape(-1, 2)
-    terms = [term for each in encoded for term in each.terms]
     empty = np.empty((0, settings.dense_dimension), np.float32)
     return ReadyBatch.of(
         settings,
         positions,
-        documents,
+        [document for document, _ in found],
         windows,
         np.concatenate([empty, *(each.dense for each in encoded)]),
-        SparseRows(
-            offsets_of(np.array([len(ids) for ids, _ in terms], np.int64)),
-            np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in terms)]),
-            np.concatenate([np.empty(0, np.float32), *(weights for _, weights in terms)]),
-        ),
+        sparse_rows([terms for each in encoded for terms in each.terms]),
         _tokens(settings, encoded),
         faults,
+    )
+
+
+def sparse_rows(terms: Sequence[tuple[Int32, Float32]]) -> SparseRows:
+    """The token ids int32[T] and weights float32[T] of each text as rows."""
+    return SparseRows(
+        offsets_of(np.array([len(ids) for ids, _ in terms], np.int64)),
+        np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in terms)]),
+        np.concatenate([np.empty(0, np.float32), *(weights for _, weights in terms)]),
     )
 
 
@@ -81,7 +99,7 @@ def matrix_of(values: Any, columns: int, name: str) -> Float32:
         raise InvalidDocumentError(f"its vector {name} has not {columns} values") from error
 
 
-def terms_of(ids: Any, weights: Any) -> tuple[Any, Any]:
+def terms_of(ids: Any, weights: Any) -> tuple[Int32, Float32]:
     """Token ids int32[T], ascending, and weights float32[T]. Raises InvalidDocumentError."""
     try:
         found, values = np.array(ids, np.int32).reshape(-1), np.array(weights, np.float32).reshape(-1)

@@ -42,8 +42,10 @@ from models.encoder import Encoder
 from models.graphs.record import choose_graph, read_export, verify_graph
 from models.loader import load_encoder
 from models.representations import OUTPUTS
-from service.app import create_app, server_for
-from service.search.pipeline import SearchPipeline, SearchQuery
+from service.app import create_app
+from service.search.pipeline import SearchPipeline
+from service.search.query import SearchQuery
+from service.serving import server_for
 from service.settings import Settings
 
 LARGE = 50_000  # documents

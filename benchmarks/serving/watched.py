@@ -14,8 +14,9 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from service.app import create_app, run_server
-from service.settings import load_settings
+from service.app import create_app
+from service.serving import run_server
+from service.settings_reading import load_settings
 
 BEAT_SECONDS = 0.001
 

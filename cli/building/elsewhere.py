@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -174,10 +174,11 @@ def build_elsewhere(
     from ingest.errors import BuildCancelledError
 
     try:
+        elsewhere = _Elsewhere(settings, flags, progress)
         if flags.output is not None:
-            done = _built(settings, flags, build, progress, flags.output, None, None)
+            done = elsewhere.built(build, flags.output)
         else:
-            done = _brought(settings, flags, build, progress, mode, mark or secrets.token_hex(4), staged)
+            done = elsewhere.brought(build, mode, mark or secrets.token_hex(4), staged=staged)
     except (KeyboardInterrupt, BuildCancelledError):
         print_failure("interrupted; nothing was published. The same command goes on where this one was")
         raise KeyboardInterrupt from None
@@ -189,36 +190,68 @@ def build_elsewhere(
         _print_sharded(done, flags.output, given)
 
 
-def _brought(
-    settings: Settings,
-    flags: ElsewhereFlags,
-    build: ShardedBuild,
-    progress: options.ProgressKind,
-    mode: AdoptionMode,
-    mark: str,
-    staged: bool,
-) -> ShardedReport:
-    """Builds one shard elsewhere, which becomes the collection's documents here."""
-    from dataclasses import replace
+@dataclass(frozen=True, slots=True)
+class _Elsewhere:
+    """What builds as the flags say."""
 
-    from cluster.building.destination import destination
-    from cluster.objects.opening import open_store
-    from cluster.work.folder import remove_work
-    from index.collection import Collection
-    from index.errors import CollectionNotFoundError
+    settings: Settings
+    flags: ElsewhereFlags
+    progress: options.ProgressKind
 
-    root = options.collections_root(settings)
-    kept: CollectionSettings | None = None
-    with suppress(CollectionNotFoundError):
-        collection = Collection.open(root, build.name)
-        kept, build = collection.settings, replace(build, name=collection.settings.name)  # of an alias
-    url = f"{_storage(settings)}/{build.name}"
-    with destination(root, build.name, mode, mark, staged=staged) as bring:
-        done = _built(settings, flags, build, progress, url, kept, mark)
-        store = open_store(url)
-        snapshot = bring(store.below(done.map.shards[0].snapshots))
-    remove_work(store)
-    return replace(done, report=replace(done.report, snapshot=snapshot))
+    def brought(self, build: ShardedBuild, mode: AdoptionMode, mark: str, *, staged: bool) -> ShardedReport:
+        """Builds one shard elsewhere, which becomes the collection's documents here."""
+        from cluster.building.destination import destination
+        from cluster.objects.opening import open_store
+        from cluster.work.folder import remove_work
+        from index.collection import Collection
+        from index.errors import CollectionNotFoundError
+
+        root = options.collections_root(self.settings)
+        kept: CollectionSettings | None = None
+        with suppress(CollectionNotFoundError):
+            collection = Collection.open(root, build.name)
+            kept, build = collection.settings, replace(build, name=collection.settings.name)  # of an alias
+        url = f"{_storage(self.settings)}/{build.name}"
+        with destination(root, build.name, mode, mark, staged=staged) as bring:
+            done = self.built(build, url, kept, mark)
+            store = open_store(url)
+            snapshot = bring(store.below(done.map.shards[0].snapshots))
+        remove_work(store)
+        return replace(done, report=replace(done.report, snapshot=snapshot))
+
+    def built(
+        self, build: ShardedBuild, url: str, kept: CollectionSettings | None = None, mark: str | None = None
+    ) -> ShardedReport:
+        """Builds shards at a URL. kept, mark: as of `build_shards`."""
+        from cli.progress import build_progress
+        from cluster.building.build import build_shards
+        from cluster.building.encoders import encoder_opener
+        from cluster.work.present import settings_at
+        from ingest.encoder_match import checkpoint_of
+
+        settings, flags = self.settings, self.flags
+        found = kept or settings_at(url)
+        named = None if found is None or settings.flags & {"checkpoint", "heads"} else checkpoint_of(found)
+        with (
+            interruptible() as cancelled,
+            flags.executor(settings) as executor,
+            build_progress(self.progress) as report,
+            options.window_flags(),
+        ):
+            encoder = encoder_opener(settings, named)()
+            there = encoder_opener(settings, named, max(1, round(flags.worker_cpus or 1)))
+            return build_shards(
+                build,
+                encoder,
+                there if flags.ray else lambda: encoder,
+                url,
+                executor,
+                kept=kept,
+                mark=mark,
+                servers=flags.servers(),
+                progress=report,
+                cancelled=cancelled,
+            )
 
 
 def _storage(settings: Settings) -> str:
@@ -231,45 +264,6 @@ def _storage(settings: Settings) -> str:
             param_hint="--ray-storage",
         )
     return (settings.data.absolute() / "snapshots" / "ray").as_uri()
-
-
-def _built(
-    settings: Settings,
-    flags: ElsewhereFlags,
-    build: ShardedBuild,
-    progress: options.ProgressKind,
-    url: str,
-    kept: CollectionSettings | None,
-    mark: str | None,
-) -> ShardedReport:
-    from cli.progress import build_progress
-    from cluster.building.build import build_shards
-    from cluster.building.encoders import encoder_opener
-    from cluster.work.present import settings_at
-    from ingest.encoder_match import checkpoint_of
-
-    found = kept or settings_at(url)
-    named = None if found is None or settings.flags & {"checkpoint", "heads"} else checkpoint_of(found)
-    with (
-        interruptible() as cancelled,
-        flags.executor(settings) as executor,
-        build_progress(progress) as report,
-        options.window_flags(),
-    ):
-        encoder = encoder_opener(settings, named)()
-        there = encoder_opener(settings, named, max(1, round(flags.worker_cpus or 1)))
-        return build_shards(
-            build,
-            encoder,
-            there if flags.ray else lambda: encoder,
-            url,
-            executor,
-            kept=kept,
-            mark=mark,
-            servers=flags.servers(),
-            progress=report,
-            cancelled=cancelled,
-        )
 
 
 def _print_sharded(done: ShardedReport, url: str, given: GivenSources) -> None:

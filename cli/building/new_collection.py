@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from cli import options
 from cli.fields import parse_fields
 from index.dense.kinds import DenseKind
 from index.token_codecs import TokenCodec
+
+if TYPE_CHECKING:
+    from ingest.target import AskedSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +65,8 @@ class NewCollectionFlags:
     window_overlap: options.WindowOverlap = None
     no_windows: options.NoWindows = False
 
-    def settings(self) -> dict[str, Any]:
-        """By the names of `build_collection`, None where not given. Raises typer.BadParameter."""
+    def settings(self) -> AskedSettings:
+        """None where not given. Raises typer.BadParameter."""
         return {
             "dense_kind": self.dense_kind,
             "dense_memory_bytes": None

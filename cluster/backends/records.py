@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,17 @@ from ingest.errors import SourceError
 from ingest.ready import ReadyBatch
 from service.exceptions import BackendError, NotInBackendError
 from transfer.description import described_settings
+from transfer.errors import TransferError
+
+
+@contextmanager
+def answering(errors: AbstractContextManager[None]) -> Iterator[None]:
+    """Raises BackendError for what an engine's client raises. errors: raises TransferError for that."""
+    try:
+        with errors:
+            yield
+    except TransferError as error:
+        raise BackendError(str(error)) from error
 
 
 def exported_of(record: object, name: str) -> Exported:

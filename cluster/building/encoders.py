@@ -10,7 +10,8 @@ from typing import Any
 from ingest.document_encoders import DocumentEncoder, LocalDocuments
 from models.borrowed_heads import named_with_heads, split_heads
 from service.encoding.service import local_encoder
-from service.settings import ENCODER_SETTINGS, Settings, load_settings
+from service.settings import ENCODER_SETTINGS, Settings
+from service.settings_reading import load_settings
 
 OF_WORKERS = "encoder_"  # the beginning of settings about encoder workers, which have a server of their own
 

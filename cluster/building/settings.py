@@ -22,7 +22,7 @@ from ingest.passages.split import SOURCE_FIELD
 from ingest.sources.checks import OnError
 from ingest.sources.files import Source, holds_texts, paths_of, source_files
 from ingest.sources.reader import AS_FOUND, Reading
-from ingest.target import chosen, require_settings, settings_for
+from ingest.target import AskedSettings, chosen, require_settings, settings_for
 
 FORMAT = 1
 
@@ -31,14 +31,14 @@ FORMAT = 1
 class ShardedBuild:
     """What is to be built: a collection of this name, of a source's documents, in so many shards.
 
-    asked: settings of a new collection by the names of `build_collection`, None where they are not chosen;
-    token_codec, adapter, on_error, reading, guessed: as there.
+    asked: what is chosen for a new collection but its token_codec. adapter, on_error, reading, guessed: as of
+    `build_collection`.
     """
 
     name: str
     source: Source
     shards: int
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    asked: AskedSettings = field(default_factory=AskedSettings)
     token_codec: TokenCodec | None = None
     adapter: str | None = None
     on_error: OnError = "stop"

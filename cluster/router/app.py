@@ -46,13 +46,7 @@ def create_router_app(
 
 def _over_http(settings: Settings) -> ShardedCollections:
     """The collections of shards that are reached over HTTP, by connections that all sets of them share."""
-    key, loop = settings.shards_key, Loop()
-    session = HttpSession(
-        ShardAccess(
-            None if key is None else key.get_secret_value(),
-            timeout_seconds=settings.shards_timeout_seconds,
-        )
-    )
+    loop, session = Loop(), HttpSession(ShardAccess.of(settings))
 
     def fleet_of(servers: Sequence[Sequence[str]]) -> Fleet:
         clients = [[ShardClient(HttpTransport(url, session)) for url in shard] for shard in servers]

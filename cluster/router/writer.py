@@ -140,9 +140,10 @@ class ShardedWriter:
                 "PUT",
                 "/documents",
                 body,
-                MEDIA_TYPE,
+                key,
+                shard,
                 counted="upserted",
-                digest=self._digest(key, shard),
+                content_type=MEDIA_TYPE,
                 # Without a key a repeat does the same again, unless it depends on what was there.
                 repeatable=key is not None or if_position is None,
             )
@@ -245,15 +246,8 @@ class ShardedWriter:
         shard: int,
     ) -> Ask[Part]:
         given = body if key is None else {**body, "idempotency_key": key.key}
-        digest = self._digest(key, shard)
         return self._part(
-            method,
-            path,
-            orjson.dumps(given),
-            JSON,
-            counted=counted,
-            digest=digest,
-            repeatable=key is not None,
+            method, path, orjson.dumps(given), key, shard, counted=counted, repeatable=key is not None
         )
 
     def _part(
@@ -261,25 +255,26 @@ class ShardedWriter:
         method: str,
         path: str,
         body: bytes,
-        content_type: str,
+        key: WriteKey | None,
+        shard: int,
         *,
         counted: str | None,
-        digest: Headers,
+        content_type: str = JSON,
         repeatable: bool,
     ) -> Ask[Part]:
         """Has a shard take its part. counted: the field of its answer that counts documents, None for one."""
 
-        async def ask(shard: ShardClient) -> Part:
-            answer = await shard.send(
+        async def ask(client: ShardClient) -> Part:
+            answer = await client.send(
                 method,
                 self._path + path,
                 body,
                 content_type,
-                headers=digest,
+                headers=self._digest(key, shard),
                 deadline=self._deadline,
                 repeatable=repeatable,
             )
-            with reading(shard.name):
+            with reading(client.name):
                 found = orjson.loads(answer.body)
                 return Part(int(found["position"]), 1 if counted is None else int(found[counted]))
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import orjson
 
 from cluster.shards.refusals import reading, refusal_of
-from cluster.shards.transport import JSON, NO_HEADERS, Headers, ShardAnswer, Transport
+from cluster.shards.transport import JSON, NO_HEADERS, Headers, ShardAnswer, ShardRequest, Transport
 from service.exceptions import ShardFailedError
 from service.http.checksums import HEADER, request_checksums, sound_answer
 from service.load.deadlines import NO_DEADLINE, Deadline
@@ -106,9 +106,8 @@ class ShardClient:
             given[HEADER] = request_checksums(method, target, body)
         began = time.monotonic()
         try:
-            answer = await self._transport.request(
-                method, target, given, body, deadline, repeatable=repeatable
-            )
+            request = ShardRequest(method, target, given, body, deadline, repeatable)
+            answer = await self._transport.request(request)
             self._observer.answered(self.name, time.monotonic() - began, len(body), len(answer.body))
             sound = sound_answer(answer.body, answer.headers.get(HEADER))
             if sound is None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import io
 from contextlib import suppress
+from dataclasses import replace
 
 import aiohttp
 from yarl import URL
 
 from cluster.shards.circuit import Circuit
-from cluster.shards.transport import NO_HEADERS, Headers, ShardAccess, ShardAnswer
+from cluster.shards.transport import ShardAccess, ShardAnswer, ShardRequest
 from cluster.shards.watching import LOOK_SECONDS, LOOKED_AT, Watches
 from service.exceptions import ShardFailedError, ShardTimeoutError, ShardUnavailableError
 from service.load.admission import too_late
-from service.load.deadlines import NO_DEADLINE, Deadline
 from service.tracing.request import call
 
 KEPT_SECONDS = 30  # an idle connection: less than the 75 s after which a shard closes it
@@ -70,35 +70,24 @@ class HttpTransport:
         self.circuit = Circuit(url)
         self._session = session
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        headers: Headers = NO_HEADERS,
-        body: bytes = b"",
-        deadline: Deadline = NO_DEADLINE,
-        *,
-        repeatable: bool = True,
-    ) -> ShardAnswer:
+    async def request(self, request: ShardRequest) -> ShardAnswer:
         """Its answer: see `Transport`."""
-        left_seconds = self._session.access.left_seconds(deadline)
+        left_seconds = self._session.access.left_seconds(request.deadline)
         if left_seconds <= 0:
             raise too_late(0)
         self.circuit.require()
         try:
-            return await self._asked(method, path, headers, body, left_seconds, repeatable)
+            return await self._asked(request, left_seconds)
         finally:
             self._session.watches.begin(self.circuit, self._is_there)
 
-    async def _asked(
-        self, method: str, path: str, headers: Headers, body: bytes, left_seconds: float, repeatable: bool
-    ) -> ShardAnswer:
+    async def _asked(self, request: ShardRequest, left_seconds: float) -> ShardAnswer:
         """The same, within so much time."""
-        sent = {**headers, "X-Request-Timeout": f"{SHARE_OF_SHARD * left_seconds:.3f}"}
+        sent = {**request.headers, "X-Request-Timeout": f"{SHARE_OF_SHARD * left_seconds:.3f}"}
         try:
-            with call(f"{method} {path.partition('?')[0]}", self.name) as trace_headers:
+            with call(request.operation, self.name) as trace_headers:
                 async with asyncio.timeout(left_seconds):
-                    answer = await self._patiently(method, path, sent | trace_headers, body, repeatable)
+                    answer = await self._patiently(replace(request, headers=sent | trace_headers))
         except TimeoutError:
             fault = f"shard {self.name} did not answer within {left_seconds:.3g} s"
             self.circuit.silent(fault, left_seconds)
@@ -115,24 +104,23 @@ class HttpTransport:
         self.circuit.answered()
         return answer
 
-    async def _patiently(
-        self, method: str, path: str, headers: Headers, body: bytes, repeatable: bool
-    ) -> ShardAnswer:
+    async def _patiently(self, request: ShardRequest) -> ShardAnswer:
         """Asked once more where a connection broke, and that is allowed."""
         try:
-            return await self._sent(method, path, headers, body)
+            return await self._sent(request)
         except aiohttp.ClientConnectorError:
             raise
         except BROKEN:
-            if not repeatable:
+            if not request.repeatable:
                 raise
-            return await self._sent(method, path, headers, body)
+            return await self._sent(request)
 
-    async def _sent(self, method: str, path: str, headers: Headers, body: bytes) -> ShardAnswer:
-        url = URL(self.name + path, encoded=True)
+    async def _sent(self, request: ShardRequest) -> ShardAnswer:
+        url = URL(self.name + request.path, encoded=True)
+        body = request.body
         data = io.BytesIO(body) if len(body) > LARGE_BYTES else body or None
         async with self._session.opened().request(
-            method, url, headers=headers, data=data, allow_redirects=False
+            request.method, url, headers=request.headers, data=data, allow_redirects=False
         ) as response:
             found = {name.lower(): value for name, value in response.headers.items()}
             return ShardAnswer(response.status, found, await self._body(response))
@@ -161,7 +149,7 @@ class HttpTransport:
     async def _is_there(self) -> bool:
         with suppress(TimeoutError, aiohttp.ClientError, ValueError, ShardFailedError):
             async with asyncio.timeout(LOOK_SECONDS):
-                await self._sent("GET", LOOKED_AT, NO_HEADERS, b"")
+                await self._sent(ShardRequest("GET", LOOKED_AT))
             return True
         return False
 

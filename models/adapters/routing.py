@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -50,14 +50,6 @@ class Engine(Encoder, Protocol):
         outputs: Sequence[Output] = OUTPUTS,
         adapters: Sequence[str | Route | None] | None = None,
     ) -> Representations: ...
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedRouter:
-    """A router that fits its encoder; the adapters that it names are there. info: as of `adapter_info`."""
-
-    router: Router
-    info: EncoderInfo
 
 
 class RoutedEncoder:

@@ -23,7 +23,6 @@ from models.representations import Route
 class LoadedAdapter:
     """An adapter on the encoder's device. heads: its own, or None for the base's."""
 
-    resolved: ResolvedAdapter
     parts: tuple[Part, ...]
     heads: Heads | None
 
@@ -110,4 +109,4 @@ class ServedAdapters:
         if resolved.heads is not None:
             device = next(self._body.parameters()).device
             heads = Heads.from_weights(resolved.heads, self._base_heads.settings).to(device).eval()
-        return LoadedAdapter(resolved, load_parts(resolved, self._body), heads)
+        return LoadedAdapter(load_parts(resolved, self._body), heads)

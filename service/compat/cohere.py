@@ -25,6 +25,7 @@ from service.compat.request import (
 )
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.compat.vectors import WRITTEN
+from service.encoding.options import TextOptions
 from service.exceptions import InvalidRequestError
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from service.routes.texts import Fields, encoded_texts
@@ -85,9 +86,7 @@ class CohereEmbedRequest(CompatibleRequest):
         "which keeps its direction; `uint8` the same plus 128. `ubinary` is the signs of the values, "
         "eight in a byte; `binary` the same less 128.",
     )
-    output_dimension: Dimensions | None = Field(
-        None, description="Keep this many values of each vector, normalized again."
-    )
+    output_dimension: Dimensions = None
     truncate: Truncate | None = Field(
         "END", description="`END` cuts longer texts, `NONE` refuses them; `START` is not offered."
     )
@@ -152,12 +151,14 @@ async def cohere_embed(body: CohereEmbedRequest, services: Services, deadline: T
         texts,
         FIELDS,
         deadline,
-        input_type="query" if body.input_type == "search_query" else "document",
-        outputs=["dense"],
-        max_length=body.max_tokens,
-        truncate=body.truncate != "NONE",
+        TextOptions(
+            input_type="query" if body.input_type == "search_query" else "document",
+            outputs=["dense"],
+            max_length=body.max_tokens,
+            truncate=body.truncate != "NONE",
+            adapter=adapter,
+        ),
         dimensions=body.output_dimension,
-        adapter=adapter,
     )
     with services.telemetry.stage("encode"):
         parts = await whole(slices)

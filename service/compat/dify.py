@@ -27,7 +27,7 @@ from service.schemas.base import WHOLE
 from service.schemas.search import CollectionName
 from service.search.answers import stage_seconds
 from service.search.defaults import WantedCandidates
-from service.search.pipeline import SearchOutcome, SearchQuery
+from service.search.query import SearchOutcome, SearchQuery
 from service.search.slow import log_if_slow
 
 SIDES = 3  # the weights of a plain sum, for which the relevance is made

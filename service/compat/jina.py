@@ -20,6 +20,7 @@ from service.compat.error_shapes import JinaError
 from service.compat.request import CompatibleRequest, Dimensions, Flag, ModelName, encoder_of, text_or_texts
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.compat.vectors import AS_IT_IS, WRITTEN, VectorForm, vectors_json
+from service.encoding.options import TextOptions
 from service.exceptions import InvalidRequestError
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from service.routes.texts import Fields, encoded_texts
@@ -92,9 +93,7 @@ class JinaEmbeddingsRequest(CompatibleRequest):
     task: Annotated[str, Field(max_length=100)] | None = Field(
         None, description="One that ends in `.query` encodes queries, anything else documents."
     )
-    dimensions: Dimensions | None = Field(
-        None, description="Keep this many values of each vector, normalized again."
-    )
+    dimensions: Dimensions = None
     embedding_type: (
         Annotated[
             Annotated[VectorForm, Tag("text")]
@@ -159,9 +158,7 @@ class JinaMultiVectorRequest(CompatibleRequest):
     embedding_type: Literal["float", "base64"] | None = Field(
         "float", description="`base64`: each vector as little-endian float32."
     )
-    dimensions: Dimensions | None = Field(
-        None, description="Only the encoder's own: ColBERT vectors cannot be cut."
-    )
+    dimensions: Dimensions = Field(None, description="Only the encoder's own: ColBERT vectors cannot be cut.")
 
 
 class JinaMultiVector(BaseModel):
@@ -192,11 +189,13 @@ async def jina_embeddings(body: JinaEmbeddingsRequest, services: Services, deadl
         texts_of([body.input] if isinstance(body.input, str) else body.input, "input"),
         FIELDS,
         deadline,
-        input_type="query" if (body.task or "").endswith(".query") else "document",
-        outputs=["dense"],
-        truncate=body.truncate is not False,
+        TextOptions(
+            input_type="query" if (body.task or "").endswith(".query") else "document",
+            outputs=["dense"],
+            truncate=body.truncate is not False,
+            adapter=adapter,
+        ),
         dimensions=body.dimensions,
-        adapter=adapter,
     )
     if form in ("binary", "ubinary") and (body.dimensions or info.dense_dimension) % 8:
         await slices.aclose()
@@ -246,9 +245,7 @@ async def jina_multi_vector(
         texts_of(body.input, "input"),
         FIELDS,
         deadline,
-        input_type=body.input_type or "document",
-        outputs=["colbert"],
-        adapter=adapter,
+        TextOptions(input_type=body.input_type or "document", outputs=["colbert"], adapter=adapter),
     )
     if body.dimensions not in (None, info.colbert_dimension):
         await slices.aclose()

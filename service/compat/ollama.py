@@ -21,6 +21,7 @@ from service.answers.pieces import response_of
 from service.compat.error_shapes import OllamaError
 from service.compat.names import models_of
 from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of, text_or_texts, whole
+from service.encoding.options import TextOptions
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from service.routes.texts import Fields, encoded_texts
 from service.schemas.base import counted, told_apart
@@ -48,9 +49,7 @@ class OllamaEmbedRequest(CompatibleRequest):
         *told_apart(text_or_texts, "a string or a list of strings"),
     ] = Field(description="One text or several.")
     truncate: bool | None = Field(True, description="Cut longer texts; otherwise they are errors.")
-    dimensions: Dimensions | None = Field(
-        None, description="Keep this many values of each vector, normalized again."
-    )
+    dimensions: Dimensions = None
 
 
 class OllamaEmbedResponse(BaseModel):
@@ -147,10 +146,8 @@ async def ollama_embed(body: OllamaEmbedRequest, services: Services, deadline: T
         texts,
         FIELDS,
         deadline,
-        outputs=["dense"],
-        truncate=body.truncate is not False,
+        TextOptions(outputs=["dense"], truncate=body.truncate is not False, adapter=adapter),
         dimensions=body.dimensions,
-        adapter=adapter,
     )
     with services.telemetry.stage("encode"):
         return await response_of(_embeddings(slices, adapter or info.name, began))
@@ -165,7 +162,7 @@ async def ollama_embeddings(
         return json_response({"embedding": []})
     encoding, adapter = await encoder_of(services, _name(body.model))
     _, slices = await encoded_texts(
-        services, encoding, [body.prompt], PROMPT, deadline, outputs=["dense"], adapter=adapter
+        services, encoding, [body.prompt], PROMPT, deadline, TextOptions(outputs=["dense"], adapter=adapter)
     )
     with services.telemetry.stage("encode"):
         (part,) = await whole(slices)

@@ -15,6 +15,7 @@ from service.answers.pieces import response_of
 from service.compat.names import models_of
 from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of
 from service.compat.vectors import AS_IT_IS, WRITTEN, vectors_json
+from service.encoding.options import TextOptions
 from service.exceptions import NotFoundError
 from service.routes.common import Services, TimeLimit, errors, json_response, router
 from service.routes.texts import Fields, encoded_texts
@@ -78,9 +79,7 @@ class OpenAIEmbeddingsRequest(CompatibleRequest):
     encoding_format: Literal["float", "base64"] | None = Field(
         "float", description="`base64`: little-endian float32, as the official clients ask for."
     )
-    dimensions: Dimensions | None = Field(
-        None, description="Keep this many values of each vector, normalized again."
-    )
+    dimensions: Dimensions = None
     input_type: Annotated[str, Field(max_length=100)] | None = Field(
         None, description="Not of OpenAI's: `query` encodes queries, anything else documents."
     )
@@ -140,10 +139,12 @@ async def openai_embeddings(
         _texts(body.input),
         FIELDS,
         deadline,
-        outputs=["dense"],
-        input_type="query" if body.input_type == "query" else "document",
+        TextOptions(
+            outputs=["dense"],
+            input_type="query" if body.input_type == "query" else "document",
+            adapter=adapter,
+        ),
         dimensions=body.dimensions,
-        adapter=adapter,
     )
     form = WRITTEN["base64" if body.encoding_format == "base64" else "float"]
     pieces = vectors_json(slices, adapter or info.name, form)

@@ -37,7 +37,10 @@ def text_or_texts(value: object) -> str:
 
 
 Flag = Annotated[bool, BeforeValidator(_flag)]
-Dimensions = Annotated[int, Field(ge=1), WHOLE]
+Dimensions = Annotated[
+    Annotated[int, Field(ge=1), WHOLE] | None,
+    Field(description="Keep this many values of each vector, normalized again."),
+]
 
 
 class CompatibleRequest(Body):

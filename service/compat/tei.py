@@ -38,6 +38,7 @@ from service.compat.tei_shapes import (
     TeiTokenizeRequest,
     TeiTruncation,
 )
+from service.encoding.options import TextOptions
 from service.encoding.service import BATCH_TOKENS
 from service.exceptions import InvalidRequestError
 from service.load.deadlines import Deadline
@@ -129,9 +130,7 @@ async def tei_similarity(body: TeiSimilarityRequest, services: Services, deadlin
         texts,
         SENTENCES,
         deadline,
-        input_type=kind,
-        outputs=["dense"],
-        truncate=asked.truncate is not False,
+        TextOptions(input_type=kind, outputs=["dense"], truncate=asked.truncate is not False),
     )
     with services.telemetry.stage("encode"):
         parts = await whole(slices)
@@ -222,9 +221,7 @@ async def _encoded(
         texts,
         FIELDS,
         deadline,
-        input_type=kind,
-        outputs=[output],
-        truncate=body.truncate is not False,
+        TextOptions(input_type=kind, outputs=[output], truncate=body.truncate is not False),
         dimensions=dimensions,
     )
     with services.telemetry.stage("encode"):

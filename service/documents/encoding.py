@@ -16,6 +16,7 @@ from models.representations import Int64, Representations
 from models.texts.blank import without_blank
 from models.texts.windows import WindowCutter
 from service.documents.batch import EncodedDocuments, stored_outputs
+from service.encoding.options import TextOptions
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.load.admission import Ticket
@@ -52,11 +53,9 @@ async def encode_documents(
         encoding,
         pool,
         [texts[row] for row in order.tolist()],
-        "document",
-        stored_outputs(settings),
+        TextOptions(outputs=stored_outputs(settings), adapter=settings.adapter),
         request_tokens=write_tokens,
         remedy=REMEDY,
-        adapter=settings.adapter,
         ticket=Ticket(deadline),
     )
     async with aclosing(slices):

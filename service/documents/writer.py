@@ -110,17 +110,18 @@ class DocumentWriter:
         return PutOutcome(written, int(np.count_nonzero(cut)))
 
     async def delete(
-        self, name: str, ids: Sequence[str], key: WriteKey | None, deadline: Deadline = NO_DEADLINE
+        self, name: str, which: Sequence[str] | Filter, key: WriteKey | None, deadline: Deadline = NO_DEADLINE
     ) -> Acknowledged:
-        """Removes documents. Ids that are not there, or that no document can have, count nothing."""
-        possible = [id for id in ids if is_id(id)]
-        return await self._write("delete", name, lambda live: live.delete(possible, key=key), deadline)
+        """Removes documents of these ids, or those that a filter allows. Ids that are not there, or that no
+        document can have, count nothing. Raises InvalidQueryError.
+        """
 
-    async def delete_matching(
-        self, name: str, filter: Filter, key: WriteKey | None, deadline: Deadline = NO_DEADLINE
-    ) -> Acknowledged:
-        """Removes the documents that a filter allows. Raises InvalidQueryError."""
-        return await self._write("delete", name, lambda live: live.delete_matching(filter, key=key), deadline)
+        def delete(live: WritableCollection) -> Acknowledged:
+            if isinstance(which, Filter):
+                return live.delete_matching(which, key=key)
+            return live.delete([id for id in which if is_id(id)], key=key)
+
+        return await self._write("delete", name, delete, deadline)
 
     async def update(
         self,

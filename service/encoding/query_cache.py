@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from models.encoder import AdapterDescription, EncoderInfo
-from models.representations import OUTPUTS, InputType, Output, Representations, TokenBatch
+from models.representations import OUTPUTS, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
+from service.encoding.options import DOCUMENTS, TextOptions
 from service.encoding.service import EncodingService
 from service.load.admission import Ticket
 from service.load.deadlines import Deadline
@@ -102,22 +103,18 @@ class CachedQueries:
     async def encode(
         self,
         texts: Sequence[str],
-        input_type: InputType = "document",
-        outputs: Sequence[Output] = OUTPUTS,
+        options: TextOptions = DOCUMENTS,
         *,
-        max_length: int | None = None,
-        truncate: bool = True,
-        adapter: str | None = None,
         ticket: Ticket | None = None,
         tokens: TokenBatch | None = None,
     ) -> Representations:
         """Representations of at least one text, in order; only queries that are not kept are encoded."""
         keys: list[QueryKey] = []
         found: list[Representations | None] = []
-        if input_type == "query":
-            info = await self._encoding.info_of(adapter)
-            given = tuple(output for output in OUTPUTS if output in outputs)
-            scope = info.fingerprint, info.adapter, given, max_length, truncate
+        if options.input_type == "query":
+            info = await self._encoding.info_of(options.adapter)
+            given = tuple(output for output in OUTPUTS if output in options.outputs)
+            scope = info.fingerprint, info.adapter, given, options.max_length, options.truncate
             keys = [QueryKey(*scope, text) for text in texts]
             found = [self._cache.get(key) for key in keys]
         known = [one for one in found if one is not None]
@@ -126,11 +123,7 @@ class CachedQueries:
         rows = [row for row, one in enumerate(found) if one is None]  # none of documents
         encoded = await self._encoding.encode(
             [texts[row] for row in rows] if known else texts,
-            input_type,
-            outputs,
-            max_length=max_length,
-            truncate=truncate,
-            adapter=adapter,
+            options,
             ticket=ticket,
             tokens=tokens.take(np.array(rows)) if known and tokens is not None else tokens,
         )

@@ -10,10 +10,11 @@ from typing import Protocol
 
 from models.encoder import STATIC, AdapterDescription, Encoder, EncoderInfo, encode_tokens, with_adapter
 from models.loader import load_encoder
-from models.representations import OUTPUTS, InputType, Output, Representations, TokenBatch
+from models.representations import Representations, TokenBatch
 from models.tokenizer import Tokenizer
 from service.batcher import Batcher, Observe
 from service.encoding.health import EncoderHealth
+from service.encoding.options import DOCUMENTS, TextOptions
 from service.exceptions import NotReadyError
 from service.load.admission import ANY_WAIT, Admission, Ticket
 from service.load.deadlines import Deadline
@@ -87,19 +88,15 @@ class EncodingService(Protocol):
     async def encode(
         self,
         texts: Sequence[str],
-        input_type: InputType = "document",
-        outputs: Sequence[Output] = OUTPUTS,
+        options: TextOptions = DOCUMENTS,
         *,
-        max_length: int | None = None,
-        truncate: bool = True,
-        adapter: str | None = None,
         ticket: Ticket | None = None,
         tokens: TokenBatch | None = None,
     ) -> Representations:
         """Representations of at least one text, in order.
 
         ticket: of the request that this is for, by default a new one without a deadline. tokens: of these
-        texts, by its tokenizer and so as the other arguments say, where the caller has them.
+        texts, by its tokenizer and so as the options say, where the caller has them.
         Raises TextTooLongError, OverloadedError, DeadlineExceededError, RequestTooLargeError,
         EncoderUnavailableError, and what `info_of` raises.
         """
@@ -183,21 +180,17 @@ class LocalEncoding:
     async def encode(
         self,
         texts: Sequence[str],
-        input_type: InputType = "document",
-        outputs: Sequence[Output] = OUTPUTS,
+        options: TextOptions = DOCUMENTS,
         *,
-        max_length: int | None = None,
-        truncate: bool = True,
-        adapter: str | None = None,
         ticket: Ticket | None = None,
         tokens: TokenBatch | None = None,
     ) -> Representations:
         """Representations of at least one text, in order."""
         ticket = Ticket() if ticket is None else ticket
-        info = await self.info_of(adapter)  # an adapter that cannot be used should fail no batch but its own
-        tokenize = partial(
-            self._encoder.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
-        )
+        info = await self.info_of(
+            options.adapter
+        )  # an adapter that cannot be used should fail no batch but its own
+        tokenize = partial(options.tokenize, self._encoder.tokenizer, texts)
         if tokens is not None:
             pass
         elif sum(map(len, texts)) <= SHORT_CHARACTERS:
@@ -208,7 +201,7 @@ class LocalEncoding:
                 self.require_room(estimated_tokens(texts), ticket.deadline)
             with recorded("tokenize"):
                 tokens = await self._pool.run(tokenize)
-        return await self._batcher.submit(tokens, outputs, info.adapter, ticket)
+        return await self._batcher.submit(tokens, options.outputs, info.adapter, ticket)
 
     def wait_seconds(self, tokens: int) -> float:
         """How long texts of so many tokens would wait for the encoder if they came now."""
@@ -231,7 +224,7 @@ class LocalEncoding:
         What takes longer than a moment is left to the next check.
         """
         if self._probe is None or self._probe.done():
-            self._probe = asyncio.create_task(self.encode([PROBE_TEXT], "query"), name="probe")
+            self._probe = asyncio.create_task(self.encode([PROBE_TEXT], TextOptions("query")), name="probe")
         done, _ = await asyncio.wait([self._probe], timeout=PROBE_SECONDS)
         for probe in done:
             probe.exception()  # it is in the encoder's record

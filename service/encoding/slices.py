@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import numpy as np
 
-from models.representations import OUTPUTS, InputType, Int64, Output, Representations, TokenBatch
+from models.representations import Int64, Representations, TokenBatch
+from service.encoding.options import DOCUMENTS, TextOptions
 from service.encoding.service import EncodingService, estimated_tokens
 from service.exceptions import OverloadedError, RequestTooLargeError
 from service.load.admission import Ticket
@@ -26,14 +27,10 @@ async def encode_slices(
     encoding: EncodingService,
     pool: Pool,
     texts: Sequence[str],
-    input_type: InputType = "document",
-    outputs: Sequence[Output] = OUTPUTS,
+    options: TextOptions = DOCUMENTS,
     *,
     request_tokens: int,
     remedy: str = EMBED_REMEDY,
-    max_length: int | None = None,
-    truncate: bool = True,
-    adapter: str | None = None,
     ticket: Ticket | None = None,
 ) -> AsyncGenerator[Representations]:
     """Representations of at least one text, in order, as consecutive slices.
@@ -47,25 +44,14 @@ async def encode_slices(
     ticket = Ticket() if ticket is None else ticket
 
     async def encode(part: Sequence[str], tokens: TokenBatch | None = None) -> Representations:
-        return await encoding.encode(
-            part,
-            input_type,
-            outputs,
-            max_length=max_length,
-            truncate=truncate,
-            adapter=adapter,
-            ticket=ticket,
-            tokens=tokens,
-        )
+        return await encoding.encode(part, options, ticket=ticket, tokens=tokens)
 
     slice_tokens = min(encoding.slice_tokens, request_tokens)
     if sum(len(text) + FRAME_TOKENS for text in texts) <= slice_tokens:
         yield await encode(texts)
         return
     encoding.require_room(estimated_tokens(texts), ticket.deadline)
-    batch = await pool.run(
-        encoding.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
-    )
+    batch = await pool.run(options.tokenize, encoding.tokenizer, texts)
     tokens = len(batch.token_ids)
     if tokens > request_tokens:
         raise RequestTooLargeError(

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+
+from service.http.wire.listening import is_loopback
+from service.settings import Settings
 
 ANY = "*"
 AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/?#@\s]+))(?::[0-9]*)?")  # host, port
@@ -56,3 +59,10 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(name)
     except ValueError:
         return None
+
+
+def names_of(settings: Settings) -> Sequence[str]:
+    """The names of a server. Who listens for other machines cannot know by which they reach it."""
+    if settings.allowed_hosts:
+        return settings.allowed_hosts
+    return [settings.host] if is_loopback(settings.host) else [ANY]

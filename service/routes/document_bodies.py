@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from index.candidates import Document
 from index.documents.filters import Filter, parse_filter
@@ -17,7 +18,7 @@ from index.errors import InvalidQueryError
 from index.live.records import WriteKey
 from service.documents.binary import BinaryBody
 from service.documents.brought import BroughtText, BroughtTexts
-from service.documents.keys import write_key
+from service.documents.keys import one_key, write_key
 from service.documents.writer import about_document
 from service.exceptions import InvalidRequestError, RequestTooLargeError
 from service.routes.common import check_characters, numbers_of
@@ -35,6 +36,7 @@ from service.schemas.documents import (
 )
 from service.settings import RequestLimits
 
+KeyedRequest = PutDocumentsRequest | PatchDocumentRequest | UpdateDocumentsRequest | DeleteDocumentsRequest
 _CONTENTS = TypeAdapter(Annotated[list[DocumentContent], Field(min_length=1, fail_fast=True)])
 
 
@@ -85,22 +87,28 @@ def which_of(body: DeleteDocumentsRequest | UpdateDocumentsRequest) -> Sequence[
         return parse_filter(body.filter)
 
 
-async def key_of(
-    services: Runtime,
-    given: str | None,
-    route: str,
-    names: tuple[str, ...],
-    body: BaseModel,
-    digest: str | None,
-) -> WriteKey | None:
-    """The key of a write with a body that may be large."""
-    if given is None:
-        return None
-    return await services.pools.bodies.run(_digested, given, route, names, body, digest)
+@dataclass(frozen=True, slots=True)
+class KeyHeaders:
+    """What headers say of a write's key. digest: what tells a repeat under it from another write, instead of
+    the body. A router sends that of its own request: a shard gets a part of it, whose representations need
+    not be the same to the bit when it is repeated.
+    """
+
+    key: str | None
+    digest: str | None
+
+    async def of(
+        self, body: KeyedRequest, services: Runtime, route: str, names: tuple[str, ...]
+    ) -> WriteKey | None:
+        """The key of a write with a body that may be large. route, names: as of `write_key`."""
+        given = one_key(self.key, body.idempotency_key)
+        if given is None:
+            return None
+        return await services.pools.bodies.run(_digested, given, route, names, body, self.digest)
 
 
 def _digested(
-    given: str, route: str, names: tuple[str, ...], body: BaseModel, digest: str | None
+    given: str, route: str, names: tuple[str, ...], body: KeyedRequest, digest: str | None
 ) -> WriteKey | None:
     """Raises InvalidDocumentError for metadata that no digest can be taken of, as no document may have it."""
     if isinstance(body, PutDocumentsRequest):

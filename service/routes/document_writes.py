@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import Header, Request, Response
+from fastapi import Depends, Header, Request, Response
 
-from index.documents.filters import Filter
 from service.answers.binary import MEDIA_TYPE
 from service.documents.binary import BinaryBody, BroughtArrays
 from service.documents.keys import one_key, write_key
@@ -16,12 +15,12 @@ from service.http.binary_route import BinaryRoute
 from service.routes.collections import Name
 from service.routes.common import WRITE, Services, TimeLimit, errors, json_response, router
 from service.routes.document_bodies import (
+    KeyHeaders,
     about_the_filter,
     brought_by,
     check_texts,
     contents_of,
     document_of,
-    key_of,
     which_of,
 )
 from service.routes.documents import DOCUMENT, DOCUMENTS, Id
@@ -48,31 +47,32 @@ KeyHeader = Annotated[
 DigestHeader = Annotated[
     str | None, Header(alias="Idempotency-Digest", pattern=r"^[0-9a-f]{64}$", include_in_schema=False)
 ]
-"""What tells a repeat under a key from another write, instead of the body. A router sends that of its own
-request: a shard gets a part of it, whose representations need not be the same to the bit when it is repeated.
-"""
+
+
+async def _key_headers(key: KeyHeader = None, digest: DigestHeader = None) -> KeyHeaders:
+    return KeyHeaders(key, digest)
+
+
+Keys = Annotated[KeyHeaders, Depends(_key_headers)]
 
 routes = router("documents")
 
 
 async def put_binary_documents(
-    name: Name,
-    request: Request,
-    services: Services,
-    deadline: TimeLimit,
-    header_key: KeyHeader = None,
-    digest: DigestHeader = None,
+    name: Name, request: Request, services: Services, keys: Keys, deadline: TimeLimit
 ) -> Response:
     """The same, of a body of safetensors."""
     body = await services.pools.bodies.run(BinaryBody.read, await request.body())
     contents = await services.pools.bodies.run(contents_of, body, services.limits)
     check_texts(contents, services.limits)
     brought = BroughtArrays(body.arrays, [body.fingerprint], np.arange(len(contents)))
-    given = one_key(header_key, body.metadata.get("idempotency_key"))
+    given = one_key(keys.key, body.metadata.get("idempotency_key"))
     key = None
     if given is not None:
-        content = b"" if digest is not None else await services.pools.bodies.run(body.content)
-        key = await services.pools.bodies.run(write_key, given, f"PUT {DOCUMENTS}", (name,), content, digest)
+        content = b"" if keys.digest is not None else await services.pools.bodies.run(body.content)
+        key = await services.pools.bodies.run(
+            write_key, given, f"PUT {DOCUMENTS}", (name,), content, keys.digest
+        )
     batch = DocumentBatch([document_of(each) for each in contents], brought, body.if_position, key)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
@@ -97,12 +97,7 @@ routes.add_api_route(  # before the route for JSON, which matches any type
     },
 )
 async def put_documents(
-    name: Name,
-    body: PutDocumentsRequest,
-    services: Services,
-    deadline: TimeLimit,
-    header_key: KeyHeader = None,
-    digest: DigestHeader = None,
+    name: Name, body: PutDocumentsRequest, services: Services, keys: Keys, deadline: TimeLimit
 ) -> Response:
     """Add documents, or replace those with the same ids: all of them or none.
 
@@ -113,12 +108,11 @@ async def put_documents(
     """
     limits = services.limits
     check_texts(body.documents, limits)
-    key = one_key(header_key, body.idempotency_key)
-    write = await key_of(services, key, f"PUT {DOCUMENTS}", (name,), body, digest)
+    key = await keys.of(body, services, f"PUT {DOCUMENTS}", (name,))
     brought = None
     if any(each.representations is not None for each in body.documents):
         brought = await services.pools.bodies.run(brought_by, body.documents)
-    batch = DocumentBatch([document_of(each) for each in body.documents], brought, body.if_position, write)
+    batch = DocumentBatch([document_of(each) for each in body.documents], brought, body.if_position, key)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
 
@@ -129,12 +123,7 @@ async def put_documents(
     dependencies=WRITE,
 )
 async def update_documents(
-    name: Name,
-    body: UpdateDocumentsRequest,
-    services: Services,
-    deadline: TimeLimit,
-    header_key: KeyHeader = None,
-    digest: DigestHeader = None,
+    name: Name, body: UpdateDocumentsRequest, services: Services, keys: Keys, deadline: TimeLimit
 ) -> Response:
     """Change the metadata of documents, by id or by filter; nothing is encoded again.
 
@@ -142,8 +131,7 @@ async def update_documents(
     group: after a crash before the answer some are, and a repeat changes the others.
     """
     which = which_of(body)
-    given = one_key(header_key, body.idempotency_key)
-    key = await key_of(services, given, f"POST {DOCUMENTS}/update", (name,), body, digest)
+    key = await keys.of(body, services, f"POST {DOCUMENTS}/update", (name,))
     with about_the_filter():
         written = await services.writer.update(
             name, which, body.metadata, key, deadline, merge=bool(body.merge)
@@ -158,21 +146,12 @@ async def update_documents(
     dependencies=WRITE,
 )
 async def delete_documents(
-    name: Name,
-    body: DeleteDocumentsRequest,
-    services: Services,
-    deadline: TimeLimit,
-    header_key: KeyHeader = None,
-    digest: DigestHeader = None,
+    name: Name, body: DeleteDocumentsRequest, services: Services, keys: Keys, deadline: TimeLimit
 ) -> Response:
     """Delete documents by id or by filter. Ids that are not there are no error, and are not counted."""
     which = which_of(body)
-    given = one_key(header_key, body.idempotency_key)
-    key = await key_of(services, given, f"POST {DOCUMENTS}/delete", (name,), body, digest)
-    if isinstance(which, Filter):
-        with about_the_filter():
-            written = await services.writer.delete_matching(name, which, key, deadline)
-    else:
+    key = await keys.of(body, services, f"POST {DOCUMENTS}/delete", (name,))
+    with about_the_filter():
         written = await services.writer.delete(name, which, key, deadline)
     return json_response({"deleted": written.documents, "position": written.position})
 
@@ -188,13 +167,11 @@ async def patch_document(
     document_id: Id,
     body: PatchDocumentRequest,
     services: Services,
+    keys: Keys,
     deadline: TimeLimit,
-    header_key: KeyHeader = None,
-    digest: DigestHeader = None,
 ) -> Response:
     """Replace a document's metadata, or merge something into it; nothing is encoded again."""
-    given = one_key(header_key, body.idempotency_key)
-    key = await key_of(services, given, f"PATCH {DOCUMENT}", (name, document_id), body, digest)
+    key = await keys.of(body, services, f"PATCH {DOCUMENT}", (name, document_id))
     written = await services.writer.patch(
         name, document_id, body.metadata, body.if_position, key, deadline, merge=bool(body.merge)
     )
@@ -208,11 +185,7 @@ async def patch_document(
     dependencies=WRITE,
 )
 async def delete_document(
-    name: Name,
-    document_id: Id,
-    services: Services,
-    deadline: TimeLimit,
-    header_key: KeyHeader = None,
+    name: Name, document_id: Id, services: Services, deadline: TimeLimit, header_key: KeyHeader = None
 ) -> Response:
     """Delete a document. One that is not there is no error: 0 are deleted then."""
     key = write_key(header_key, f"DELETE {DOCUMENT}", (name, document_id))

@@ -8,6 +8,7 @@ from models.representations import OUTPUTS
 from service.answers.binary import MEDIA_TYPE, binary_pieces
 from service.answers.embeddings import embeddings_json
 from service.answers.pieces import response_of
+from service.encoding.options import TextOptions
 from service.http.negotiation import preferred_type
 from service.routes.common import Services, TimeLimit, encoder_named, errors, router
 from service.routes.texts import Fields, encoded_texts
@@ -46,12 +47,14 @@ async def embed(body: EmbedRequest, request: Request, services: Services, deadli
         [body.inputs] if isinstance(body.inputs, str) else body.inputs,
         FIELDS,
         deadline,
-        input_type=body.input_type or "document",
-        outputs=body.outputs or OUTPUTS,
-        max_length=body.max_length,
-        truncate=body.truncate is not False,
+        TextOptions(
+            input_type=body.input_type or "document",
+            outputs=body.outputs or OUTPUTS,
+            max_length=body.max_length,
+            truncate=body.truncate is not False,
+            adapter=body.adapter,
+        ),
         dimensions=body.dimensions,
-        adapter=body.adapter,
         dtype=dtype,
         colbert_pool=body.colbert_pool or 1,
     )

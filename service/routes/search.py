@@ -41,7 +41,7 @@ from service.schemas.search import (
 from service.schemas.search_answers import SearchManyResponse, SearchResponse
 from service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
 from service.search.defaults import WantedCandidates, WantedEffort
-from service.search.pipeline import ALL_PARTS, SearchOutcome, SearchQuery
+from service.search.query import ALL_PARTS, SearchOutcome, SearchQuery
 from service.search.ready_queries import ReadyQuery
 from service.search.slow import log_if_slow
 from service.search.stored_queries import Like, LikeDocument, LikeExamples

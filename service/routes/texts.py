@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from index.token_vectors.pooling import pooled
 from models.encoder import EncoderInfo
 from models.errors import TextTooLongError, UnsupportedError
-from models.representations import OUTPUTS, InputType, Output, Representations
+from models.representations import Output, Representations
 from service.answers.dtypes import BITS, Dtype
+from service.encoding.options import TextOptions
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.exceptions import InvalidRequestError
@@ -39,13 +40,9 @@ async def encoded_texts(
     texts: Sequence[str],
     fields: Fields,
     deadline: Deadline,
+    options: TextOptions,
     *,
-    input_type: InputType = "document",
-    outputs: Sequence[Output] = OUTPUTS,
-    max_length: int | None = None,
-    truncate: bool = True,
     dimensions: int | None = None,
-    adapter: str | None = None,
     dtype: Dtype = "float32",
     colbert_pool: int = 1,
 ) -> tuple[EncoderInfo, AsyncGenerator[Representations]]:
@@ -57,8 +54,8 @@ async def encoded_texts(
     """
     limits = services.limits
     check_characters(texts, limits.characters, fields.texts)
-    info = await encoding.info_of(adapter)
-    _check_against(info, fields, outputs, max_length, dimensions)
+    info = await encoding.info_of(options.adapter)
+    _check_against(info, fields, options, dimensions)
     declared = encoding.tokenizer.settings.matryoshka_dimensions
     if dimensions is not None and declared and dimensions not in (*declared, info.dense_dimension):
         raise InvalidRequestError(
@@ -67,17 +64,13 @@ async def encoded_texts(
             fields.dimensions,
         )
     if dtype in BITS:
-        _require_whole_bytes(info, outputs, dimensions)
+        _require_whole_bytes(info, options.outputs, dimensions)
     slices = encode_slices(
         encoding,
         services.pools.bodies,
         texts,
-        input_type,
-        outputs,
+        options,
         request_tokens=limits.request_tokens,
-        max_length=max_length,
-        truncate=truncate,
-        adapter=adapter,
         ticket=Ticket(deadline, alone=services.gate.in_work == 1),
     )
     if colbert_pool > 1:
@@ -121,15 +114,9 @@ def _require_whole_bytes(info: EncoderInfo, outputs: Sequence[Output], dimension
             )
 
 
-def _check_against(
-    info: EncoderInfo,
-    fields: Fields,
-    outputs: Sequence[Output],
-    max_length: int | None,
-    dimensions: int | None,
-) -> None:
-    if not info.given(outputs):
-        lacking = " and no ".join(dict.fromkeys(outputs))
+def _check_against(info: EncoderInfo, fields: Fields, options: TextOptions, dimensions: int | None) -> None:
+    if not info.given(options.outputs):
+        lacking = " and no ".join(dict.fromkeys(options.outputs))
         raise InvalidRequestError(
             f"{info.name} has no {lacking} side; it gives {' and '.join(info.sides)}",
             fields.outputs,
@@ -139,8 +126,9 @@ def _check_against(
         raise InvalidRequestError(
             f"{fields.dimensions} is {dimensions}; {info.name} has {info.dense_dimension}", fields.dimensions
         )
-    if max_length is not None and max_length > info.max_length:
+    if options.max_length is not None and options.max_length > info.max_length:
         raise InvalidRequestError(
-            f"{fields.max_length} is {max_length}; {info.name} takes at most {info.max_length} tokens",
+            f"{fields.max_length} is {options.max_length}; {info.name} takes at most {info.max_length} "
+            "tokens",
             fields.max_length,
         )

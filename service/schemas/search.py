@@ -23,7 +23,7 @@ from service.schemas.base import (
 )
 from service.schemas.boosts import Boosts
 from service.schemas.filters import FilterTree
-from service.search.pipeline import HitPart
+from service.search.query import HitPart
 
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from index.candidates import CandidateLimits, Hit, Scores, Weights
 from models.representations import OUTPUTS, Output
-from service.search.pipeline import ALL_PARTS, HitPart, SearchOutcome
+from service.search.query import ALL_PARTS, HitPart, SearchOutcome
 from service.search.query_terms import QueryTerms
 
 

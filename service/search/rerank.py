@@ -13,6 +13,7 @@ from index.candidates import Scores, Weights
 from index.fusion import as_weighted, relative_sum
 from models.representations import Bool, Float64, Output, Representations
 from models.texts.blank import without_blank
+from service.encoding.options import TextOptions
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.load.admission import Ticket
@@ -69,9 +70,10 @@ async def rerank(
     Raises as `encode_slices`, and InvalidRequestError for a blank query.
     """
     require_meaning(encoding.tokenizer, query, "query")
-    asked = asyncio.ensure_future(encoding.encode([query], "query", adapter=adapter, ticket=Ticket(deadline)))
+    as_query, as_documents = TextOptions("query", adapter=adapter), TextOptions(adapter=adapter)
+    asked = asyncio.ensure_future(encoding.encode([query], as_query, ticket=Ticket(deadline)))
     slices = encode_slices(
-        encoding, pool, documents, request_tokens=request_tokens, adapter=adapter, ticket=Ticket(deadline)
+        encoding, pool, documents, as_documents, request_tokens=request_tokens, ticket=Ticket(deadline)
     )
     parts, truncated, tokens = list[Float64](), list[Bool](), 0
     try:

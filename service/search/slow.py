@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from service.search.answers import sides_record, stage_seconds
-from service.search.pipeline import SearchOutcome, SearchQuery
+from service.search.query import SearchOutcome, SearchQuery
 
 log = logging.getLogger("tercet.slow")
 

@@ -16,6 +16,7 @@ from models.representations import Int64, Representations
 from models.stream import EncodeRows, Known, Slicing, Watch, encode_windows, window_tokens
 from models.texts.groups import estimated_tokens
 from models.tokenizer import Tokenizer
+from service.encoding.options import TextOptions
 from service.exceptions import OverloadedError
 from service.settings import WorkerAccess
 from service.workers.encoding import RemoteEncoding
@@ -72,7 +73,7 @@ class RemoteDocuments:
         give_up = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                return self._wait(self._remote.encode(texts, "document", adapter=self._adapter))
+                return self._wait(self._remote.encode(texts, TextOptions(adapter=self._adapter)))
             except (OverloadedError, EncoderUnavailableError) as error:
                 pause = error.retry_after_seconds if isinstance(error, OverloadedError) else PAUSE_SECONDS
                 if time.monotonic() + pause > give_up or self._abandoned.wait(pause):

@@ -21,8 +21,9 @@ from models.errors import (
     EncoderMemoryError,
     EncoderUnavailableError,
 )
-from models.representations import OUTPUTS, InputType, Output, Representations, TokenBatch
+from models.representations import Representations, TokenBatch
 from models.tokenizer import Tokenizer
+from service.encoding.options import DOCUMENTS, TextOptions
 from service.exceptions import OverloadedError
 from service.load.admission import Ticket
 from service.load.concurrency import all_of
@@ -182,32 +183,24 @@ class RemoteEncoding:
     async def encode(
         self,
         texts: Sequence[str],
-        input_type: InputType = "document",
-        outputs: Sequence[Output] = OUTPUTS,
+        options: TextOptions = DOCUMENTS,
         *,
-        max_length: int | None = None,
-        truncate: bool = True,
-        adapter: str | None = None,
         ticket: Ticket | None = None,
         tokens: TokenBatch | None = None,
     ) -> Representations:
         """Representations of at least one text, in order. tokens: of no use here, workers take texts."""
-        info = await self.info_of(adapter)
+        info = await self.info_of(options.adapter)
         deadline = NO_DEADLINE if ticket is None else ticket.deadline
         # Here, since a worker's 422 could not be told from one for what was made of the request.
-        self._tokenizer.length_limit(max_length, input_type)
-        if not truncate:  # here, because a worker sees pieces and cannot say which text it is
-            await self._pool.run(
-                self._tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=False
-            )
+        self._tokenizer.length_limit(options.max_length, options.input_type)
+        if not options.truncate:  # here, because a worker sees pieces and cannot say which text it is
+            await self._pool.run(options.tokenize, self._tokenizer, texts)
         # No worker gets two pieces of one text list at once: they could fill its queue by themselves.
         free = asyncio.Semaphore(len(self._workers))
 
         async def encoded(piece: Sequence[str]) -> Representations:
             async with free:
-                return await self._encode_piece(
-                    piece, input_type, outputs, max_length, truncate, info, deadline
-                )
+                return await self._encode_piece(piece, options, info, deadline)
 
         parts = await on_loop(all_of(encoded(piece) for piece in _pieces(texts)))
         if len(parts) == 1:
@@ -227,14 +220,7 @@ class RemoteEncoding:
         self._pool.close()
 
     async def _encode_piece(
-        self,
-        texts: Sequence[str],
-        input_type: InputType,
-        outputs: Sequence[Output],
-        max_length: int | None,
-        truncate: bool,
-        info: EncoderInfo,
-        deadline: Deadline,
+        self, texts: Sequence[str], options: TextOptions, info: EncoderInfo, deadline: Deadline
     ) -> Representations:
         """Asks one worker after another, each at most once, until one answers with representations.
 
@@ -246,7 +232,7 @@ class RemoteEncoding:
             asked.append(worker)
             began = time.monotonic()
             try:
-                found = await worker.encode(texts, input_type, outputs, max_length, truncate, info, deadline)
+                found = await worker.encode(texts, options, info, deadline)
             except Exception as error:
                 self._observer.refused(worker.url, error)
                 if isinstance(error, REFUSALS):

@@ -21,9 +21,10 @@ from models.errors import (
     ModelError,
     UnsoundRepresentationsError,
 )
-from models.representations import OUTPUTS, InputType, Output, Representations
+from models.representations import Representations
 from models.tokenizer import Tokenizer, valid_text
 from service.answers.binary import MEDIA_TYPE, SMALL_BYTES, from_bytes
+from service.encoding.options import DOCUMENTS, TextOptions
 from service.exceptions import (
     DeadlineExceededError,
     InvalidRequestError,
@@ -109,10 +110,7 @@ class RemoteWorker:
     async def encode(
         self,
         texts: Sequence[str],
-        input_type: InputType,
-        outputs: Sequence[Output],
-        max_length: int | None,
-        truncate: bool,
+        options: TextOptions,
         info: EncoderInfo,
         deadline: Deadline = NO_DEADLINE,
     ) -> Representations:
@@ -123,10 +121,10 @@ class RemoteWorker:
         """
         body = {
             "inputs": [valid_text(text) for text in texts],  # JSON's bytes cannot hold lone surrogates
-            "input_type": input_type,
-            "outputs": list(outputs),
-            "max_length": max_length,
-            "truncate": truncate,
+            "input_type": options.input_type,
+            "outputs": list(options.outputs),
+            "max_length": options.max_length,
+            "truncate": options.truncate,
             **({} if info.adapter is None else {"adapter": info.adapter}),
         }
         headers = {"Accept": MEDIA_TYPE}
@@ -149,19 +147,14 @@ class RemoteWorker:
         if response.status_code != httpx.codes.OK:
             raise self._refusal(response)
         try:
-            return await self._read(response.content, len(texts), outputs, max_length, info)
+            return await self._read(response.content, len(texts), options, info)
         except UnsoundRepresentationsError as error:
             self._unsound = True
             self.health.suspect(str(error))
             raise
 
     async def _read(
-        self,
-        content: bytes,
-        texts: int,
-        outputs: Sequence[Output],
-        max_length: int | None,
-        info: EncoderInfo,
+        self, content: bytes, texts: int, options: TextOptions, info: EncoderInfo
     ) -> Representations:
         """What an answer says, checked. Raises as `encode`."""
 
@@ -171,7 +164,8 @@ class RemoteWorker:
             except ValueError as error:
                 raise UnsoundRepresentationsError(f"{self.url}: {error}") from None
             if metadata.get("fingerprint") == info.fingerprint:  # another one is another fault
-                require_sound(found, texts, outputs, info, max_length or info.max_length, self.url)
+                longest = options.max_length or info.max_length
+                require_sound(found, texts, options.outputs, info, longest, self.url)
             return found, metadata
 
         found, metadata = read() if len(content) <= SMALL_BYTES else await self._pool.run(read)
@@ -201,7 +195,7 @@ class RemoteWorker:
             headers={"Accept": MEDIA_TYPE},
         )
         if response.status_code == httpx.codes.OK:
-            await self._read(response.content, 1, OUTPUTS, None, info)
+            await self._read(response.content, 1, DOCUMENTS, info)
             self._unsound = False
 
     def _give_up(self) -> None:

@@ -21,8 +21,9 @@ import pytest
 from fastapi import FastAPI
 
 from models.encoder import Encoder
-from service.app import create_app, server_for
+from service.app import create_app
 from service.load.pools import Pool
+from service.serving import server_for
 from service.settings import Settings
 from tests.service.polling import REST_SECONDS, pause
 

@@ -8,7 +8,8 @@ import pytest
 
 from service.exceptions import SettingsError
 from service.keys import KEY_SETTINGS, read_keys
-from service.settings import PREFIX, Settings, load_settings
+from service.settings import PREFIX, Settings
+from service.settings_reading import load_settings
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ from models.representations import Representations, Route
 from service.answers.binary import BinaryBody, from_bytes
 from service.answers.embeddings import embedding_json
 from service.app import create_worker_app
+from service.encoding.options import TextOptions
 from service.settings import WorkerAccess
 from service.workers.encoding import RemoteEncoding
 
@@ -191,11 +192,11 @@ async def test_workers_with_routers(make_server: Any, routed: Any, tiny: Any) ->
         remote = await RemoteEncoding.connect([url], WorkerAccess())
         try:
             assert await remote.info_of("by-domain") == routed.adapter_info("by-domain")
-            found = await remote.encode(TEXTS, adapter="by-domain")
+            found = await remote.encode(TEXTS, TextOptions(adapter="by-domain"))
             assert found.routes == tuple(Route((name,), (1.0,)) for name in CHOSEN)
             assert await remote.info_of("by-language:ko") == tiny.adapter_info("tea")
             assert await remote.info_of("by-collection", "cases") == tiny.adapter_info("law")
-            assert (await remote.encode(TEXTS, adapter="by-language:ko")).routes is None
+            assert (await remote.encode(TEXTS, TextOptions(adapter="by-language:ko"))).routes is None
         finally:
             await remote.close()
 

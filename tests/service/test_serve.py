@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.app import run_server
+from service.serving import run_server
 
 DOCUMENTS = [
     {"id": "tea", "text": "Green tea is brewed with hot water.", "metadata": {"year": 2001}},

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from service.exceptions import SettingsError
-from service.settings import PREFIX, Settings, load_settings
+from service.settings import PREFIX, Settings
+from service.settings_reading import load_settings
 
 
 @pytest.fixture(autouse=True)

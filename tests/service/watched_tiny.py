@@ -1,8 +1,9 @@
 """A server over the tiny encoder that tells for how long its event loop was held, in a process of its own."""
 
 from benchmarks.serving.watched import watch
-from service.app import create_app, run_server
-from service.settings import load_settings
+from service.app import create_app
+from service.serving import run_server
+from service.settings_reading import load_settings
 from tests.conftest import TinyEncoder
 
 

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from transfer.milvus.connection import MilvusPlace
-from transfer.queries import CANDIDATES, HITS, CollectionQuery, numbers, one_line
+from transfer.queries import CollectionQuery
 
 
 def query_script(place: MilvusPlace, collection: str, query: CollectionQuery) -> str:
     """Python that prints the best documents."""
     fields = ["title", "dense", "sparse", *(["colbert"] if query.colbert is not None else [])]
     return _SCRIPT.format(
-        text=one_line(query.text),
         imports="import os\n" if "os.environ" in place.code else "",
         client=place.code,
         collection=collection,
         fields=fields,
-        candidates=CANDIDATES,
-        hits=HITS,
-        dense=numbers(query.dense),
-        terms=f"{{{', '.join(f'{term}: {weight!r}' for term, weight in query.terms.items())}}}",
-        colbert=numbers(query.colbert) if query.colbert is not None else "[]",
-        sides=[query.sides.dense, query.sides.sparse, query.sides.colbert],
+        **query.for_script,
     )
 
 

@@ -20,7 +20,7 @@ from ingest.ready import ReadyBatch
 from ingest.sources.columns import STANDARD
 from models.representations import Float32
 from transfer.records import StoredDocuments
-from transfer.stored import StoredEncodings, matrix_of, ready_batch, terms_of
+from transfer.stored import StoredEncodings, matrix_of, ready_documents, terms_of
 
 STRING_BYTES = 65_535  # of a string in Milvus; JSON may have one more
 ID_BYTES = 512
@@ -67,21 +67,16 @@ def rows_of(documents: StoredDocuments, settings: CollectionSettings) -> Iterato
 
 
 def documents_of(rows: Sequence[Mapping[str, Any]], settings: CollectionSettings, name: str) -> ReadyBatch:
-    """The documents of rows with all fields, the inverse of `rows_of`; those that are none are faults.
+    """The documents of rows with all fields, the inverse of `rows_of`: see `ready_documents`.
 
-    settings: that they were exported with; name: of the collection, for messages.
+    name: of the collection, for messages.
     """
-    positions, documents, encoded, faults = [], [], [], []
-    for row in rows:
-        position = f"{name} row {row.get('id')!r:.80}"
-        try:
-            document = document_of(row)
-            encoded.append(_encodings(settings, document, row))
-            documents.append(document)
-            positions.append(position)
-        except InvalidDocumentError as error:
-            faults.append((position, error))
-    return ready_batch(settings, positions, documents, encoded, faults)
+
+    def read(row: Mapping[str, Any]) -> tuple[Document, StoredEncodings]:
+        document = document_of(row)
+        return document, _encodings(settings, document, row)
+
+    return ready_documents(settings, rows, lambda row: f"{name} row {row.get('id')!r:.80}", read)
 
 
 def document_of(row: Mapping[str, Any]) -> Document:

@@ -52,8 +52,28 @@ class MilvusTarget:
 
     def begin(self, description: dict[str, Any], *, overwrite: bool, resume: bool) -> None:
         """Raises TargetExistsError or TransferError."""
-        self._client = self._place.open()
-        self._make(self._client, description, overwrite=overwrite, resume=resume)
+        client = self._client = self._place.open()
+        with milvus_errors(self.name):
+            if client.has_collection(self._collection):
+                if resume:
+                    require_same(description, self._place.described(client, self._collection), self.name)
+                    return
+                if not overwrite:
+                    raise exists(self.name)
+                client.drop_collection(self._collection)
+            written = orjson.dumps(description).decode()
+            schema = schema_of(client, self._settings, written if self._place.remote else "")
+            indexes = client.prepare_index_params()
+            indexes.add_index(
+                "dense", index_type="AUTOINDEX" if self._place.remote else "FLAT", metric_type="IP"
+            )
+            indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+            client.create_collection(
+                self._collection,
+                schema=schema,
+                index_params=indexes,
+                properties=None if self._place.remote else {KEY: written},  # Lite keeps no description
+            )
 
     def write(self, documents: StoredDocuments) -> None:
         """Puts rows; those of the same documents are replaced."""
@@ -77,31 +97,6 @@ class MilvusTarget:
     def query(self, query: CollectionQuery) -> str:
         """A script that asks twice for candidates and sums up their scores."""
         return query_script(self._place, self._collection, query)
-
-    def _make(
-        self, client: MilvusClient, description: dict[str, Any], *, overwrite: bool, resume: bool
-    ) -> None:
-        with milvus_errors(self.name):
-            if client.has_collection(self._collection):
-                if resume:
-                    require_same(description, self._place.described(client, self._collection), self.name)
-                    return
-                if not overwrite:
-                    raise exists(self.name)
-                client.drop_collection(self._collection)
-            written = orjson.dumps(description).decode()
-            schema = schema_of(client, self._settings, written if self._place.remote else "")
-            indexes = client.prepare_index_params()
-            indexes.add_index(
-                "dense", index_type="AUTOINDEX" if self._place.remote else "FLAT", metric_type="IP"
-            )
-            indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
-            client.create_collection(
-                self._collection,
-                schema=schema,
-                index_params=indexes,
-                properties=None if self._place.remote else {KEY: written},  # Lite keeps no description
-            )
 
     def _opened(self) -> MilvusClient:
         if self._client is None:

@@ -20,7 +20,7 @@ from transfer.description import KEY, settings_record
 from transfer.errors import TransferError
 from transfer.parquet.layout import columns, encoding_fields
 from transfer.push import exists
-from transfer.queries import CANDIDATES, HITS, CollectionQuery, numbers, one_line
+from transfer.queries import CollectionQuery
 from transfer.records import DocumentLimits, StoredDocuments
 
 
@@ -99,16 +99,7 @@ class ParquetTarget:
                 f"# the windows of {self.name} are searched once they are in a collection again:\n"
                 f"# tercet index build {self.name} --from parquet --collection {self._settings.name}\n"
             )
-        return _SCRIPT.format(
-            text=one_line(query.text),
-            path=str(self._path.resolve()),
-            candidates=CANDIDATES,
-            hits=HITS,
-            dense=numbers(query.dense),
-            terms=f"{{{', '.join(f'{term}: {weight!r}' for term, weight in query.terms.items())}}}",
-            colbert=numbers(query.colbert) if query.colbert is not None else "[]",
-            sides=[query.sides.dense, query.sides.sparse, query.sides.colbert],
-        )
+        return _SCRIPT.format(path=str(self._path.resolve()), **query.for_script)
 
 
 _SCRIPT = """# {text}

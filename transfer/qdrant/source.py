@@ -22,7 +22,6 @@ class QdrantSource:
         """Raises SourceError where the collection is none that an export made."""
         self.name = f"Qdrant collection {collection!r}"
         self._collection = collection
-        self._place = place
         try:
             self._client = place.open()
         except TransferError as error:

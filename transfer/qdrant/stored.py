@@ -10,25 +10,20 @@ from index.catalog.settings import CollectionSettings
 from index.errors import InvalidDocumentError
 from ingest.ready import ReadyBatch
 from ingest.sources.columns import STANDARD
-from transfer.stored import StoredEncodings, matrix_of, ready_batch, terms_of
+from transfer.stored import StoredEncodings, matrix_of, ready_documents, terms_of
 
 
 def documents_of(records: Sequence[Any], settings: CollectionSettings, name: str) -> ReadyBatch:
-    """The documents of records with payloads and all vectors; those that are none are faults.
+    """The documents of records with payloads and all vectors: see `ready_documents`.
 
-    settings: that they were exported with; name: of the collection, for messages.
+    name: of the collection, for messages.
     """
-    positions, documents, encoded, faults = [], [], [], []
-    for record in records:
-        position = f"{name} point {record.id}"
-        try:
-            document = document_of(record.payload)
-            encoded.append(_encodings(settings, document, record.vector or {}, record.payload))
-            documents.append(document)
-            positions.append(position)
-        except InvalidDocumentError as error:
-            faults.append((position, error))
-    return ready_batch(settings, positions, documents, encoded, faults)
+
+    def read(record: Any) -> tuple[Document, StoredEncodings]:
+        document = document_of(record.payload)
+        return document, _encodings(settings, document, record.vector or {}, record.payload)
+
+    return ready_documents(settings, records, lambda record: f"{name} point {record.id}", read)
 
 
 def _encodings(

@@ -44,8 +44,27 @@ class QdrantTarget:
 
     def begin(self, description: dict[str, Any], *, overwrite: bool, resume: bool) -> None:
         """Raises TargetExistsError or TransferError."""
-        self._client = self._place.open()
-        self._make(self._client, description, overwrite=overwrite, resume=resume)
+        client = self._client = self._place.open()
+        with qdrant_errors(self.name):
+            if client.collection_exists(self._collection):
+                if resume:
+                    found = client.get_collection(self._collection).config.metadata or {}
+                    require_same(description, found.get(KEY), self.name)
+                    return
+                if not overwrite:
+                    raise exists(self.name)
+                client.delete_collection(self._collection)
+            client.create_collection(
+                self._collection,
+                vectors_config=vector_parameters(self._settings),
+                sparse_vectors_config={"sparse": models.SparseVectorParams()},
+                metadata={KEY: description},
+            )
+            if self._place.path is None:  # the local mode has no indexes
+                for field, kind in self._settings.fields.items():
+                    key = field_key(field)
+                    if key is not None:
+                        client.create_payload_index(self._collection, key, FIELD_TYPES[kind])
 
     def write(self, documents: StoredDocuments) -> None:
         """Puts points; those of the same documents are replaced."""
@@ -67,30 +86,6 @@ class QdrantTarget:
     def query(self, query: CollectionQuery) -> str:
         """A script that asks for the sum of three scores."""
         return query_script(self._place, self._collection, query, windows=self._settings.window is not None)
-
-    def _make(
-        self, client: QdrantClient, description: dict[str, Any], *, overwrite: bool, resume: bool
-    ) -> None:
-        with qdrant_errors(self.name):
-            if client.collection_exists(self._collection):
-                if resume:
-                    found = client.get_collection(self._collection).config.metadata or {}
-                    require_same(description, found.get(KEY), self.name)
-                    return
-                if not overwrite:
-                    raise exists(self.name)
-                client.delete_collection(self._collection)
-            client.create_collection(
-                self._collection,
-                vectors_config=vector_parameters(self._settings),
-                sparse_vectors_config={"sparse": models.SparseVectorParams()},
-                metadata={KEY: description},
-            )
-            if self._place.path is None:  # the local mode has no indexes
-                for field, kind in self._settings.fields.items():
-                    key = field_key(field)
-                    if key is not None:
-                        client.create_payload_index(self._collection, key, FIELD_TYPES[kind])
 
     def _opened(self) -> QdrantClient:
         if self._client is None:

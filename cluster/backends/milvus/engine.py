@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
-
-import numpy as np
 
 from cluster.backends.engine import Exported, Proposed, Side
 from cluster.backends.milvus.filters import EVERYTHING, literal, narrowed
-from cluster.backends.records import exported_of, stored
+from cluster.backends.records import answering, exported_of, stored
 from index.candidates import Document
 from index.documents.conditions import Condition
 from index.search.query import CheckedQuery
 from ingest.ready import ReadyBatch
-from models.representations import Float32, Int32, SparseRows, offsets_of
-from service.exceptions import BackendError
-from transfer.errors import TransferError
+from models.representations import SparseRows
 from transfer.milvus.connection import MilvusPlace, milvus_errors
 from transfer.milvus.rows import CONTENTS, document_of, documents_of
-from transfer.stored import terms_of
+from transfer.stored import sparse_rows, terms_of
 
 ROWS_AT_ONCE = 128  # each of some hundred token vectors
 CONTENTS_AT_ONCE = 1000
@@ -35,19 +30,19 @@ class MilvusEngine:
         """Raises BackendError."""
         self.name = f"Milvus at {place.uri}"
         self._place = place
-        with _answering(self.name):
+        with answering(milvus_errors(self.name)):
             self._client = place.open()
 
     def names(self) -> list[str]:
         """See the protocol."""
-        with _answering(self.name):
+        with answering(milvus_errors(self.name)):
             found = self._client.list_collections()
             return sorted(name for name in found if self._place.described(self._client, name) is not None)
 
     def open(self, name: str) -> MilvusCollection | None:
         """See the protocol."""
         shown = f"collection {name!r} of {self.name}"
-        with _answering(shown):
+        with answering(milvus_errors(shown)):
             if not self._client.has_collection(name):
                 return None
             record = self._place.described(self._client, name)
@@ -88,7 +83,7 @@ class MilvusCollection:
         vector: Any = query.dense
         if side == "sparse":
             vector = dict(zip(query.token_ids.tolist(), query.weights.tolist(), strict=True))
-        with _answering(self.name):
+        with answering(milvus_errors(self.name)):
             (found,) = self._client.search(
                 self._collection,
                 [vector],
@@ -126,7 +121,7 @@ class MilvusCollection:
 
     def count(self, condition: Condition | None) -> int:
         """See the protocol."""
-        with _answering(self.name):
+        with answering(milvus_errors(self.name)):
             found = self._client.query(
                 self._collection,
                 filter=_expression(condition),
@@ -153,7 +148,7 @@ class MilvusCollection:
         expression = _expression(condition)
         if after is not None:
             expression = f"id > {literal(after)} and ({expression or EVERYTHING})"
-        with _answering(self.name):
+        with answering(milvus_errors(self.name)):
             found = self._client.query(
                 self._collection,
                 filter=expression,
@@ -165,7 +160,7 @@ class MilvusCollection:
         return [*found]
 
     def _got(self, ids: Sequence[str], fields: Sequence[str]) -> list[Mapping[str, Any]]:
-        with _answering(self.name):
+        with answering(milvus_errors(self.name)):
             found = self._client.get(
                 self._collection, ids=[*ids], output_fields=[*fields], timeout=self._timeout_seconds
             )
@@ -173,23 +168,9 @@ class MilvusCollection:
 
 
 def _lexical(found: Sequence[Mapping[str, Any]]) -> SparseRows:
-    rows: list[tuple[Int32, Float32]] = [
-        terms_of([*(row["sparse"] or {})], [*(row["sparse"] or {}).values()]) for row in found
-    ]
-    ids, weights = zip(*rows, strict=True)
-    lengths = np.array([len(some) for some in ids], np.int64)
-    return SparseRows(offsets_of(lengths), np.concatenate(ids), np.concatenate(weights))
+    terms = (row["sparse"] or {} for row in found)
+    return sparse_rows([terms_of([*each], [*each.values()]) for each in terms])
 
 
 def _expression(condition: Condition | None) -> str:
     return "" if condition is None else narrowed(condition).expression
-
-
-@contextmanager
-def _answering(name: str) -> Iterator[None]:
-    """Raises BackendError for what the client raises."""
-    try:
-        with milvus_errors(name):
-            yield
-    except TransferError as error:
-        raise BackendError(str(error)) from error

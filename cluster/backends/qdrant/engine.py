@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from qdrant_client import QdrantClient, models
 
 from cluster.backends.engine import Exported, Proposed, Side
 from cluster.backends.qdrant.filters import narrowed
-from cluster.backends.records import exported_of, stored, without_token_vectors
+from cluster.backends.records import answering, exported_of, stored, without_token_vectors
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.documents.conditions import Condition
 from index.search.query import CheckedQuery
 from ingest.ready import ReadyBatch
-from models.representations import Float32, Int32, SparseRows, offsets_of
-from service.exceptions import BackendError
+from models.representations import SparseRows
 from transfer.description import KEY
-from transfer.errors import TransferError
 from transfer.qdrant.connection import QdrantPlace, qdrant_errors
 from transfer.qdrant.points import point_id
 from transfer.qdrant.stored import document_of, documents_of
-from transfer.stored import terms_of
+from transfer.stored import sparse_rows, terms_of
 
 ROWS_AT_ONCE = 64  # each of some hundred token vectors, whose values are objects until they are read
 CONTENTS_AT_ONCE = 1000
@@ -40,19 +36,19 @@ class QdrantEngine:
         """
         self.name = place.shown
         self._late = place.path is None if late is None else late
-        with _answering(self.name):
+        with answering(qdrant_errors(self.name)):
             self._client = place.open()
 
     def names(self) -> list[str]:
         """See the protocol."""
-        with _answering(self.name):
+        with answering(qdrant_errors(self.name)):
             found = [each.name for each in self._client.get_collections().collections]
             return sorted(name for name in found if self._record(name) is not None)
 
     def open(self, name: str) -> QdrantCollection | None:
         """See the protocol."""
         shown = f"collection {name!r} of {self.name}"
-        with _answering(shown):
+        with answering(qdrant_errors(shown)):
             if not self._client.collection_exists(name):
                 return None
             record = self._record(name)
@@ -89,7 +85,7 @@ class QdrantCollection:
     ) -> list[Proposed]:
         """See the protocol."""
         vector = self._vector(side, query)
-        with _answering(self.name):
+        with answering(qdrant_errors(self.name)):
             found = self._client.query_points(
                 self._collection,
                 query=vector,
@@ -112,7 +108,7 @@ class QdrantCollection:
         """See the protocol."""
         found: list[Any] = []
         keys = self.keys_of(ids)
-        with _answering(self.name):
+        with answering(qdrant_errors(self.name)):
             for first in range(0, len(keys), CONTENTS_AT_ONCE):
                 found += self._client.retrieve(self._collection, keys[first : first + CONTENTS_AT_ONCE])
         with stored(self.name):
@@ -121,7 +117,7 @@ class QdrantCollection:
     def page(self, after: str | None, limit: int, condition: Condition | None) -> list[Document]:
         """See the protocol. The order is that of points."""
         behind = None if after is None else point_id(after)
-        with _answering(self.name):
+        with answering(qdrant_errors(self.name)):
             found, _ = self._client.scroll(
                 self._collection,
                 scroll_filter=_filter(condition),
@@ -133,7 +129,7 @@ class QdrantCollection:
 
     def count(self, condition: Condition | None) -> int:
         """See the protocol."""
-        with _answering(self.name):
+        with answering(qdrant_errors(self.name)):
             return self._client.count(self._collection, _filter(condition), exact=True).count
 
     def _rows(self, keys: Sequence[str], settings: CollectionSettings) -> Iterator[ReadyBatch]:
@@ -143,7 +139,7 @@ class QdrantCollection:
             vectors, at_once = [*vectors, "colbert"], ROWS_AT_ONCE
         for first in range(0, len(keys), at_once):
             some = keys[first : first + at_once]
-            with _answering(self.name):
+            with answering(qdrant_errors(self.name)):
                 records = self._client.retrieve(self._collection, some, with_vectors=vectors)
             yield documents_of(records, settings, self.name)
 
@@ -159,7 +155,7 @@ class QdrantCollection:
         """See the protocol."""
         offset: Any = None
         while True:
-            with _answering(self.name):
+            with answering(qdrant_errors(self.name)):
                 records, offset = self._client.scroll(
                     self._collection,
                     limit=LEXICAL_AT_ONCE,
@@ -184,7 +180,7 @@ class LateQdrantCollection(QdrantCollection):
         """See the protocol. Of a document in windows it is over all together, and so ours at least."""
         if query.colbert is None or not len(query.colbert) or not keys:
             return {}
-        with _answering(self.name):
+        with answering(qdrant_errors(self.name)):
             found = self._client.query_points(
                 self._collection,
                 query=query.colbert.vectors.tolist(),
@@ -197,25 +193,11 @@ class LateQdrantCollection(QdrantCollection):
 
 
 def _lexical(records: Sequence[Any]) -> SparseRows:
-    rows: list[tuple[Int32, Float32]] = [(np.empty(0, np.int32), np.empty(0, np.float32))]
-    lengths = []
-    for record in records:
-        sparse = (record.vector or {}).get("sparse")
-        rows.append(terms_of([], []) if sparse is None else terms_of(sparse.indices, sparse.values))
-        lengths.append(len(rows[-1][0]))
-    ids, weights = zip(*rows, strict=True)
-    return SparseRows(offsets_of(np.array(lengths, np.int64)), np.concatenate(ids), np.concatenate(weights))
+    sparse = ((record.vector or {}).get("sparse") for record in records)
+    return sparse_rows(
+        [terms_of([], []) if each is None else terms_of(each.indices, each.values) for each in sparse]
+    )
 
 
 def _filter(condition: Condition | None) -> models.Filter | None:
     return None if condition is None else narrowed(condition).filter
-
-
-@contextmanager
-def _answering(name: str) -> Iterator[None]:
-    """Raises BackendError for what the client raises."""
-    try:
-        with qdrant_errors(name):
-            yield
-    except TransferError as error:
-        raise BackendError(str(error)) from error

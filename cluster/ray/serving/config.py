@@ -15,7 +15,8 @@ from cluster.ray.errors import DeploymentFileError
 from cluster.ray.serving.ports import CALLS, ports_of
 from service.exceptions import SettingsError
 from service.invalid_values import message_of
-from service.settings import Settings, load_settings
+from service.settings import Settings
+from service.settings_reading import load_settings
 
 SUFFIXES = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}
 NAME = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"

@@ -13,11 +13,10 @@ import httpx
 
 from cluster.errors import first_line
 from cluster.shards.circuit import Circuit
-from cluster.shards.transport import NO_HEADERS, Headers, ShardAccess, ShardAnswer
+from cluster.shards.transport import NO_HEADERS, ShardAccess, ShardAnswer, ShardRequest
 from cluster.shards.watching import LOOK_SECONDS, LOOKED_AT, Watches
 from service.exceptions import OverloadedError, ShardTimeoutError, ShardUnavailableError
 from service.load.admission import too_late
-from service.load.deadlines import NO_DEADLINE, Deadline
 from service.tracing.request import call
 
 ENCODERS_URL = "http://encoders"  # of the setting encoder_urls, behind `HandleWorkers`
@@ -38,36 +37,24 @@ class HandleTransport:
         self._access = access
         self._watches = Watches()
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        headers: Headers = NO_HEADERS,
-        body: bytes = b"",
-        deadline: Deadline = NO_DEADLINE,
-        *,
-        repeatable: bool = True,
-    ) -> ShardAnswer:
+    async def request(self, request: ShardRequest) -> ShardAnswer:
         """Its answer: see `Transport`. Raises OverloadedError, too, where too many wait for it."""
-        left_seconds = self._access.left_seconds(deadline)
+        left_seconds = self._access.left_seconds(request.deadline)
         if left_seconds <= 0:
             raise too_late(0)
         self.circuit.require()
         try:
-            return await self._asked(method, path, headers, body, left_seconds)
+            return await self._asked(request, left_seconds)
         finally:
             self._watches.begin(self.circuit, self._is_there)
 
-    async def _asked(
-        self, method: str, path: str, headers: Headers, body: bytes, left_seconds: float
-    ) -> ShardAnswer:
+    async def _asked(self, request: ShardRequest, left_seconds: float) -> ShardAnswer:
         """The same, within so much time."""
-        sent = {**headers, "X-Request-Timeout": f"{left_seconds:.3f}"}
+        sent = {**request.headers, "X-Request-Timeout": f"{left_seconds:.3f}"}
         try:
-            with call(f"{method} {path.partition('?')[0]}", self.name) as trace_headers, _faults():
-                status, found, content = await _answer(
-                    self._request, (method, path, sent | trace_headers, body), left_seconds
-                )
+            with call(request.operation, self.name) as trace_headers, _faults():
+                asked = request.method, request.path, sent | trace_headers, request.body
+                status, found, content = await _answer(self._request, asked, left_seconds)
         except TimeoutError:
             fault = f"shard {self.name} did not answer within {left_seconds:.3g} s"
             self.circuit.silent(fault, left_seconds)

@@ -22,7 +22,8 @@ from index.live.collection import LiveCollection
 from index.search.snapshot_query import SnapshotQuery
 from models.encoder import encode
 from service.exceptions import BackendError, NotInBackendError, SettingsError
-from service.settings import Settings, load_settings
+from service.settings import Settings
+from service.settings_reading import load_settings
 from transfer.milvus.connection import MilvusPlace
 from transfer.qdrant.connection import QdrantPlace
 from transfer.qdrant.points import point_id

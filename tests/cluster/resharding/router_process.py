@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from cluster.router.app import create_router_app
-from service.app import run_server
+from service.serving import run_server
 from service.settings import Settings
 from tests.conftest import TinyEncoder
 

@@ -21,7 +21,7 @@ from cluster.shards.calls import Loop
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.placement import shards_of
-from cluster.shards.transport import NO_HEADERS, Headers, ShardAnswer
+from cluster.shards.transport import ShardAnswer, ShardRequest
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
@@ -31,7 +31,6 @@ from index.writer import SegmentLimits
 from models.encoder import Encoder
 from models.representations import Int64, Representations, offsets_of, ragged_positions
 from service.app import create_app
-from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.reading import ANY_TIME, Reading
 from service.settings import Settings
 from tests.service.polling import pause
@@ -52,17 +51,10 @@ class AppTransport:
             headers={"Accept-Encoding": "identity"},  # as over HTTP: checksums are of what is on the way
         )
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        headers: Headers = NO_HEADERS,
-        body: bytes = b"",
-        deadline: Deadline = NO_DEADLINE,
-        *,
-        repeatable: bool = True,
-    ) -> ShardAnswer:
-        answer = await self._client.request(method, path, headers=dict(headers), content=body)
+    async def request(self, request: ShardRequest) -> ShardAnswer:
+        answer = await self._client.request(
+            request.method, request.path, headers=dict(request.headers), content=request.body
+        )
         found = {name.lower(): value for name, value in answer.headers.items()}
         return ShardAnswer(answer.status_code, found, answer.content)
 
@@ -177,5 +169,5 @@ def of_rows(rows: Int64, windows: DocumentWindows | None) -> tuple[DocumentWindo
 async def ready(transports: Sequence[AppTransport]) -> None:
     """Waits until all shards serve."""
     for each in transports:
-        while (await each.request("GET", "/ready")).status != 200:
+        while (await each.request(ShardRequest("GET", "/ready"))).status != 200:
             await pause()

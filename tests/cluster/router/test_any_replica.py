@@ -19,7 +19,7 @@ from cluster.shards.calls import Loop
 from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.placement import shards_of
-from cluster.shards.transport import ShardAnswer
+from cluster.shards.transport import ShardAnswer, ShardRequest
 from index.candidates import Document, Weights
 from index.collection import Collection
 from index.search.snapshot_query import SnapshotQuery
@@ -52,11 +52,11 @@ class Counting(AppTransport):
         self.told = 0
         self.is_lost = False
 
-    async def request(self, method: str, path: str, *given: Any, **options: Any) -> ShardAnswer:
+    async def request(self, request: ShardRequest) -> ShardAnswer:
         if self.is_lost:
             raise ShardUnavailableError(f"{self.name} is lost", self.name, sent=False)
-        self.asked.append(f"{method} {path.partition('?')[0].rpartition('/')[2]}")
-        answer = await super().request(method, path, *given, **options)
+        self.asked.append(f"{request.method} {request.path.partition('?')[0].rpartition('/')[2]}")
+        answer = await super().request(request)
         if b"frequencies" in answer.body:
             self.told += len(Message.read(answer.body).arrays.get("terms", ()))
         return answer

@@ -42,7 +42,8 @@ FOLLOWER = """
 import sys
 from pathlib import Path
 from cluster.snapshots.following import Follower
-from service.app import create_app, server_for
+from service.app import create_app
+from service.serving import server_for
 from service.settings import Settings
 from tests.conftest import TinyEncoder
 

@@ -20,12 +20,11 @@ from cluster.shards.client import ShardClient
 from cluster.shards.fleet import Fleet
 from cluster.shards.http_transport import HttpSession, HttpTransport
 from cluster.shards.placement import shard_of
-from cluster.shards.transport import NO_HEADERS, Headers, ShardAccess, ShardAnswer
+from cluster.shards.transport import ShardAccess, ShardAnswer, ShardRequest
 from models.encoder import Encoder
 from models.representations import OUTPUTS, Output, Representations, TokenBatch
 from service.app import create_app
 from service.exceptions import ShardUnavailableError
-from service.load.deadlines import NO_DEADLINE, Deadline
 from service.settings import Settings
 from tests.conftest import TinyEncoder
 from tests.service.conftest import real_server
@@ -305,11 +304,12 @@ def test_fields_of_which_one_shard_got_another_type_meanwhile_harm_nobody(server
             self.name = inner.name
             self._inner = inner
 
-        async def request(self, method: str, path: str, *given: Any, **options: Any) -> ShardAnswer:
-            if (method, path, self.name) == ("POST", f"{DEMO}/fields", urls[1]) and wrong["documents"]:
+        async def request(self, request: ShardRequest) -> ShardAnswer:
+            asked = request.method, request.path, self.name
+            if asked == ("POST", f"{DEMO}/fields", urls[1]) and wrong["documents"]:
                 async with httpx.AsyncClient() as client:
                     assert (await client.put(f"{urls[0]}{DOCUMENTS}", json=wrong)).is_success
-            return await self._inner.request(method, path, *given, **options)
+            return await self._inner.request(request)
 
     url = servers.start_router("router", Meanwhile, *urls)
     assert CLIENT.put(f"{url}{DEMO}", json=COLLECTION).status_code == 201
@@ -491,18 +491,10 @@ class Forgetful:
         self._lost = lost
         self.name = inner.name
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        headers: Headers = NO_HEADERS,
-        body: bytes = b"",
-        deadline: Deadline = NO_DEADLINE,
-        *,
-        repeatable: bool = True,
-    ) -> ShardAnswer:
-        answer = await self._inner.request(method, path, headers, body, deadline, repeatable=repeatable)
-        if method == "PUT" and path.endswith("/documents") and self.name in self._lost:
+    async def request(self, request: ShardRequest) -> ShardAnswer:
+        answer = await self._inner.request(request)
+        written = request.method == "PUT" and request.path.endswith("/documents")
+        if written and self.name in self._lost:
             self._lost.remove(self.name)
             raise ShardUnavailableError(f"shard {self.name} ended the connection", self.name, sent=True)
         return answer

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.shards.client import ShardClient
 from cluster.shards.http_transport import HttpSession, HttpTransport
-from cluster.shards.transport import ShardAccess
+from cluster.shards.transport import ShardAccess, ShardRequest
 from index.errors import CollectionNotFoundError
 from service.exceptions import (
     DeadlineExceededError,
@@ -162,15 +162,15 @@ async def test_a_shard_that_answers_again_is_asked_again_though_no_request_tried
         transport = HttpTransport(url, session)
         while not transport.circuit.is_open:
             with pytest.raises(ShardTimeoutError):
-                await transport.request("GET", "/x")
+                await transport.request(ShardRequest("GET", "/x"))
         with pytest.raises(ShardUnavailableError, match="not asked for a moment"):
-            await transport.request("GET", "/x", deadline=LATER)
+            await transport.request(ShardRequest("GET", "/x", deadline=LATER))
         await looked.wait()
         assert transport.circuit.is_open
         answers.set()
         while transport.circuit.is_open:
             await pause()
-        assert (await transport.request("GET", "/x", deadline=LATER)).status == 503
+        assert (await transport.request(ShardRequest("GET", "/x", deadline=LATER))).status == 503
         await session.close()
     assert asked[-1] == b"GET /x"
 
@@ -180,7 +180,7 @@ async def test_nobody_looks_after_a_shard_when_the_session_has_ended(dead_url: s
     transport = HttpTransport(dead_url, session)
     while not transport.circuit.is_open:
         with pytest.raises(ShardUnavailableError):
-            await transport.request("GET", "/x")
+            await transport.request(ShardRequest("GET", "/x"))
     assert "watch" in {task.get_name() for task in asyncio.all_tasks()}
     await session.close()
     assert "watch" not in {task.get_name() for task in asyncio.all_tasks()}

@@ -11,7 +11,7 @@ import pytest
 from cluster.shards.client import ShardClient
 from cluster.shards.servers import ShardServers
 from cluster.shards.times import ENOUGH
-from cluster.shards.transport import NO_HEADERS, Headers, ShardAnswer
+from cluster.shards.transport import ShardAnswer, ShardRequest
 from index.errors import CollectionNotFoundError, InvalidQueryError
 from service.exceptions import BegunAgainError, OverloadedError, ShardUnavailableError
 from service.load.deadlines import NO_DEADLINE, Deadline, within
@@ -26,16 +26,7 @@ class Named:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        headers: Headers = NO_HEADERS,
-        body: bytes = b"",
-        deadline: Deadline = NO_DEADLINE,
-        *,
-        repeatable: bool = True,
-    ) -> ShardAnswer:
+    async def request(self, request: ShardRequest) -> ShardAnswer:
         raise NotImplementedError
 
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from index.documents.row_set import RowSet
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.array_folder import ArrayFolder
-from index.search.lexical_search import search_index
+from index.search.lexical_search import LexicalSearch
 from index.sparse.inverted_index import BLOCK, DTYPES, InvertedIndex, build_inverted
+from index.sparse.query import LexicalQuery
 from models.representations import SparseRows, offsets_of
 
 VOCABULARY = 250_002
@@ -47,6 +48,19 @@ def opened(rows: SparseRows, folder: Path, vocabulary: int = VOCABULARY) -> Inve
     fresh = Path(tempfile.mkdtemp(dir=folder))
     build_inverted(rows, vocabulary, ArrayFolder(fresh))
     return InvertedIndex.open(ArrayFolder(fresh), rows)
+
+
+def search_index(
+    index: InvertedIndex,
+    token_ids: npt.NDArray[np.int32],
+    weights: npt.NDArray[np.float32],
+    k: int,
+    allowed: RowSet | None = None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Rows and scores of the k best documents of one index, and of all that tie with the last."""
+    search = LexicalSearch([index], LexicalQuery.of(token_ids, weights, 1), k, [allowed])
+    _, rows, scores = search.best([search.find(0, 1)])
+    return rows, scores
 
 
 def scores_of(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from models.encoder import encode
 from models.errors import TextTooLongError
 from models.representations import OUTPUTS, Representations
+from service.encoding.options import TextOptions
 from service.encoding.query_cache import ENTRY_BYTES, CachedQueries, QueryCache, QueryKey
 from service.encoding.service import LocalEncoding
 
@@ -52,8 +53,8 @@ async def cached(tiny: Any) -> AsyncIterator[Cached]:
 
 
 async def test_a_query_that_comes_again_has_the_same_bits(cached: Cached) -> None:
-    first = await cached.encoding.encode(["hot tea"], "query")
-    again = await cached.encoding.encode(["hot tea"], "query")
+    first = await cached.encoding.encode(["hot tea"], TextOptions("query"))
+    again = await cached.encoding.encode(["hot tea"], TextOptions("query"))
     assert same_bits(first, again)
     assert cached.counts == [1]
     assert (cached.cache.hits, cached.cache.misses) == (1, 1)
@@ -61,33 +62,33 @@ async def test_a_query_that_comes_again_has_the_same_bits(cached: Cached) -> Non
 
 async def test_of_several_only_new_ones_are_encoded(cached: Cached, tiny: Any) -> None:
     texts = ["hot tea", "the train", "water", "the train"]
-    await cached.encoding.encode(texts[1:2], "query")
-    found = await cached.encoding.encode(texts, "query")
+    await cached.encoding.encode(texts[1:2], TextOptions("query"))
+    found = await cached.encoding.encode(texts, TextOptions("query"))
     assert cached.counts == [1, 2]
     expected = encode(tiny, texts, "query")
     np.testing.assert_allclose(found.dense, expected.dense, atol=1e-6)
     assert found.tokens.tolist() == expected.tokens.tolist()
-    assert same_bits(found, await cached.encoding.encode(texts, "query"))
+    assert same_bits(found, await cached.encoding.encode(texts, TextOptions("query")))
 
 
 async def test_whatever_changes_the_answer_is_part_of_the_key(cached: Cached) -> None:
     encode = cached.encoding.encode
     text = "tea " * 20
-    await encode([text], "query")
-    cut = await encode([text], "query", max_length=8)
+    await encode([text], TextOptions("query"))
+    cut = await encode([text], TextOptions("query", max_length=8))
     assert cut.truncated.tolist() == [True]
-    assert (await encode([text], "query", max_length=8)).truncated.tolist() == [True]
-    assert (await encode([text], "query", ["dense"])).colbert is None
-    with_adapter = await encode([text], "query", adapter="law")
-    assert not same_bits(with_adapter.dense, (await encode([text], "query")).dense)
+    assert (await encode([text], TextOptions("query", max_length=8))).truncated.tolist() == [True]
+    assert (await encode([text], TextOptions("query", ["dense"]))).colbert is None
+    with_adapter = await encode([text], TextOptions("query", adapter="law"))
+    assert not same_bits(with_adapter.dense, (await encode([text], TextOptions("query"))).dense)
     with pytest.raises(TextTooLongError):
-        await encode([text], "query", max_length=8, truncate=False)
+        await encode([text], TextOptions("query", max_length=8, truncate=False))
     assert cached.counts == [1] * 4
 
 
 async def test_documents_are_not_kept(cached: Cached) -> None:
     for _ in range(2):
-        await cached.encoding.encode(["hot tea"], "document")
+        await cached.encoding.encode(["hot tea"])
     assert cached.counts == [1, 1]
     assert (cached.cache.hits, cached.cache.misses, cached.cache.size_bytes) == (0, 0, 0)
 

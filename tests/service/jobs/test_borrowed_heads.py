@@ -21,7 +21,8 @@ from service.encoding.service import LocalEncoding, local_encoder
 from service.encoding.shelf import EncoderShelf, Opening
 from service.jobs.manager import JobManager
 from service.load.pools import Pool
-from service.settings import Settings, load_settings
+from service.settings import Settings
+from service.settings_reading import load_settings
 from tests.models.conftest import write_bert
 
 

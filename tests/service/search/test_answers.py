@@ -7,7 +7,7 @@ from service.schemas.search_answers import SearchResponse
 from service.search.answers import answer_head, answer_hits
 from service.search.explanations import ExplainedTerm, ExplainedWord, HitExplanation
 from service.search.highlights import HitHighlights
-from service.search.pipeline import SearchOutcome
+from service.search.query import SearchOutcome
 from service.search.query_terms import QueryTerms
 
 OUTCOME = SearchOutcome(

@@ -7,6 +7,7 @@ import pytest
 from index.candidates import Weights
 from models.encoder import encode
 from models.errors import EncoderUnavailableError
+from service.encoding.options import DOCUMENTS, TextOptions
 from service.encoding.service import LocalEncoding
 from service.exceptions import RequestTooLargeError
 from service.load.pools import Pool
@@ -38,10 +39,10 @@ async def test_texts_or_a_query_that_fail(tiny: Any, pool: Pool) -> None:
         await rerank(encoding, pool, "hot tea", TEXTS, weights=Weights(), request_tokens=100)
 
     class Gone(LocalEncoding):
-        async def encode(self, texts: Any, input_type: Any = "document", *given: Any, **options: Any) -> Any:
-            if input_type == "query":
+        async def encode(self, texts: Any, options: TextOptions = DOCUMENTS, **given: Any) -> Any:
+            if options.input_type == "query":
                 raise EncoderUnavailableError("gone")
-            return await super().encode(texts, input_type, *given, **options)
+            return await super().encode(texts, options, **given)
 
     gone = Gone(tiny, batch_tokens=8, queue_tokens=1000)
     with pytest.raises(EncoderUnavailableError):

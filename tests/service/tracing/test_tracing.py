@@ -16,7 +16,8 @@ import pytest
 from service.app import create_app, create_worker_app
 from service.exceptions import SettingsError
 from service.logs import TextFormatter, TraceFilter, json_formatter
-from service.settings import Settings, load_settings
+from service.settings import Settings
+from service.settings_reading import load_settings
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"

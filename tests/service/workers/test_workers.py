@@ -25,6 +25,7 @@ from models.errors import (
     UnsupportedError,
 )
 from service.app import create_app, create_worker_app
+from service.encoding.options import TextOptions
 from service.exceptions import OverloadedError, RequestTooLargeError
 from service.settings import Settings, WorkerAccess
 from service.workers import encoding as remote_encoding
@@ -95,13 +96,13 @@ async def test_a_worker_answers_like_its_encoder(make_worker: Any, tiny: Any) ->
             assert remote.info == tiny.info
             assert remote.tokenizer.to_bytes() == tiny.tokenizer.to_bytes()
             assert remote.tokenizer.settings == tiny.tokenizer.settings
-            answer = await remote.encode(texts, "query")
+            answer = await remote.encode(texts, TextOptions("query"))
             expected = encode(tiny, texts, "query")
             assert np.array_equal(answer.dense, expected.dense)
             assert np.array_equal(answer.sparse.weights, expected.sparse.weights)
             assert np.array_equal(answer.colbert.vectors, expected.colbert.vectors)
             assert np.array_equal(answer.truncated, [False, False, True])
-            only = await remote.encode(["tea"], "document", ["dense"], max_length=5)
+            only = await remote.encode(["tea"], TextOptions("document", ["dense"], max_length=5))
             assert only.sparse is None
             assert only.colbert is None
 
@@ -126,11 +127,11 @@ async def test_refusals_of_a_worker_are_raised_as_they_are(make_worker: Any) -> 
     with make_worker(max_request_tokens=20) as url:
         async with connected(url) as remote:
             with pytest.raises(TextTooLongError, match="text 1"):
-                await remote.encode(["tea", "tea " * 20], max_length=10, truncate=False)
+                await remote.encode(["tea", "tea " * 20], TextOptions(max_length=10, truncate=False))
             with pytest.raises(RequestTooLargeError, match="at most 20"):
                 await remote.encode(["tea"] * 10)
             with pytest.raises(UnsupportedError, match="max_length"):
-                await remote.encode(["tea"], max_length=1)
+                await remote.encode(["tea"], TextOptions(max_length=1))
             assert len(await remote.encode(["tea"])) == 1
 
 
@@ -230,11 +231,11 @@ async def test_workers_with_adapters(make_worker: Any, tiny: Any) -> None:
         async with connected(url) as remote:
             assert await remote.adapters() == tiny.describe_adapters()
             assert await remote.info_of("law") == tiny.adapter_info("law")
-            found = await remote.encode(["hot tea"], adapter="law")
+            found = await remote.encode(["hot tea"], TextOptions(adapter="law"))
             assert np.array_equal(found.dense, encode(with_adapter(tiny, "law"), ["hot tea"]).dense)
             assert np.array_equal((await remote.encode(["hot tea"])).dense, encode(tiny, ["hot tea"]).dense)
             with pytest.raises(AdapterNotFoundError, match="no adapter 'lore'; there are law, tea"):
-                await remote.encode(["hot tea"], adapter="lore")
+                await remote.encode(["hot tea"], TextOptions(adapter="lore"))
 
 
 async def test_a_worker_without_the_adapter_or_with_another_is_passed_over(
@@ -251,14 +252,14 @@ async def test_a_worker_without_the_adapter_or_with_another_is_passed_over(
         async with connected(good, bare, odd) as remote:
             for _ in range(3):
                 assert np.array_equal(
-                    (await remote.encode(texts, adapter="law")).dense, encode(law, texts).dense
+                    (await remote.encode(texts, TextOptions(adapter="law"))).dense, encode(law, texts).dense
                 )
             assert all(remote.states.values())
             for _ in range(3):
                 assert np.array_equal((await remote.encode(texts)).dense, encode(tiny, texts).dense)
             stack.close()
             with pytest.raises((AdapterUnusableError, AdapterNotFoundError)):
-                await remote.encode(texts, adapter="law")
+                await remote.encode(texts, TextOptions(adapter="law"))
             assert len(await remote.encode(texts)) == 1
 
 
@@ -266,7 +267,7 @@ async def test_an_adapter_that_the_workers_cannot_use(make_worker: Any, tiny: An
     with make_worker(encoder=type(tiny)(adapters=("worn",))) as url:
         async with connected(url) as remote:
             with pytest.raises(AdapterNotServedError, match="adapter 'worn' cannot be used: it is damaged"):
-                await remote.encode(["tea"], adapter="worn")
+                await remote.encode(["tea"], TextOptions(adapter="worn"))
 
 
 async def test_documents_may_be_longer_than_the_texts_of_requests(make_worker: Any, tiny: Any) -> None:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from service.exceptions import OverloadedError, SettingsError
-from service.settings import load_settings
+from service.settings_reading import load_settings
 
 PAGE = "https://app.example.com"
 ELSEWHERE = "https://evil.example"

@@ -1,0 +1,103 @@
+"""What is searched, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from index.candidates import CandidateLimits, Facet, Hit, Page, Weights
+from index.documents.boosts import Boost
+from index.documents.filters import Filter
+from index.fusion import Fusion
+from models.representations import OUTPUTS, Output, Representations
+from service.search.defaults import WantedCandidates, WantedEffort
+from service.search.explanations import HitExplanation
+from service.search.highlights import HitHighlights
+from service.search.query_terms import QueryTerms
+from service.search.ready_queries import ReadyQuery
+from service.search.stored_queries import Like
+
+HitPart = Literal["scores", "window", "title", "text", "metadata"]
+ALL_PARTS: frozenset[HitPart] = frozenset(get_args(HitPart))
+CONTENTS: frozenset[HitPart] = frozenset({"title", "text", "metadata"})  # what is stored together
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What is searched. query: a text, or ready representations of one text, which is then `text`, for BM25,
+    or stored documents; adapter: by default the collection's, and no other would do.
+
+    weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
+    effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
+    which the best is. facets: of fields so many values, counted over what the filter allows. boosts: what is
+    added to the scores of candidates; fusion: how scores become one. include: the parts of a hit that are
+    wanted, by default all; highlight: where hits have what the query says. snapshot: the version that is to
+    be searched, by default the latest. allow_partial: whether hits may lack those of parts of a divided
+    collection that do not answer; newest: they have to come from where the collection is written. param: what
+    the query is called in messages.
+    """
+
+    collection: str
+    query: str | Representations | ReadyQuery | Like
+    top_k: int = 10
+    weights: Weights | None = None
+    sides_asked: frozenset[str] = frozenset()
+    candidates: WantedCandidates = field(default_factory=WantedCandidates)
+    filter: Filter | None = None
+    explain: bool = False
+    effort: WantedEffort = field(default_factory=WantedEffort)
+    adapter: str | None = None
+    text: str | None = None
+    page: Page = field(default_factory=Page)
+    group_by: str | None = None
+    facets: Mapping[str, int] | None = None
+    boosts: tuple[Boost, ...] = ()
+    fusion: Fusion = "sum"
+    include: frozenset[HitPart] = ALL_PARTS
+    highlight: bool = False
+    snapshot: str | None = None
+    allow_partial: bool = False
+    newest: bool = False
+    param: str = "query"
+
+    @property
+    def words(self) -> str | None:
+        """The text that is searched for, where it is known."""
+        return self.query if isinstance(self.query, str) else self.text
+
+    @property
+    def needs_contents(self) -> bool:
+        """Whether stored texts are to be read for the hits."""
+        return self.explain or self.highlight or not CONTENTS.isdisjoint(self.include)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOutcome:
+    """What was found, and with which weights and candidates; `sides`: what the collection's encoder gives;
+    `bm25`: whether the collection has that side.
+
+    `explanations` and `highlights` go with the hits, where they are asked for; `terms`, where the collection
+    has an idf, `tokens` and `truncated` are the query's; exhausted: no more hits of the candidates follow.
+    lost: parts of a divided collection that did not answer, where that was allowed.
+    """
+
+    collection: str
+    snapshot: str
+    weights: Weights
+    candidates: CandidateLimits
+    hits: list[Hit]
+    explanations: list[HitExplanation] | None
+    terms: QueryTerms | None
+    tokens: int
+    truncated: bool
+    encode_seconds: float
+    retrieve_seconds: float
+    score_seconds: float
+    total_seconds: float
+    sides: tuple[Output, ...] = OUTPUTS
+    bm25: bool = False
+    facets: Mapping[str, Facet] | None = None
+    highlights: list[HitHighlights] | None = None
+    exhausted: bool = False
+    lost: tuple[str, ...] = ()
