@@ -75,13 +75,10 @@ def with_later_columns(
     )
 
 
-def with_columns(
-    rows: DocumentRows, fields: Mapping[str, FieldType], *, rounded: bool = False
-) -> DocumentRows:
+def with_columns(rows: DocumentRows, fields: Mapping[str, FieldType]) -> DocumentRows:
     """The same documents with columns of all these fields, made of the metadata in their contents.
 
-    rounded: see `field_values`. Raises InvalidDocumentError as `columns_of`; KeyError or ValueError where the
-    contents are none.
+    Raises InvalidDocumentError as `columns_of`; KeyError or ValueError where the contents are none.
     """
     added = {name: kind for name, kind in fields.items() if name not in rows.columns}
     if not added:
@@ -89,8 +86,7 @@ def with_columns(
     every = np.arange(len(rows))
     ids = [id.decode() for id in rows.ids.take(every)]
     metadata = [_metadata(content) for content in rows.contents.take(every)]
-    columns = columns_of(added, ids, metadata, rounded=rounded)
-    return replace(rows, columns={**rows.columns, **columns})
+    return replace(rows, columns={**rows.columns, **columns_of(added, ids, metadata)})
 
 
 def check_columns(segment: Segment, fields: Mapping[str, FieldType]) -> None:
