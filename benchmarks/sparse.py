@@ -27,9 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from index.files.array_folder import ArrayFolder
-from index.search.lexical_search import search_index
+from index.search.lexical_search import LexicalSearch
 from index.sparse.inverted_index import InvertedIndex, build_inverted
-from models.representations import SparseRows
+from index.sparse.query import LexicalQuery
+from models.representations import Float32, Int32, SparseRows
 
 RESULT = Path(__file__).parent / "results" / "sparse.json"
 DOCUMENTS, VOCABULARY, TOKENS, QUERY_TERMS, QUERIES, TOP = 200_000, 250_002, 92, 12, 300, 100
@@ -59,6 +60,12 @@ def collection(
         tokens = np.sort(generator.permutation(np.unique(draw(8 * QUERY_TERMS)))[:QUERY_TERMS])
         queries.append((tokens.astype(np.int32), generator.gamma(4, 0.03, len(tokens)).astype(np.float32)))
     return SparseRows(indptr, (keys % vocabulary).astype(np.int32), weights), queries
+
+
+def search_index(index: InvertedIndex, token_ids: Int32, weights: Float32, k: int) -> Array:
+    """The k best documents of one index, and all that tie with the last: rows, best first."""
+    search = LexicalSearch([index], LexicalQuery.of(token_ids, weights, 1), k, [None])
+    return search.best([search.find(0, 1)])[1]
 
 
 def _accumulate(
@@ -120,7 +127,7 @@ def measured(documents: int) -> dict[str, Any]:
         searches: dict[str, Callable[..., Array]] = {
             "sort": by_sorting,
             "partition": by_partition,
-            "tercet": lambda token_ids, weights: search_index(index, token_ids, weights, TOP)[0],
+            "tercet": lambda token_ids, weights: search_index(index, token_ids, weights, TOP),
         }
         for query in queries:
             first, *others = (exact_top10(rows, run(*query), query) for run in searches.values())

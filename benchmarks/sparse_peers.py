@@ -23,10 +23,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sparse import DOCUMENTS, Query, collection, processor
+from sparse import DOCUMENTS, Query, collection, processor, search_index
 
 from index.files.array_folder import ArrayFolder
-from index.search.lexical_search import search_index
 from index.sparse.inverted_index import InvertedIndex, build_inverted
 from models.representations import SparseRows
 
@@ -57,7 +56,7 @@ def tercet(folder: Path, rows: SparseRows, queries: list[Query]) -> Figures:
     build_inverted(rows, VOCABULARY, arrays)
     index = InvertedIndex.open(arrays, rows)
     build_seconds = time.perf_counter() - started
-    found = [search_index(index, *query, TOP)[0][:TOP].tolist() for query in queries]
+    found = [search_index(index, *query, TOP)[:TOP].tolist() for query in queries]
     times = np.full(len(queries), np.inf)
     for _ in range(PASSES):
         for place, query in enumerate(queries):

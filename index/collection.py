@@ -13,7 +13,7 @@ from typing import TypeVar
 from index.catalog.aliases import Aliases
 from index.catalog.defaults import SearchDefaults
 from index.catalog.effort import DenseEffort
-from index.catalog.layout import CollectionLayout
+from index.catalog.layout import EMPTY_NAME, CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
 from index.dense.kinds import NO_VECTORS, Device, Vectors
@@ -116,7 +116,7 @@ class Collection:
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
         found = self.of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device, former))
-        return Snapshot.empty(self.settings) if found is None else found
+        return Snapshot(EMPTY_NAME, self.settings, []) if found is None else found
 
     def manifest(self) -> Manifest | None:
         """What the current snapshot holds, or None before the first publication; opens none of its arrays.

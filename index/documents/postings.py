@@ -65,11 +65,6 @@ class Postings:
         )
 
     @staticmethod
-    def stored(arrays: ArraySource, stem: str) -> bool:
-        """Whether a segment has those of this field."""
-        return arrays.has(f"{stem}_few")
-
-    @staticmethod
     def open(arrays: ArraySource, stem: str, values: int, documents: int) -> Postings:
         """Opens those of so many values. Raises DamagedIndexError naming the file."""
         offsets = open_offsets(arrays, f"{stem}_few_offsets", values)

@@ -37,11 +37,6 @@ class SortedValues:
         return SortedValues(values[order], rows[order].astype(np.int32))
 
     @staticmethod
-    def stored(arrays: ArraySource, stem: str) -> bool:
-        """Whether a segment has those of this field."""
-        return arrays.has(f"{stem}_sorted")
-
-    @staticmethod
     def open(arrays: ArraySource, stem: str, dtype: npt.DTypeLike, documents: int) -> SortedValues:
         """Opens those of so many documents. Raises DamagedIndexError naming the file."""
         rows = open_rows(arrays, f"{stem}_order", documents, dtype=np.int32)

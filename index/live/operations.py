@@ -181,7 +181,7 @@ def _changed(
     documents = [replace(document, metadata=change.of(document.metadata)) for document in stored]
     return replace(
         segment.take(rows),
-        contents=PackedBytes.of([encode_document(document).content for document in documents]),
+        contents=PackedBytes.of([encode_document(document)[1] for document in documents]),
         columns=columns_of(
             fields, [document.id for document in documents], [document.metadata for document in documents]
         ),

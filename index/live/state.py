@@ -116,7 +116,9 @@ class LiveState:
         if rows is None:
             return replace(left, terms=self.terms.after(lambda: self._change(places, NO_ROWS)))
         memory = _with_rows(left.memory, rows, self.settings)
-        terms = self.terms.after(lambda: self._change(places, memory[-1].lexical_of_last(len(rows))))
+        forward = memory[-1].forward
+        added = np.arange(len(forward) - len(rows), len(forward))
+        terms = self.terms.after(lambda: self._change(places, forward.take(added)))
         return replace(left, memory=memory, terms=terms)
 
     def deleted_after(self, since: int, up_to: int) -> list[PackedBytes]:

@@ -137,13 +137,8 @@ class StoredDocuments:
             rows = segment.rows_kept()
             yield segment.documents, rows, segment.tokens_of(rows)
 
-    def representations_of(self, id: str) -> StoredRepresentations | None:
-        """What is stored of a document's representations; None where it is not there. Raises as `get`."""
-        found = self._find(id)
-        return None if found is None else self._stored(found)
-
     def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None:
-        """The document and its representations together. Raises as `get`."""
+        """A document and its stored representations; None where it is not there. Raises as `get`."""
         found = self._find(id)
         return None if found is None else (self._document(found), self._stored(found))
 

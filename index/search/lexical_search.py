@@ -17,7 +17,7 @@ from index.search.threads import DOCUMENTS_PER_THREAD
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.query import LexicalQuery
 from models.cores import usable_cores
-from models.representations import Bool, Float32, Int32, Int64
+from models.representations import Bool, Float32, Int64
 
 # Documents that are searched through in the time that one takes to be scored by itself.
 DOCUMENTS_PER_ROW = 128
@@ -122,19 +122,6 @@ class LexicalSearch:
         if self._scored_singly:
             kept = kept[np.argsort(segments[kept], kind="stable")]
         return segments[kept], rows[kept], bounds[kept]
-
-
-def search_index(
-    index: InvertedIndex, token_ids: Int32, weights: Float32, k: int, allowed: RowSet | None = None
-) -> tuple[Int64, Float32]:
-    """The k best documents of one index, and all that tie with the last: rows int64[K], scores float32[K].
-
-    token_ids: int32[T], one at least, ascending, unknown ones match nothing; weights: float32[T], above 0.
-    Best first, equal scores by row, only scores above 0.
-    """
-    search = LexicalSearch([index], LexicalQuery.of(token_ids, weights, 1), k, [allowed])
-    _, rows, scores = search.best([search.find(0, 1)])
-    return rows, scores
 
 
 def _groups(documents: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from index.documents.row_set import RowSet
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.array_folder import ArrayFolder
-from index.search.lexical_search import search_index
+from index.search.lexical_search import LexicalSearch
 from index.sparse.inverted_index import BLOCK, DTYPES, InvertedIndex, build_inverted
-from models.representations import SparseRows, offsets_of
+from index.sparse.query import LexicalQuery
+from models.representations import Float32, Int32, Int64, SparseRows, offsets_of
 
 VOCABULARY = 250_002
 
@@ -58,6 +59,15 @@ def scores_of(
     products = dense[rows.token_ids] * rows.weights
     documents = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
     return np.bincount(documents, products, len(rows)).astype(np.float32)
+
+
+def search_index(
+    index: InvertedIndex, token_ids: Int32, weights: Float32, k: int, allowed: RowSet | None = None
+) -> tuple[Int64, Float32]:
+    """The k best documents of one index, and all that tie with the last: rows and scores, best first."""
+    search = LexicalSearch([index], LexicalQuery.of(token_ids, weights, 1), k, [allowed])
+    _, rows, scores = search.best([search.find(0, 1)])
+    return rows, scores
 
 
 def assert_exact(
