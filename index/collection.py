@@ -281,7 +281,6 @@ def delete_collection(root: Path, name: str) -> None:
 
 
 def _require_missing(layout: CollectionLayout, name: str) -> None:
-    """Raises CollectionExistsError."""
     if layout.settings.exists():
         raise CollectionExistsError(f"collection {name!r} exists already; delete it or choose another name")
 

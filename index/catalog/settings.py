@@ -313,7 +313,6 @@ def check_title(title: str) -> str:
 
 
 def _with_later_fields(settings: CollectionSettings, record: Record) -> CollectionSettings:
-    """Raises DamagedIndexError naming the file."""
     record.version(1)
     record.require_keys(("format_version", "fields"))
     try:

@@ -59,7 +59,6 @@ def usual_effort(k: int) -> int:
 
 
 def _effort(k: int, options: DenseOptions) -> int:
-    """How many vectors a walk for k keeps."""
     return usual_effort(k) if options.ef_search is None else max(options.ef_search, least_effort(k))
 
 
@@ -194,7 +193,6 @@ class DenseIndex:
         return found if self._equal is None else _expanded(self._equal, *found, k, allowed)
 
     def _among(self, query: Float32, k: int, rows: Int64) -> tuple[Int64, Float32]:
-        """The exact best of a few rows."""
         query = np.ascontiguousarray(query, np.float32)
         return _cut(rows, products_at((self.record,), np.zeros_like(rows), rows, query), k)
 

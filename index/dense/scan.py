@@ -93,7 +93,6 @@ class _Chosen:
         return 0, segment.documents, 0, begin
 
     def joined(self) -> tuple[Int64, UInt8]:
-        """All numbers, and all bits."""
         return (
             np.concatenate([np.empty(0, np.int64), *self._numbers]),
             np.concatenate([np.empty(0, np.uint8), *self._bits]),

@@ -247,7 +247,6 @@ def _one_of(field: str, strings: set[bytes]) -> Condition:
 
 
 def _of_strings(filter: In | Range) -> Condition:
-    """What a filter says of a keyword field."""
     if isinstance(filter, In):
         return _one_of(filter.field, set(map(_encoded, filter.values)))
     limit = _encoded(filter.limit)

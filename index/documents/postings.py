@@ -84,7 +84,6 @@ class Postings:
         return Postings(documents, few, offsets, bitmaps, numbered, str(arrays.path(f"{stem}_bitmaps")))
 
     def write(self, arrays: ArrayTarget, stem: str) -> None:
-        """Writes the arrays."""
         arrays.write(f"{stem}_few", self.few)
         arrays.write(f"{stem}_few_offsets", self.few_offsets)
         arrays.write(f"{stem}_bitmap_values", self.bitmap_values)

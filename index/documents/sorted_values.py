@@ -43,7 +43,6 @@ class SortedValues:
         return SortedValues(arrays.open(f"{stem}_sorted", dtype, rows=len(rows)), rows)
 
     def write(self, arrays: ArrayTarget, stem: str) -> None:
-        """Writes the arrays."""
         arrays.write(f"{stem}_sorted", self.values)
         arrays.write(f"{stem}_order", self.rows)
 

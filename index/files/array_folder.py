@@ -28,7 +28,6 @@ class FileStream:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the rows so far."""
         return self.rows * row_bytes(self._dtype, self._row_shape)
 
     def append(self, rows: Array) -> None:

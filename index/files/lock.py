@@ -49,7 +49,6 @@ class ExclusiveLock:
         return self._descriptor
 
     def release(self) -> None:
-        """Gives the lock back, if held."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

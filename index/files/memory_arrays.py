@@ -24,7 +24,6 @@ class MemoryStream:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the rows so far."""
         return sum(part.nbytes for part in self._parts)
 
     def append(self, rows: Array) -> None:
@@ -56,7 +55,6 @@ class MemoryArrays(ArrayTarget):
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays.values())
 
     def has(self, name: str) -> bool:

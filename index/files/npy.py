@@ -26,7 +26,6 @@ def npy_header(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> bytes:
 
 
 def row_bytes(dtype: npt.DTypeLike, row_shape: tuple[int, ...]) -> int:
-    """Bytes of one row."""
     return np.dtype(dtype).itemsize * math.prod(row_shape)
 
 

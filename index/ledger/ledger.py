@@ -134,7 +134,6 @@ class Ledger(LedgerReader):
         return self._clock.now() if now is None and self._clock is not None else super()._seconds(now)
 
     def _first_position(self, connection: sqlite3.Connection, least: int) -> int:
-        """The position of the next entry."""
         following = _last_position(connection) + 1
         if following >= least:
             return following
@@ -185,7 +184,6 @@ def _last_position(connection: sqlite3.Connection) -> int:
 
 
 def _newest_answer(connection: sqlite3.Connection) -> float | None:
-    """When the last answer was stored."""
     row = connection.execute("SELECT stored_at FROM answer ORDER BY position DESC LIMIT 1").fetchone()
     return None if row is None else float(row[0])
 

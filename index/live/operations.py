@@ -61,7 +61,6 @@ class Nothing:
     documents: int = 0
 
     def apply(self, state: LiveState, position: int) -> Applied:
-        """Changes nothing."""
         return replace(unchanged(state, position), documents=self.documents)
 
 

@@ -63,7 +63,6 @@ class LiveState:
 
     @property
     def documents(self) -> int:
-        """Documents that are there."""
         return sum(segment.documents_kept for segment in self.segments)
 
     @property
@@ -73,7 +72,6 @@ class LiveState:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of their arrays."""
         return sum(_bytes_of(segment) for segment in self.aside + self.memory)
 
     def require_no_build(self, remedy: str) -> None:
@@ -226,7 +224,6 @@ def _joins(segment: Segment, documents: int) -> bool:
 
 
 def _bytes_of(segment: Segment) -> int:
-    """Bytes of the arrays of a segment in memory."""
     assert isinstance(segment.arrays, MemoryArrays)  # noqa: S101 - which no disk has
     return segment.arrays.total_bytes
 

@@ -29,11 +29,9 @@ class ForwardRowsWriter(Streams):
 
     @property
     def rows(self) -> int:
-        """Rows so far."""
         return self._indptr.rows - 1
 
     def append(self, rows: SparseRows) -> None:
-        """Adds the rows of some documents."""
         self._indptr.append(self._token_ids.rows + rows.indptr[1:])
         self._token_ids.append(rows.token_ids)
         self._weights.append(rows.weights)
