@@ -61,9 +61,7 @@ class Collection:
         name = settings.name
         _require_missing(layout, name)  # before the lock, which whoever writes the collection holds
         layout.folder.mkdir(exist_ok=True)
-        lock = ExclusiveLock(layout.lock, f"collection {name!r}")
-        lock.acquire()
-        try:
+        with ExclusiveLock(layout.lock, f"collection {name!r}"):
             _require_missing(layout, name)
             if layout.current.exists():
                 raise DamagedIndexError(
@@ -74,8 +72,6 @@ class Collection:
                 remove_file(left)  # of a collection that lost its settings
             settings.write(layout.settings)
             force(layout.folder.parent)
-        finally:
-            lock.release()
 
     @staticmethod
     def open(root: Path, name: str) -> Collection:
@@ -270,12 +266,8 @@ def delete_collection(root: Path, name: str) -> None:
         raise CollectionNotFoundError(f"collection {name!r} does not exist; nothing was deleted")
     with aliases.held():
         aliases.require_unnamed(name)
-        lock = ExclusiveLock(layout.lock, f"collection {name!r}")
-        lock.acquire()
-        try:
+        with ExclusiveLock(layout.lock, f"collection {name!r}"):
             put_in_place(layout.folder, root / f"{_DELETED_PREFIX}{name}-{secrets.token_hex(4)}")
-        finally:
-            lock.release()
     for remains in root.glob(f"{_DELETED_PREFIX}*"):  # also those of a deletion that was killed
         remove_folder(remains)
 

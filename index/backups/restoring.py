@@ -159,7 +159,5 @@ def _remove_left(root: Path) -> None:
     """Removes what killed restores left: their locks went with them."""
     for folder in root.glob(f"{_STAGE_PREFIX}*"):
         lock = ExclusiveLock(CollectionLayout(folder).lock, folder.name)
-        with suppress(CollectionBusyError):
-            lock.acquire()
+        with suppress(CollectionBusyError), lock:
             remove_folder(folder)
-            lock.release()
