@@ -35,8 +35,7 @@ def restore_into(
     backup: Backup,
     progress: BytesDone = nobody,
 ) -> str:
-    """Lets a collection hold the documents, defaults and effort of a backup; returns the new snapshot's
-    name.
+    """Lets a collection hold documents, defaults and effort of a backup; returns the new snapshot's name.
 
     live: the same collection. Searches see the former documents or those of the backup. What is written or
     deleted after this began survives it; what was acknowledged before does not. Defaults and effort

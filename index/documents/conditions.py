@@ -2,8 +2,7 @@
 
 Nested `and`s and `or`s are flat, without repeated parts and in one order; a double `not` is none, and the
 `not`s of an `and` become one. What an `or` says of a scalar field is a set of intervals; equalities of
-strings are a set of strings.
-Values are as columns hold them.
+strings are a set of strings. Values are as columns hold them.
 """
 
 from __future__ import annotations

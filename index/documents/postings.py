@@ -28,9 +28,7 @@ from index.native.kernels import count_rows, group_rows
 from models.representations import Int32, Int64, offsets_of
 
 FEW_ROWS = 64
-FEW_SHARE = (
-    1_024  # one row of so many documents; where a container has fewer, a bitmap is larger than the rows
-)
+FEW_SHARE = 1_024  # documents for one row; where a container has fewer, a bitmap is larger than the rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,9 @@ class Ledger(LedgerReader):
     def __init__(self, path: Path, spare_bytes: int = SPARE_BYTES) -> None:
         super().__init__(path)
         self._spare_bytes = spare_bytes
-        self._acknowledged: int | None = (
-            None  # last position of which a caller knows; None before the opening
-        )
-        self._clock: LedgerClock | None = None  # from the opening on
+        # From the opening on; acknowledged: the last position of which a caller knows.
+        self._acknowledged: int | None = None
+        self._clock: LedgerClock | None = None
 
     def append(
         self, entries: Sequence[LedgerEntry], *, least_position: int = 1, now: float | None = None

@@ -12,9 +12,8 @@ from index.files.streams import Streams
 from models.representations import Int32, SparseRows
 
 STEM = "forward"
-FEW_WEIGHTS = (
-    16  # terms of the vocabulary for each weight; from here on sorting beats going through all terms
-)
+# Terms of the vocabulary for each weight; from here on sorting beats going through all terms.
+FEW_WEIGHTS = 16
 
 
 class ForwardRowsWriter(Streams):
