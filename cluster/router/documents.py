@@ -178,7 +178,7 @@ class ShardedDocuments:
         order.
         """
         kind = self.settings.fields[order.field]
-        values = field_values(order.field, kind, document.metadata.get(order.field))
+        values = field_values(order.field, kind, document.metadata.get(order.field), rounded=True)
         if not values:
             return None
         value: Value = max(values) if order.descending else min(values)

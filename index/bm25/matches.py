@@ -9,7 +9,15 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
-from index.bm25.analysis import FIRST_LETTER, PAIRED, PAIRED_LETTER, PAIRS, WORD_LETTER, Analyzer
+from index.bm25.analysis import (
+    FIRST_LETTER,
+    NEWEST_READING,
+    PAIRED,
+    PAIRED_LETTER,
+    PAIRS,
+    WORD_LETTER,
+    Analyzer,
+)
 from index.bm25.languages import Bm25Language
 from index.bm25.patterns import compiled
 
@@ -28,9 +36,9 @@ _CHARACTERS = r"\X"
 class QueryWords:
     """The words of a query, to find them in texts. For one thread, as an `Analyzer` is."""
 
-    def __init__(self, query: str, language: Bm25Language) -> None:
-        """language: of texts and query, as for an `Analyzer`."""
-        self._analyzer = Analyzer(language)
+    def __init__(self, query: str, language: Bm25Language, reading: int = NEWEST_READING) -> None:
+        """language, reading: of texts and query, as for an `Analyzer`."""
+        self._analyzer = Analyzer(language, reading)
         self._terms = frozenset(self._analyzer.counts(query))
         self._known: dict[str, bool] = {}
 

@@ -28,6 +28,7 @@ SHARED = (
     "lexical",
     "bm25",
     "bm25_language",
+    "bm25_reading",
     "window",
 )
 

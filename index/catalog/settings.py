@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
-from index.bm25.analysis import READING
+from index.bm25.analysis import NEWEST_READING, READINGS
 from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from index.catalog.records import Record
 from index.codebook import Codebook, sign_codebook
@@ -46,7 +46,7 @@ _UNWRITTEN: Mapping[str, object] = {
     "lexical": "plain",
     "bm25": False,
     "bm25_language": DEFAULT_LANGUAGE,
-    "bm25_reading": None,
+    "bm25_reading": READINGS[0],
     "window": None,
     "codebook": None,
     "dense_memory_bytes": None,
@@ -73,8 +73,8 @@ class CollectionSettings:
     with its adapter, what must match to add or search. Dimensions count float values; they are 0, as
     vocabulary_size is, where the encoder lacks that side, and so does the collection. lexical: whether a
     query's lexical weights are multiplied by the collection's idf (`index/sparse/idf.py`); bm25: whether
-    documents have a BM25 side (`index/bm25/`), bm25_language: that of their words, bm25_reading: the way in
-    which texts become words, None without that side; window: how long documents are divided, without it they
+    documents have a BM25 side (`index/bm25/`), bm25_language: that of their words, bm25_reading: how texts
+    become words, for a new collection the newest way; window: how long documents are divided, without it they
     are cut at the encoder's limit; codebook: of the residual codecs and of sign, which has its own by
     default, in a file that `collection.json` names by its checksum; token_pooling: how many tokens share one
     token vector; checkpoint: where the encoder was, which only helps to find it, and title: what people call
@@ -98,7 +98,7 @@ class CollectionSettings:
     lexical: LexicalKind = "plain"
     bm25: bool = False
     bm25_language: Bm25Language = DEFAULT_LANGUAGE
-    bm25_reading: int | None = field(default=None, init=False)
+    bm25_reading: int = NEWEST_READING
     window: WindowSettings | None = None
     codebook: Codebook | None = None
     dense_memory_bytes: int | None = None
@@ -148,7 +148,10 @@ class CollectionSettings:
             raise ValueError(f"bm25 is {self.bm25!r}; use true or false")
         if not self.bm25 and self.bm25_language != DEFAULT_LANGUAGE:
             raise ValueError(f"bm25_language is {self.bm25_language!r}, but bm25 is false; make it true")
-        object.__setattr__(self, "bm25_reading", READING if self.bm25 else None)
+        if self.bm25_reading not in READINGS or isinstance(self.bm25_reading, bool):
+            raise ValueError(f"bm25_reading is {self.bm25_reading!r}; this release knows {READINGS}")
+        if not self.bm25:  # nothing is read, and the file stays as it always was
+            object.__setattr__(self, "bm25_reading", READINGS[0])
         if self.adapter is not None and (
             not isinstance(self.adapter, str) or not _COLLECTION_NAME.fullmatch(self.adapter)
         ):
@@ -330,18 +333,15 @@ def settings_of_record(record: Record, codebook: Codebook | None = None) -> Coll
         name for name in _stored_settings() if _is_written(name, given.get(name, _UNWRITTEN.get(name)))
     ]
     record.require_keys(("format_version", *expected))
-    values = {**given, "fields": record.part("fields").values}
-    reading = values.pop("bm25_reading", None)
+    values: dict[str, Any] = {"bm25_reading": _UNWRITTEN["bm25_reading"], **given}
     del values["format_version"]
+    values["fields"] = record.part("fields").values
     try:
         if codebook is not None:
             values["codebook"] = codebook
         if "window" in given:
             values["window"] = WindowSettings(**record.part("window").values)
-        settings = CollectionSettings(**values)
-        if reading != settings.bm25_reading or isinstance(reading, bool):
-            raise ValueError(f"bm25_reading is {reading!r}; this release reads {settings.bm25_reading}")
-        return settings
+        return CollectionSettings(**values)
     except (ValueError, TypeError, InvalidNameError) as error:
         raise record.damaged(str(error)) from error
 

@@ -13,6 +13,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from index.bm25.analysis import NEWEST_READING
 from index.bm25.matches import QueryWords
 from index.candidates import Hit
 from index.catalog.settings import CollectionSettings
@@ -59,7 +60,8 @@ def highlights_of(
     words = None
     if text is not None:
         text = without_words(text, faint, tokenizer)
-        words = QueryWords(text, settings.bm25_language)
+        reading = settings.bm25_reading if settings.bm25 else NEWEST_READING
+        words = QueryWords(text, settings.bm25_language, reading)
     finder = _Finder(tokenizer, token_ids, words)
     limit = min(MOST_CHARACTERS, MOST_OF_ALL // max(1, len(hits)))
     found = []

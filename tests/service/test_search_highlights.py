@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,10 @@ def words(data: Path, tiny: Any) -> str:
     """A collection with BM25; its name."""
     root = data / "collections"
     found = Collection.open(root, "demo").settings
-    collection = Collection.create(root, "words", replace(found, name="words", bm25=True))
+    named = {name: getattr(found, name) for name in found.__dataclass_fields__}
+    collection = Collection.create(
+        root, "words", type(found)(**{**named, "name": "words", "bm25": True, "bm25_reading": 2})
+    )
     documents = [
         Document("a", "🍵 The Café brews teas.", "Tea brewing"),
         Document("b", "Trains leave."),

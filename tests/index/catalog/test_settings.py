@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from index.bm25.analysis import NEWEST_READING
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.errors import DamagedIndexError, InvalidNameError
 from index.windows.settings import WindowSettings
@@ -113,21 +114,22 @@ def test_bm25_is_written_only_where_it_is_used(tmp_path: Path) -> None:
             CollectionSettings.read(path)
 
 
-def test_a_collection_whose_texts_were_read_otherwise_is_refused(tmp_path: Path) -> None:
-    """Its words would not be found, as queries are read in the way of this release."""
+def test_a_collection_of_an_earlier_release_reads_texts_as_it_was_made(tmp_path: Path) -> None:
+    """Its words would not be found if queries were read in the newest way."""
     path = tmp_path / "collection.json"
     new = CollectionSettings(**VALUES, bm25=True)
+    assert new.bm25_reading == NEWEST_READING
     record = json.loads(new.content)
-    assert record.pop("bm25_reading") == new.bm25_reading == 2
-    for values in ({}, *({"bm25_reading": value} for value in (1, 3, True, "2"))):
-        path.write_text(json.dumps({**record, **values}))
-        with pytest.raises(DamagedIndexError, match=r"bm25_reading is .*; this release reads 2"):
+    assert record.pop("bm25_reading") == NEWEST_READING
+    path.write_text(json.dumps(record))
+    former = CollectionSettings.read(path)
+    assert former.bm25_reading == 1
+    assert json.loads(former.content) == record
+    assert CollectionSettings(**VALUES).bm25_reading == 1  # without BM25 nothing is read
+    for value in (3, 0, True, "1", None):
+        path.write_text(json.dumps({**record, "bm25_reading": value}))
+        with pytest.raises(DamagedIndexError, match="bm25_reading"):
             CollectionSettings.read(path)
-    plain = CollectionSettings(**VALUES)
-    assert plain.bm25_reading is None
-    path.write_text(json.dumps({**json.loads(plain.content), "bm25_reading": 2}))
-    with pytest.raises(DamagedIndexError, match="this release reads None"):
-        CollectionSettings.read(path)
 
 
 def test_settings_of_earlier_releases_keep_their_bytes(tmp_path: Path) -> None:
