@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,6 +21,7 @@ _DELETES_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,100}\.npy")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 FORMAT_VERSION = 2
 _KEYS = {"format_version", "settings_sha256", "documents", "segments", "ledger_position"}
+_KEYS_OF_VERSION_1 = {*_KEYS, "deletes"}
 _OPTIONAL = {"windows", "deletes", "written_at", "fields"}  # of a segment
 
 
@@ -79,6 +80,8 @@ class Manifest:
     """What a snapshot consists of. `name` is the file's stem, such as "000007"; `settings_sha256` is the
     checksum of `collection.json`; `ledger_position`: the last operation of the ledger that the segments
     hold, 0 where there was none.
+
+    Format version 1 had no deletes and no ledger.
     """
 
     name: str
@@ -127,7 +130,8 @@ class Manifest:
         """The manifest of a record, which has the stem of its path as its name. Raises DamagedIndexError,
         naming the path, where anything is unexpected.
         """
-        record.version(FORMAT_VERSION, FORMAT_VERSION)
+        if record.version(FORMAT_VERSION) == 1:
+            record = _as_version_2(record)
         record.require_keys(_KEYS)
         manifest = Manifest(
             record.path.stem,
@@ -142,6 +146,15 @@ class Manifest:
         if len({segment.id for segment in manifest.segments}) != len(manifest.segments):
             raise record.damaged("it names a segment twice")
         return manifest
+
+
+def _as_version_2(record: Record) -> Record:
+    """A manifest of format version 1, with nothing deleted and nothing in a ledger."""
+    record.require_keys(_KEYS_OF_VERSION_1)
+    values = dict(record.values)
+    if values.pop("deletes") is not None or values["ledger_position"] is not None:
+        raise record.damaged("deletes and ledger_position must be null in version 1")
+    return replace(record, values={**values, "ledger_position": 0})
 
 
 def dense_vectors(segments: Iterable[SegmentEntry]) -> Vectors:

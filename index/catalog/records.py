@@ -41,12 +41,12 @@ class Record:
         """That the file is damaged, and how."""
         return DamagedIndexError(f"{self.path}: {what}; {self.remedy}")
 
-    def version(self, newest: int, oldest: int = 1) -> int:
-        """The format version, from `oldest` to `newest`."""
+    def version(self, newest: int) -> int:
+        """The format version, from 1 to `newest`."""
         version = self.values.get("format_version")
-        if not isinstance(version, int) or isinstance(version, bool) or not oldest <= version <= newest:
+        if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
             raise DamagedIndexError(
-                f"{self.path} has format version {version!r:.80}; this release reads versions {oldest} to "
+                f"{self.path} has format version {version!r:.80}; this release reads versions up to "
                 f"{newest}: use the release that wrote it, else {self.remedy}"
             )
         return version

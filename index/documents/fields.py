@@ -100,25 +100,26 @@ def _of_rows(owners: Int64, rows: Int64) -> tuple[Int64, Int64]:
 Column = ScalarColumn | KeywordColumn
 
 
-def field_values(name: str, kind: FieldType, value: object) -> list[Any]:
+def field_values(name: str, kind: FieldType, value: object, *, rounded: bool = False) -> list[Any]:
     """The values one document has in a field: none, one, or several; of keywords as UTF-8 bytes.
 
-    Raises InvalidDocumentError where a value has another type than the field, or is none that it holds
-    exactly.
+    rounded: whether a number may be an integer that it does not hold exactly, as in documents that were
+    written before this was refused. Raises InvalidDocumentError where a value has another type than the
+    field, or is none that it holds exactly.
     """
     if value is None:
         return []
     members = value if isinstance(value, list | tuple) and kind != "boolean" else [value]
     if kind == "keyword":
         return [_keyword(name, member) for member in members]
-    return [_scalar(name, kind, member) for member in members]
+    return [_scalar(name, kind, member, rounded=rounded) for member in members]
 
 
-def _scalar(name: str, kind: ScalarType, value: object) -> int | float:
+def _scalar(name: str, kind: ScalarType, value: object, *, rounded: bool) -> int | float:
     if kind == "boolean" and isinstance(value, bool):
         return value
     if kind in ("integer", "number") and isinstance(value, int | float) and not isinstance(value, bool):
-        return _exact(name, kind, value)
+        return float(value) if rounded and kind == "number" else _exact(name, kind, value)
     if kind == "datetime" and isinstance(value, str):
         return _moment(name, value)
     raise InvalidDocumentError(
@@ -183,9 +184,13 @@ def column_of(kind: FieldType, values: Sequence[list[Any]]) -> Column:
 
 
 def columns_of(
-    fields: Mapping[str, FieldType], ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]
+    fields: Mapping[str, FieldType],
+    ids: Sequence[str],
+    metadata: Sequence[Mapping[str, Any]],
+    *,
+    rounded: bool = False,
 ) -> dict[str, Column]:
-    """The columns of all fields from the metadata of each document.
+    """The columns of all fields from the metadata of each document. rounded: see `field_values`.
 
     Raises InvalidDocumentError, naming the document by its id, for a value of another type than its field.
     """
@@ -194,7 +199,7 @@ def columns_of(
         values = []
         for id, found in zip(ids, metadata, strict=True):
             try:
-                values.append(field_values(name, kind, found.get(name)))
+                values.append(field_values(name, kind, found.get(name), rounded=rounded))
             except InvalidDocumentError as error:
                 raise InvalidDocumentError(f"document {id!r:.80}: {error}", f"metadata.{name}") from error
         columns[name] = column_of(kind, values)

@@ -84,7 +84,7 @@ def with_stored_fields(rows: DocumentRows, settings: CollectionSettings) -> Docu
     Raises DamagedIndexError where their metadata is not what this collection takes.
     """
     try:
-        return with_columns(rows, settings.fields)
+        return with_columns(rows, settings.fields, rounded=True)
     except (KeyError, ValueError, InvalidDocumentError) as error:
         raise _not_documents(settings, error) from error
 

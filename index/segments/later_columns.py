@@ -74,10 +74,13 @@ def with_later_columns(
     )
 
 
-def with_columns(rows: DocumentRows, fields: Mapping[str, FieldType]) -> DocumentRows:
+def with_columns(
+    rows: DocumentRows, fields: Mapping[str, FieldType], *, rounded: bool = False
+) -> DocumentRows:
     """The same documents with columns of all these fields, made of the metadata in their contents.
 
-    Raises InvalidDocumentError as `columns_of`; KeyError or ValueError where the contents are none.
+    rounded: see `field_values`. Raises InvalidDocumentError as `columns_of`; KeyError or ValueError where the
+    contents are none.
     """
     added = {name: kind for name, kind in fields.items() if name not in rows.columns}
     if not added:
@@ -85,7 +88,8 @@ def with_columns(rows: DocumentRows, fields: Mapping[str, FieldType]) -> Documen
     every = np.arange(len(rows))
     ids = [id.decode() for id in rows.ids.take(every)]
     metadata = [_metadata(content) for content in rows.contents.take(every)]
-    return replace(rows, columns={**rows.columns, **columns_of(added, ids, metadata)})
+    columns = columns_of(added, ids, metadata, rounded=rounded)
+    return replace(rows, columns={**rows.columns, **columns})
 
 
 def check_columns(segment: Segment, fields: Mapping[str, FieldType]) -> None:

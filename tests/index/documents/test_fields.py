@@ -95,6 +95,11 @@ def test_other_values_are_refused(kind: FieldType, value: Any, problem: str) -> 
         field_values("f", kind, value)
 
 
+def test_a_number_that_was_written_before_it_was_refused_is_read_as_it_was() -> None:
+    assert field_values("f", "number", 2**53 + 1, rounded=True) == [2.0**53]
+    assert field_values("f", "integer", 2**53 + 1, rounded=True) == [2**53 + 1]
+
+
 def test_a_code_outside_the_strings_is_damage(tmp_path: Path, make_columns: Any) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword"}
     writer = FieldsWriter(ArrayFolder(tmp_path), fields, field_stems(fields))

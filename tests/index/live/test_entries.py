@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from index.documents.fields import ScalarColumn
 from index.errors import DamagedIndexError
 from index.files.packed_bytes import PackedBytes
 from index.live.entries import decode_ids, decode_rows, encode_ids, encode_rows, with_stored_fields
@@ -41,6 +42,18 @@ def test_rows_come_back(live_settings: Any, make_rows: Any, changes: dict[str, A
     rows = make_rows(settings, ["b", "a/é", "c"], 3)
     for some in (rows, rows.span(1, 2)):
         assert same(with_stored_fields(decode_rows(encode_rows(some), settings), settings), some)
+
+
+def test_a_number_that_was_rounded_before_it_was_refused_comes_back(
+    live_settings: Any, make_rows: Any
+) -> None:
+    settings = dataclasses.replace(live_settings(), fields={"size": "number"})
+    rows = make_rows(live_settings(), ["a"], 1)
+    content = b'{"text":"x","title":null,"metadata":{"size":9007199254740993}}'
+    written = dataclasses.replace(rows, contents=PackedBytes.of([content]))
+    found = with_stored_fields(decode_rows(encode_rows(written), settings), settings).columns["size"]
+    assert isinstance(found, ScalarColumn)
+    assert found.values.tolist() == [9007199254740992.0]
 
 
 def test_ids_come_back(live_settings: Any) -> None:
