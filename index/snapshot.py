@@ -11,13 +11,12 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import chain
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
 from index.bm25.explanation import explain_bm25
 from index.bm25.query import Bm25Query, Bm25Statistics, WeighedWords, WordCounts
-from index.candidates import CandidateLimits, DenseOptions, Facet, SearchResult
+from index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
 from index.catalog.alike import united_settings
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, segment_record
@@ -27,7 +26,7 @@ from index.documents.boosts import Boost, check_boosts
 from index.documents.conditions import condition_of
 from index.documents.filters import Filter
 from index.errors import DamagedIndexError, InvalidQueryError
-from index.fusion import SIDES
+from index.fusion import SIDES, Fusion
 from index.reading.documents import StoredDocuments
 from index.runs import runs
 from index.scoring import DECIMALS
@@ -45,6 +44,8 @@ from index.search.shard_search import ShardQuery, ShardSearch
 from index.search.snapshot_query import (
     DEFAULT_LIMITS,
     DEFAULT_OPTIONS,
+    DEFAULT_WEIGHTS,
+    FIRST_PAGE,
     SnapshotQuery,
     check_snapshot_query,
 )
@@ -176,9 +177,41 @@ class Snapshot(StoredDocuments):
         """The segments that manifests name, by id, for a later snapshot to take over; none once closed."""
         return {segment.entry.id: segment for segment in self._segments or () if segment.entry is not None}
 
-    def search(self, query: Representations, **options: Any) -> SearchResult:
-        """The hits of one query. options: what else a `SnapshotQuery` has, by name. Raises as `answer`."""
-        return self.answer(SnapshotQuery(query, **options))
+    def search(
+        self,
+        query: Representations,
+        *,
+        text: str | None = None,
+        top_k: int = 10,
+        weights: Weights = DEFAULT_WEIGHTS,
+        candidates: CandidateLimits = DEFAULT_LIMITS,
+        filter: Filter | None = None,
+        dense_options: DenseOptions = DEFAULT_OPTIONS,
+        page: Page = FIRST_PAGE,
+        group_by: str | None = None,
+        boosts: Sequence[Boost] = (),
+        fusion: Fusion = "sum",
+        without: Sequence[str] = (),
+        contents: bool = True,
+    ) -> SearchResult:
+        """The hits of one query: see `SnapshotQuery` and `answer`."""
+        return self.answer(
+            SnapshotQuery(
+                query,
+                text,
+                top_k,
+                weights,
+                candidates,
+                filter,
+                dense_options,
+                page,
+                group_by,
+                boosts,
+                fusion,
+                without,
+                contents,
+            )
+        )
 
     def answer(self, asked: SnapshotQuery) -> SearchResult:
         """The hits. Raises InvalidQueryError for a query, filter or option that this collection cannot
