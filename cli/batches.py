@@ -27,7 +27,7 @@ def stored_record(document: Document) -> dict[str, Any]:
     """What is stored of it: half a character in a text is replaced, which no request can hold."""
     from index.documents.store import decode_document, encode_document
 
-    return document_record(decode_document(document.id, encode_document(document).content))
+    return document_record(decode_document(document.id, encode_document(document)[1]))
 
 
 def batches(documents: Iterable[Document]) -> Iterator[list[dict[str, Any]]]:

@@ -11,6 +11,7 @@ import numpy as np
 from index.candidates import CandidateLimits, Weights
 from index.files.packed_bytes import PackedBytes
 from index.fusion import best, relative_sum
+from index.search.snapshot_query import SnapshotQuery
 from index.snapshot import Snapshot
 from models.representations import OUTPUTS, Float32, Representations
 
@@ -75,8 +76,6 @@ def indexed_rankings(
     for name, side in weightings(snapshot, weights).items():
         # A ranking without token vectors need not score them.
         needed = query if side.colbert else query.keep(("dense", "sparse"))
-        found = snapshot.search(
-            needed, text=text, top_k=DEPTH, weights=side, candidates=alone.get(name, limits)
-        )
+        found = snapshot.answer(SnapshotQuery(needed, text, DEPTH, side, alone.get(name, limits)))
         rankings[name] = [hit.document.id for hit in found.hits]
     return rankings

@@ -79,8 +79,8 @@ def evaluate(
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
     called `sum`; runs: a folder that gets a run file of each ranking; progress: told how far the build is;
-    asked: of the collection, which by default stores token vectors nearly as they are; with a bm25_language it
-    has the BM25 side.
+    asked: of the collection, which by default stores token vectors nearly as they are; with a bm25_language
+    it has the BM25 side.
     Queries without a judged relevant document are left out and counted.
     Raises InvalidQueryError for weights that do not suit, DatasetError or SourceError for a bad line, and
     what encoder and index raise.

@@ -13,7 +13,7 @@ from typing import TypeVar
 from index.catalog.aliases import Aliases
 from index.catalog.defaults import SearchDefaults
 from index.catalog.effort import DenseEffort
-from index.catalog.layout import CollectionLayout
+from index.catalog.layout import EMPTY_NAME, CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
 from index.dense.kinds import NO_VECTORS, Device, Vectors
@@ -61,9 +61,7 @@ class Collection:
         name = settings.name
         _require_missing(layout, name)  # before the lock, which whoever writes the collection holds
         layout.folder.mkdir(exist_ok=True)
-        lock = ExclusiveLock(layout.lock, f"collection {name!r}")
-        lock.acquire()
-        try:
+        with ExclusiveLock(layout.lock, f"collection {name!r}"):
             _require_missing(layout, name)
             if layout.current.exists():
                 raise DamagedIndexError(
@@ -74,8 +72,6 @@ class Collection:
                 remove_file(left)  # of a collection that lost its settings
             settings.write(layout.settings)
             force(layout.folder.parent)
-        finally:
-            lock.release()
 
     @staticmethod
     def open(root: Path, name: str) -> Collection:
@@ -116,7 +112,7 @@ class Collection:
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
         found = self.of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device, former))
-        return Snapshot.empty(self.settings) if found is None else found
+        return Snapshot(EMPTY_NAME, self.settings, []) if found is None else found
 
     def manifest(self) -> Manifest | None:
         """What the current snapshot holds, or None before the first publication; opens none of its arrays.
@@ -270,18 +266,13 @@ def delete_collection(root: Path, name: str) -> None:
         raise CollectionNotFoundError(f"collection {name!r} does not exist; nothing was deleted")
     with aliases.held():
         aliases.require_unnamed(name)
-        lock = ExclusiveLock(layout.lock, f"collection {name!r}")
-        lock.acquire()
-        try:
+        with ExclusiveLock(layout.lock, f"collection {name!r}"):
             put_in_place(layout.folder, root / f"{_DELETED_PREFIX}{name}-{secrets.token_hex(4)}")
-        finally:
-            lock.release()
     for remains in root.glob(f"{_DELETED_PREFIX}*"):  # also those of a deletion that was killed
         remove_folder(remains)
 
 
 def _require_missing(layout: CollectionLayout, name: str) -> None:
-    """Raises CollectionExistsError."""
     if layout.settings.exists():
         raise CollectionExistsError(f"collection {name!r} exists already; delete it or choose another name")
 

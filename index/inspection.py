@@ -96,7 +96,6 @@ class Inspection:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all segment files."""
         return sum(self.part_bytes.values())
 
 

@@ -18,7 +18,7 @@ from index.bm25.explanation import explain_bm25
 from index.bm25.query import Bm25Query, Bm25Statistics, WeighedWords, WordCounts
 from index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
 from index.catalog.alike import united_settings
-from index.catalog.layout import EMPTY_NAME, CollectionLayout
+from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, segment_record
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import Device
@@ -122,11 +122,6 @@ class Snapshot(StoredDocuments):
             ],
             reached=manifest.ledger_position,
         )
-
-    @staticmethod
-    def empty(settings: CollectionSettings) -> Snapshot:
-        """What a collection holds before its first publication."""
-        return Snapshot(EMPTY_NAME, settings, [])
 
     @staticmethod
     def united(alias: str, parts: Sequence[Snapshot]) -> Snapshot:

@@ -43,7 +43,6 @@ class SegmentLimits:
     held_bytes: int = 2**28
 
     def reached_by(self, segment: SegmentWriter) -> bool:
-        """Whether the segment is complete."""
         return (
             segment.encodings >= self.documents
             or segment.total_bytes >= self.total_bytes
@@ -119,7 +118,6 @@ class SnapshotWriter:
 
     @property
     def documents(self) -> int:
-        """Documents added so far."""
         return len(self._ids)
 
     def add(

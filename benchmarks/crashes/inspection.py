@@ -117,9 +117,9 @@ def _wrong_representations(snapshot: Snapshot, documents: Contents, seed: int) -
     problems = []
     chosen = random.Random(seed).sample(sorted(documents), min(COMPARED, len(documents)))
     for id in chosen:
-        written, stored = representations([id], [documents[id][0]]), snapshot.representations_of(id)
+        written, stored = representations([id], [documents[id][0]]), snapshot.stored(id)
         assert written.dense is not None
-        if stored is None or not np.array_equal(stored.dense, written.dense.astype(np.float16)):
+        if stored is None or not np.array_equal(stored[1].dense, written.dense.astype(np.float16)):
             problems.append(f"document {id} has other representations than were written")
     for id in chosen[:2]:
         hits = snapshot.search(representations([id], [documents[id][0]]), weights=DENSE).hits

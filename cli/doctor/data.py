@@ -57,13 +57,11 @@ def _server(root: Path) -> Iterator[Finding]:
 
     if not (root / "service.lock").exists():
         return
-    lock = ExclusiveLock(root / "service.lock", "data root")
     try:
-        lock.acquire()
+        with ExclusiveLock(root / "service.lock", "data root"):
+            pass
     except CollectionBusyError:
         yield Finding("ok", TOPIC, "a server runs on it")
-    else:
-        lock.release()
 
 
 def _collections(root: Path, own: str, fingerprint: str | None) -> Iterator[Finding]:

@@ -52,11 +52,11 @@ def blocks_of(
     size_bytes = min(size_bytes, WAITING_BYTES // shards)
     filling, ids = [_Filling() for _ in range(shards)], IdRegister()
     for document in documents:
-        stored = encode_document(document)
-        ids.add([stored.id])
+        id, content = encode_document(document)
+        ids.add([id])
         shard = shard_of(document.id, shards)
         block = filling[shard]
-        block.lines.append(b'{"id":' + orjson.dumps(document.id) + b"," + stored.content[1:])
+        block.lines.append(b'{"id":' + orjson.dumps(document.id) + b"," + content[1:])
         block.size_bytes += len(block.lines[-1])
         if len(block.lines) >= most or block.size_bytes >= size_bytes:
             yield _block(shard, block)

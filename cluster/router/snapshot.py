@@ -17,8 +17,7 @@ from cluster.shards.placement import shards_of
 from index.candidates import Facet, SearchResult
 from index.documents.boosts import Boost, check_boosts
 from index.documents.filters import Filter, check_filter, tree_of
-from index.reading.documents import require_documents
-from index.reading.examples import MOST_TOKENS, Example, check_examples, query_of
+from index.reading.examples import Example, examples_query
 from index.search.explanation import Explanation
 from index.search.facets import FieldCounts, merged_facet
 from index.search.query import check_facets, check_lexical
@@ -174,20 +173,7 @@ class ShardedSnapshot(ShardedDocuments):
 
     def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery:
         """As `Snapshot.examples_query`."""
-        check_examples(like, unlike)
-        like, unlike = list(dict.fromkeys(like)), list(dict.fromkeys(unlike))
-        found = [
-            *self._examples(like, MOST_TOKENS // len(like)),
-            *(self._examples(unlike, 0) if unlike else ()),
-        ]
-        ids = [*like, *unlike]
-        require_documents(
-            self.settings.name, [id for id, each in zip(ids, found, strict=True) if each is None]
-        )
-        there = [each for each in found if each is not None]
-        examples, texts = [example for example, _ in there], [text for _, text in there]
-        query = query_of(examples[: len(like)], examples[len(like) :])
-        return StoredQuery(query, "\n".join(texts[: len(like)]))
+        return examples_query(self.settings.name, like, unlike, self._examples)
 
     def _examples(self, ids: Sequence[str], most_tokens: int) -> list[tuple[Example, str] | None]:
         def read(found: Message, count: int) -> list[tuple[Example, str] | None]:

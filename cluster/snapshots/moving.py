@@ -126,12 +126,8 @@ def _unwritten(layout: CollectionLayout, name: str) -> Iterator[None]:
     if not layout.settings.exists():
         yield
         return
-    lock = ExclusiveLock(layout.lock, f"collection {name!r}")
-    lock.acquire()
-    try:
+    with ExclusiveLock(layout.lock, f"collection {name!r}"):
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager

@@ -22,16 +22,14 @@ def stage(stages: Path, purpose: str, name: str) -> Iterator[CollectionLayout]:
     """
     folder = stages / f"{purpose}-{name}"
     make_folder(folder)
-    lock = ExclusiveLock(folder / "LOCK", f"the folder of the {purpose} of collection {name!r}")
-    lock.acquire()
     layout = CollectionLayout(folder / "collection")
-    try:
-        _remove(layout.folder)
-        layout.folder.mkdir()
-        yield layout
-    finally:
-        _remove(layout.folder)
-        lock.release()
+    with ExclusiveLock(folder / "LOCK", f"the folder of the {purpose} of collection {name!r}"):
+        try:
+            _remove(layout.folder)
+            layout.folder.mkdir()
+            yield layout
+        finally:
+            _remove(layout.folder)
 
 
 def _remove(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from index.candidates import Weights
+from index.search.snapshot_query import SnapshotQuery
 from index.snapshot import Snapshot
 from models.representations import Float32, Representations, SparseRows, TokenVectors, offsets_of
 
@@ -37,4 +38,4 @@ def warm(snapshot: Snapshot) -> None:
         else None,
     )
     weights = Weights(bm25=float(settings.bm25)).of(sides)
-    snapshot.search(query, text=TEXT, weights=weights)
+    snapshot.answer(SnapshotQuery(query, TEXT, weights=weights))

@@ -29,29 +29,25 @@ def make_backup(
     collection is made, restored or removed just now, DamagedIndexError where the collection is damaged, or
     OSError. Then there is no new backup.
     """
-    with store.held(collection.settings.name):
-        return _make(collection, store, progress, id)
-
-
-def _make(collection: Collection, store: BackupStore, progress: BytesDone, wanted: str | None) -> Backup:
     name = collection.settings.name
-    folder, created = store.folder_of(name), time_now()
-    if wanted is not None and (not is_id(wanted) or (folder / wanted).exists()):
-        raise InvalidNameError(f"{wanted!r:.80} is no id of a backup, or there is one; leave it out")
-    ids = iter(new_id, None) if wanted is None else [wanted]
-    id = next(id for id in ids if not (folder / id).exists())
-    stage = CollectionLayout(folder / f"{id}.partial")
-    try:
-        stage.folder.mkdir()
-        manifest = copy_collection(collection, stage, collection.settings.of_new_collection(name))
-        require_sound(stage, manifest, progress)
-        size_bytes = sum(path.stat().st_size for path in stage.folder.rglob("*") if path.is_file())
-        backup = Backup(id, name, manifest.ledger_position, manifest.documents, size_bytes, created)
-        backup.write(stage.folder)  # which forces the folder, too
-        put_in_place(stage.folder, folder / id)
-    except BaseException:
-        with suppress(OSError):  # it may have got its name
-            rename(folder / id, stage.folder)
-        remove_folder(stage.folder)
-        raise
-    return backup
+    with store.held(name):
+        folder, created = store.folder_of(name), time_now()
+        if id is not None and (not is_id(id) or (folder / id).exists()):
+            raise InvalidNameError(f"{id!r:.80} is no id of a backup, or there is one; leave it out")
+        ids = iter(new_id, None) if id is None else [id]
+        id = next(each for each in ids if not (folder / each).exists())
+        stage = CollectionLayout(folder / f"{id}.partial")
+        try:
+            stage.folder.mkdir()
+            manifest = copy_collection(collection, stage, collection.settings.of_new_collection(name))
+            require_sound(stage, manifest, progress)
+            size_bytes = sum(path.stat().st_size for path in stage.folder.rglob("*") if path.is_file())
+            backup = Backup(id, name, manifest.ledger_position, manifest.documents, size_bytes, created)
+            backup.write(stage.folder)  # which forces the folder, too
+            put_in_place(stage.folder, folder / id)
+        except BaseException:
+            with suppress(OSError):  # it may have got its name
+                rename(folder / id, stage.folder)
+            remove_folder(stage.folder)
+            raise
+        return backup

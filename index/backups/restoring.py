@@ -35,8 +35,7 @@ def restore_into(
     backup: Backup,
     progress: BytesDone = nobody,
 ) -> str:
-    """Lets a collection hold the documents, defaults and effort of a backup; returns the new snapshot's
-    name.
+    """Lets a collection hold documents, defaults and effort of a backup; returns the new snapshot's name.
 
     live: the same collection. Searches see the former documents or those of the backup. What is written or
     deleted after this began survives it; what was acknowledged before does not. Defaults and effort
@@ -159,7 +158,5 @@ def _remove_left(root: Path) -> None:
     """Removes what killed restores left: their locks went with them."""
     for folder in root.glob(f"{_STAGE_PREFIX}*"):
         lock = ExclusiveLock(CollectionLayout(folder).lock, folder.name)
-        with suppress(CollectionBusyError):
-            lock.acquire()
+        with suppress(CollectionBusyError), lock:
             remove_folder(folder)
-            lock.release()

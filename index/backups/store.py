@@ -94,13 +94,9 @@ class BackupStore:
         """
         folder = self.folder_of(collection)
         make_folder(folder)
-        lock = ExclusiveLock(folder / "LOCK", f"the folder of backups of collection {collection!r}")
-        lock.acquire()
-        try:
+        with ExclusiveLock(folder / "LOCK", f"the folder of backups of collection {collection!r}"):
             self._remove_partial(collection)
             yield
-        finally:
-            lock.release()
 
     def _remove_partial(self, collection: str) -> None:
         for remains in self.folder_of(collection).glob("*.partial"):

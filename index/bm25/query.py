@@ -116,9 +116,7 @@ class SegmentFacts:
         found = [ratios(each.longest, each.own_mean, self.mean_length) for each in segments]
         self.least, self.most = np.array(found, np.float64).reshape(-1, 2).T.copy()
         self.table = table or TermTable(
-            [segment.terms for segment in segments],
-            [segment.beginnings for segment in segments],
-            [segment.frequencies.read() for segment in segments],
+            (segment.terms, segment.beginnings, segment.frequencies.read()) for segment in segments
         )
 
 

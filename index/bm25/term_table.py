@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,9 @@ class TermTable:
     segment int32[X], how many documents have each.
     """
 
-    def __init__(
-        self, terms: Sequence[PackedBytes], beginnings: Sequence[UInt64], frequencies: Sequence[Int32]
-    ) -> None:
+    def __init__(self, segments: Iterable[tuple[PackedBytes, UInt64, Int32]]) -> None:
         self._segments = tuple(
-            terms_of(each.data, each.offsets, first, counts)
-            for each, first, counts in zip(terms, beginnings, frequencies, strict=True)
+            terms_of(each.data, each.offsets, first, counts) for each, first, counts in segments
         )
 
     def find(self, wanted: PackedBytes) -> tuple[Int32, Int64]:

@@ -21,7 +21,6 @@ class CollectionLayout:
 
     @property
     def settings(self) -> Path:
-        """`collection.json`."""
         return self.folder / SETTINGS_FILE
 
     @property
@@ -61,12 +60,10 @@ class CollectionLayout:
 
     @property
     def manifests(self) -> Path:
-        """The folder of manifests."""
         return self.folder / "manifests"
 
     @property
     def segments(self) -> Path:
-        """The folder of segments."""
         return self.folder / "segments"
 
     @property
@@ -80,11 +77,9 @@ class CollectionLayout:
         return self.folder / "builds"
 
     def segment(self, identifier: str) -> Path:
-        """The folder of a segment."""
         return self.segments / identifier
 
     def manifest(self, name: str) -> Path:
-        """The file of a manifest."""
         return self.manifests / f"{name}.json"
 
     def read_current(self) -> str | None:

@@ -96,7 +96,6 @@ class Manifest:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all segments."""
         return sum(segment.tokens for segment in self.segments)
 
     def is_marked(self, mark: str) -> bool:
@@ -115,7 +114,6 @@ class Manifest:
         }
 
     def write(self, path: Path) -> None:
-        """Writes the manifest."""
         write_json_atomically(path, self.record)
 
     @staticmethod

@@ -69,20 +69,19 @@ def check_collection_name(name: str) -> str:
 class CollectionSettings:
     """What is fixed when a collection is created.
 
-    encoder: the encoder's name, for people; adapter: that of its adapter, if any; fingerprint: of the
-    encoder with its adapter, what must match to add or search. Dimensions count float values; they are 0, as
+    encoder: the encoder's name, for people; adapter: that of its adapter, if any; fingerprint: of the encoder
+    with its adapter, what must match to add or search. Dimensions count float values; they are 0, as
     vocabulary_size is, where the encoder lacks that side, and so does the collection. lexical: whether a
     query's lexical weights are multiplied by the collection's idf (`index/sparse/idf.py`); bm25: whether
     documents have a BM25 side (`index/bm25/`), bm25_language: that of their words, bm25_reading: how texts
     become words, for a new collection the newest way; window: how long documents are divided, without it they
     are cut at the encoder's limit; codebook: of the residual codecs and of sign, which has its own by
     default, in a file that `collection.json` names by its checksum; token_pooling: how many tokens share one
-    token vector; checkpoint: where the encoder was, which only
-    helps to find it, and title: what people call the collection: settings that differ in nothing else are
-    equal; later_fields: those of `fields` that
-    were declared after the creation, and so are not in `collection.json`; dense_memory_bytes: with the dense
-    kind auto, what dense vectors and their graphs may take before lists are built instead, by default half of
-    the memory of the machine that builds. Raises InvalidNameError for a bad name, ValueError for another bad
+    token vector; checkpoint: where the encoder was, which only helps to find it, and title: what people call
+    the collection: settings that differ in nothing else are equal; later_fields: those of `fields` that were
+    declared after the creation, and so are not in `collection.json`; dense_memory_bytes: with the dense kind
+    auto, what dense vectors and their graphs may take before lists are built instead, by default half of the
+    memory of the machine that builds. Raises InvalidNameError for a bad name, ValueError for another bad
     value.
     """
 
@@ -316,7 +315,6 @@ def check_title(title: str) -> str:
 
 
 def _with_later_fields(settings: CollectionSettings, record: Record) -> CollectionSettings:
-    """Raises DamagedIndexError naming the file."""
     record.version(1)
     record.require_keys(("format_version", "fields"))
     try:

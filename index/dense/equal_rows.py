@@ -61,7 +61,6 @@ class EqualRows:
         return EqualRows(rows, offsets)
 
     def write(self, arrays: ArrayTarget) -> None:
-        """Writes both arrays."""
         arrays.write(ROWS, self.rows)
         arrays.write(OFFSETS, self.offsets)
 

@@ -26,7 +26,6 @@ from index.dense.kinds import DenseKind, Device, kind_used
 from index.dense.library import INDEX_FILE, Float16, calling_thread_only, faiss, read_index
 from index.dense.scan import DenseScan, Scanned
 from index.documents.row_set import RowSet
-from index.errors import InvalidQueryError
 from index.files.arrays import ArraySource
 from index.native.kernels import dense_vectors, products_at
 from models.representations import Float32, Int64
@@ -59,7 +58,6 @@ def usual_effort(k: int) -> int:
 
 
 def _effort(k: int, options: DenseOptions) -> int:
-    """How many vectors a walk for k keeps."""
     return usual_effort(k) if options.ef_search is None else max(options.ef_search, least_effort(k))
 
 
@@ -160,9 +158,9 @@ class DenseIndex:
     ) -> tuple[Int64, Float32]:
         """The k rows with the largest inner product with float32[D]: exact for flat, else nearly all of them.
 
-        allowed: rows that may be returned, or None for all. Returns rows int64[K] and scores
+        query: finite; allowed: rows that may be returned, or None for all. Returns rows int64[K] and scores
         float32[K], best first, equal scores by row. All rows found that tie with the k-th are returned, so K
-        may exceed k. Raises InvalidQueryError for a query of another dimension or with values not finite.
+        may exceed k.
         """
         found = self.without_scan(query, k, allowed, options or DenseOptions())
         if found is not None:
@@ -176,12 +174,7 @@ class DenseIndex:
         self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
     ) -> Found | None:
         """As `search`; None where that compares the query with all rows that are allowed."""
-        documents, dimension = self._vectors.shape
-        if query.shape != (dimension,) or not np.isfinite(query).all():
-            raise InvalidQueryError(
-                f"a dense query of shape {query.shape} does not fit: it needs {dimension} finite values"
-            )
-        k = min(k, documents if allowed is None else len(allowed))
+        k = min(k, len(self._vectors) if allowed is None else len(allowed))
         if k <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         distinct = allowed if self._equal is None or allowed is None else self._equal.among(allowed)
@@ -194,7 +187,6 @@ class DenseIndex:
         return found if self._equal is None else _expanded(self._equal, *found, k, allowed)
 
     def _among(self, query: Float32, k: int, rows: Int64) -> tuple[Int64, Float32]:
-        """The exact best of a few rows."""
         query = np.ascontiguousarray(query, np.float32)
         return _cut(rows, products_at((self.record,), np.zeros_like(rows), rows, query), k)
 

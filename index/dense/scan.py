@@ -36,7 +36,7 @@ class Scanned:
 
 class DenseScan:
     """A comparison of a query float32[D] with float16[N, D] of some segments; threads may take some of the
-    work each.
+    work each. costs: how many rows each part has.
     """
 
     def __init__(self, segments: Sequence[Scanned], query: Float32, k: int) -> None:
@@ -58,12 +58,7 @@ class DenseScan:
         lengths = table[:, 3] - table[:, 2]
         edges = _edges(np.cumsum(lengths))
         self._parts = np.split(table, edges) if len(table) else []
-        self._costs = [int(part.sum()) for part in np.split(lengths, edges)] if len(table) else []
-
-    @property
-    def costs(self) -> list[int]:
-        """How many rows each part has."""
-        return self._costs
+        self.costs = [int(part.sum()) for part in np.split(lengths, edges)] if len(table) else []
 
     def find(self, part: int) -> Found:
         """What may be among the k best of all, and all that tie with the last, in one part."""
@@ -98,7 +93,6 @@ class _Chosen:
         return 0, segment.documents, 0, begin
 
     def joined(self) -> tuple[Int64, UInt8]:
-        """All numbers, and all bits."""
         return (
             np.concatenate([np.empty(0, np.int64), *self._numbers]),
             np.concatenate([np.empty(0, np.uint8), *self._bits]),

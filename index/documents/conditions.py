@@ -2,8 +2,7 @@
 
 Nested `and`s and `or`s are flat, without repeated parts and in one order; a double `not` is none, and the
 `not`s of an `and` become one. What an `or` says of a scalar field is a set of intervals; equalities of
-strings are a set of strings.
-Values are as columns hold them.
+strings are a set of strings. Values are as columns hold them.
 """
 
 from __future__ import annotations
@@ -11,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 
@@ -108,6 +109,7 @@ class Except:
 
 Condition = Within | OneOf | Between | Present | AllOf | AnyOf | Except
 """`key` is the same in equal conditions, and only there."""
+Part = TypeVar("Part", Within, OneOf)
 
 
 def condition_of(filter: Filter, fields: Mapping[str, FieldType]) -> Condition:
@@ -185,7 +187,7 @@ def _any_of(parts: Sequence[Condition]) -> Condition:
     if len(excluded) > 1:
         others = [part for part in flat if not isinstance(part, Except)]
         flat = list(_flat([*others, _except(_all_of(excluded))], AnyOf))
-    flat = _with_strings_joined(_with_intervals_joined(flat))
+    flat = joined_by_field(joined_by_field(flat, Within, _in_any), OneOf, _one_of_any)
     return EVERYTHING if any(part.key == EVERYTHING.key for part in flat) else _joined(flat, AnyOf)
 
 
@@ -197,16 +199,26 @@ def _except(part: Condition) -> Condition:
     return Except(part, _key("Except", part.key))
 
 
-def _with_intervals_joined(parts: Sequence[Condition]) -> list[Condition]:
-    """The parts, of which those on the intervals of one field become one."""
-    joined: list[Condition] = [part for part in parts if not isinstance(part, Within)]
-    fields: dict[str, list[Within]] = {}
+def joined_by_field(
+    parts: Iterable[Condition],
+    kind: type[Part],
+    join: Callable[[list[Part]], Condition],
+    joins: Callable[[str], bool] = lambda field: True,
+) -> list[Condition]:
+    """The parts, of which those of a kind on one field become one. joins: whether those of a field do."""
+    joined: list[Condition] = []
+    fields: dict[str, list[Part]] = {}
     for part in parts:
-        if isinstance(part, Within):
+        if isinstance(part, kind) and joins(part.field):
             fields.setdefault(part.field, []).append(part)
-    for field, some in fields.items():
-        joined.append(_within(field, Intervals.union([part.intervals for part in some]), some[0].kind))
-    return joined
+        else:
+            joined.append(part)
+    return [*joined, *(some[0] if len(some) == 1 else join(some) for some in fields.values())]
+
+
+def _in_any(parts: Sequence[Within]) -> Condition:
+    """What one of several conditions on one field comes to."""
+    return _within(parts[0].field, Intervals.union([part.intervals for part in parts]), parts[0].kind)
 
 
 def in_common(parts: Sequence[Within]) -> Condition:
@@ -215,14 +227,9 @@ def in_common(parts: Sequence[Within]) -> Condition:
     return _within(parts[0].field, common, parts[0].kind)
 
 
-def _with_strings_joined(parts: Sequence[Condition]) -> list[Condition]:
-    """The parts, of which those on the strings of one field become one."""
-    joined: list[Condition] = [part for part in parts if not isinstance(part, OneOf)]
-    fields: dict[str, set[bytes]] = {}
-    for part in parts:
-        if isinstance(part, OneOf):
-            fields.setdefault(part.field, set()).update(part.strings.take(np.arange(len(part.strings))))
-    return [*joined, *(_one_of(field, strings) for field, strings in fields.items())]
+def _one_of_any(parts: Sequence[OneOf]) -> Condition:
+    strings = (part.strings.take(np.arange(len(part.strings))) for part in parts)
+    return _one_of(parts[0].field, set(chain.from_iterable(strings)))
 
 
 def _present(field: str) -> Condition:
@@ -247,7 +254,6 @@ def _one_of(field: str, strings: set[bytes]) -> Condition:
 
 
 def _of_strings(filter: In | Range) -> Condition:
-    """What a filter says of a keyword field."""
     if isinstance(filter, In):
         return _one_of(filter.field, set(map(_encoded, filter.values)))
     limit = _encoded(filter.limit)

@@ -37,10 +37,10 @@ class FieldIndexes:
         stored: dict[str, Postings | SortedValues] = {}
         for name, column in columns.items():
             stem = stems[name]
-            if Postings.stored(arrays, stem):
+            if arrays.has(f"{stem}_few"):
                 values = len(column.strings) if isinstance(column, KeywordColumn) else 2
                 stored[name] = Postings.open(arrays, stem, values, documents)
-            elif SortedValues.stored(arrays, stem) and isinstance(column, ScalarColumn):
+            elif arrays.has(f"{stem}_sorted") and isinstance(column, ScalarColumn):
                 stored[name] = SortedValues.open(arrays, stem, column.values.dtype, documents)
         return FieldIndexes(columns, documents, stored)
 

@@ -25,6 +25,7 @@ from index.documents.conditions import (
     Present,
     Within,
     in_common,
+    joined_by_field,
 )
 from index.documents.field_indexes import FieldIndexes
 from index.documents.fields import Column, KeywordColumn, ScalarColumn
@@ -129,14 +130,7 @@ class _Evaluation:
 
     def _parts(self, condition: AllOf) -> list[Condition]:
         """Its parts, of which those on a field of one value for each document are one."""
-        parts: list[Condition] = []
-        fields: dict[str, list[Within]] = {}
-        for part in condition.parts:
-            if isinstance(part, Within) and not self._several(part.field):
-                fields.setdefault(part.field, []).append(part)
-            else:
-                parts.append(part)
-        return [*parts, *(some[0] if len(some) == 1 else in_common(some) for some in fields.values())]
+        return joined_by_field(condition.parts, Within, in_common, lambda field: not self._several(field))
 
     def _several(self, field: str) -> bool:
         """Whether documents have several values of a scalar field."""

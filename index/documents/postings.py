@@ -28,9 +28,7 @@ from index.native.kernels import count_rows, group_rows
 from models.representations import Int32, Int64, offsets_of
 
 FEW_ROWS = 64
-FEW_SHARE = (
-    1_024  # one row of so many documents; where a container has fewer, a bitmap is larger than the rows
-)
+FEW_SHARE = 1_024  # documents for one row; where a container has fewer, a bitmap is larger than the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +63,6 @@ class Postings:
         )
 
     @staticmethod
-    def stored(arrays: ArraySource, stem: str) -> bool:
-        """Whether a segment has those of this field."""
-        return arrays.has(f"{stem}_few")
-
-    @staticmethod
     def open(arrays: ArraySource, stem: str, values: int, documents: int) -> Postings:
         """Opens those of so many values. Raises DamagedIndexError naming the file."""
         offsets = open_offsets(arrays, f"{stem}_few_offsets", values)
@@ -89,7 +82,6 @@ class Postings:
         return Postings(documents, few, offsets, bitmaps, numbered, str(arrays.path(f"{stem}_bitmaps")))
 
     def write(self, arrays: ArrayTarget, stem: str) -> None:
-        """Writes the arrays."""
         arrays.write(f"{stem}_few", self.few)
         arrays.write(f"{stem}_few_offsets", self.few_offsets)
         arrays.write(f"{stem}_bitmap_values", self.bitmap_values)

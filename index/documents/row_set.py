@@ -56,7 +56,6 @@ class RowSet:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds."""
         return sum(held.nbytes for held in (self._numbers, self._packed) if held is not None)
 
     @property

@@ -37,18 +37,12 @@ class SortedValues:
         return SortedValues(values[order], rows[order].astype(np.int32))
 
     @staticmethod
-    def stored(arrays: ArraySource, stem: str) -> bool:
-        """Whether a segment has those of this field."""
-        return arrays.has(f"{stem}_sorted")
-
-    @staticmethod
     def open(arrays: ArraySource, stem: str, dtype: npt.DTypeLike, documents: int) -> SortedValues:
         """Opens those of so many documents. Raises DamagedIndexError naming the file."""
         rows = open_rows(arrays, f"{stem}_order", documents, dtype=np.int32)
         return SortedValues(arrays.open(f"{stem}_sorted", dtype, rows=len(rows)), rows)
 
     def write(self, arrays: ArrayTarget, stem: str) -> None:
-        """Writes the arrays."""
         arrays.write(f"{stem}_sorted", self.values)
         arrays.write(f"{stem}_order", self.rows)
 

@@ -28,16 +28,9 @@ MAX_CONTENT_BYTES = 16 * 2**20
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """What is kept of a document: its id and content as UTF-8 bytes."""
-
-    id: bytes
-    content: bytes
-
-
-def encode_document(document: Document) -> StoredDocument:
-    """Checks a document and gives its stored form; lone surrogates in its texts become U+FFFD.
+def encode_document(document: Document) -> tuple[bytes, bytes]:
+    """Checks a document and gives what is stored of it: its id and its content, as UTF-8. Lone surrogates in
+    its texts become U+FFFD.
 
     Raises InvalidDocumentError where the id is no UTF-8 text of 1 to 512 bytes, a part has a wrong
     type, the metadata is not finite JSON of at most 64 levels with integers of 64 bits, or the content
@@ -65,7 +58,7 @@ def encode_document(document: Document) -> StoredDocument:
         raise InvalidDocumentError(
             f"{name} has {len(encoded)} bytes of content; the limit is {MAX_CONTENT_BYTES}, so split it"
         )
-    return StoredDocument(identifier, encoded)
+    return identifier, encoded
 
 
 def decode_document(identifier: str, content: bytes) -> Document:

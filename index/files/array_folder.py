@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from index.files.arrays import Array
+from index.files.arrays import Array, ArrayTarget
 from index.files.directory import remove_file
 from index.files.mapping import map_file
 from index.files.npy import HEADER_BYTES, array_in, npy_header, row_bytes
@@ -28,7 +28,6 @@ class FileStream:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the rows so far."""
         return self.rows * row_bytes(self._dtype, self._row_shape)
 
     def append(self, rows: Array) -> None:
@@ -52,17 +51,15 @@ class FileStream:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayFolder:
-    """An `ArrayTarget`: the files `<name>.npy` of a folder."""
+class ArrayFolder(ArrayTarget):
+    """The files `<name>.npy` of a folder."""
 
     folder: Path
 
     def path(self, name: str) -> Path:
-        """The array's file."""
         return self.folder / f"{name}.npy"
 
     def has(self, name: str) -> bool:
-        """Whether the file is there."""
         return self.path(name).exists()
 
     def names(self) -> list[str]:
@@ -80,7 +77,6 @@ class ArrayFolder:
         return array_in(map_file(path), path, dtype, row_shape, rows)
 
     def stream(self, name: str, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = ()) -> FileStream:
-        """A new file of rows to come."""
         return FileStream(self.path(name), dtype, row_shape)
 
     def create(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
@@ -114,5 +110,4 @@ class ArrayFolder:
             stream.finish()
 
     def remove(self, name: str) -> None:
-        """Removes the file."""
         remove_file(self.path(name))

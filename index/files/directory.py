@@ -72,9 +72,8 @@ def _write(
         check(temporary)
         name(temporary)
     except OSError as error:
-        if (
-            error.errno is not None and error.filename is None
-        ):  # a write that finds the disk full names nothing
+        # A write that finds the disk full names nothing.
+        if error.errno is not None and error.filename is None:
             error.filename = str(path.parent)
         raise
     finally:

@@ -12,12 +12,21 @@ from index.errors import CollectionBusyError, CollectionNotFoundError
 
 
 class ExclusiveLock:
-    """Locks a file against every other holder, in this process or another, without waiting."""
+    """Locks a file against every other holder, in this process or another, without waiting; as a context
+    manager, for as long as the context lasts.
+    """
 
     def __init__(self, path: Path, what: str) -> None:
         self._path = path
         self._what = what
         self._descriptor: int | None = None
+
+    def __enter__(self) -> ExclusiveLock:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def acquire(self) -> None:
         """Takes the lock.
@@ -49,7 +58,6 @@ class ExclusiveLock:
         return self._descriptor
 
     def release(self) -> None:
-        """Gives the lock back, if held."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

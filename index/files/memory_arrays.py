@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from index.files.arrays import Array
+from index.files.arrays import Array, ArrayTarget
 
 
 class MemoryStream:
@@ -24,7 +24,6 @@ class MemoryStream:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the rows so far."""
         return sum(part.nbytes for part in self._parts)
 
     def append(self, rows: Array) -> None:
@@ -48,37 +47,31 @@ class MemoryStream:
         self._parts.clear()
 
 
-class MemoryArrays:
-    """An `ArrayTarget` in memory."""
+class MemoryArrays(ArrayTarget):
+    """Arrays in memory, of the types and shapes that this process wrote."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays.values())
 
     def has(self, name: str) -> bool:
-        """Whether there is such an array."""
         return name in self._arrays
 
     def path(self, name: str) -> Path:
-        """What messages call the array."""
         return Path("memory") / name
 
     def open(
         self, name: str, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = (), rows: int | None = None
     ) -> Array:
-        """The array. Type and shape are those that this process wrote."""
         return self._arrays[name]
 
     def stream(self, name: str, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = ()) -> MemoryStream:
-        """A new array of rows to come."""
         return MemoryStream(self, name, dtype, row_shape)
 
     def create(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """A new array of zeros, to be written in place."""
         array = self._arrays[name] = np.zeros(shape, dtype)
         return array
 
@@ -92,5 +85,4 @@ class MemoryArrays:
         self._arrays[name] = np.ascontiguousarray(array)
 
     def remove(self, name: str) -> None:
-        """Forgets the array."""
         del self._arrays[name]

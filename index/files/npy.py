@@ -26,38 +26,26 @@ def npy_header(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> bytes:
 
 
 def row_bytes(dtype: npt.DTypeLike, row_shape: tuple[int, ...]) -> int:
-    """Bytes of one row."""
     return np.dtype(dtype).itemsize * math.prod(row_shape)
-
-
-def shape_in(
-    size: int, path: Path, dtype: npt.DTypeLike, row_shape: tuple[int, ...], rows: int | None
-) -> tuple[int, ...]:
-    """The shape [rows, *row_shape] of an array whose file has so many bytes; `rows` None takes what fits.
-
-    Raises DamagedIndexError, naming the file, where the size differs.
-    """
-    each = row_bytes(dtype, row_shape)
-    count = max(0, size - HEADER_BYTES) // each if rows is None else rows
-    if size != HEADER_BYTES + count * each:
-        raise damaged(
-            path,
-            f"has {size} bytes, but an array of shape {(count, *row_shape)} and type {np.dtype(dtype)} has "
-            f"{HEADER_BYTES + count * each}",
-        )
-    return (count, *row_shape)
 
 
 def array_in(
     content: memoryview, path: Path, dtype: npt.DTypeLike, row_shape: tuple[int, ...], rows: int | None
 ) -> Array:
-    """The array that a whole file holds, over the same memory.
+    """The array [rows, *row_shape] that a whole file holds, over the same memory. rows: None takes what fits.
 
     Raises DamagedIndexError, naming the file, where its header or size differ.
     """
-    shape = shape_in(len(content), path, dtype, row_shape, rows)
+    size, each = len(content), row_bytes(dtype, row_shape)
+    count = max(0, size - HEADER_BYTES) // each if rows is None else rows
+    shape, expected = (count, *row_shape), HEADER_BYTES + count * each
+    if size != expected:
+        raise damaged(
+            path,
+            f"has {size} bytes, but an array of shape {shape} and type {np.dtype(dtype)} has {expected}",
+        )
     if content[:HEADER_BYTES] != npy_header(dtype, shape):
         raise damaged(path, f"is not an array of shape {shape} and type {np.dtype(dtype)}")
-    if shape[0] == 0:
+    if count == 0:
         return np.empty(shape, dtype)
     return np.frombuffer(content, dtype, offset=HEADER_BYTES).reshape(shape)

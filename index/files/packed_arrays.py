@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.errors import damaged
-from index.files.arrays import Array
+from index.files.arrays import Array, ArraySource
 from index.files.content import missing
 from index.files.mapping import map_file
 
@@ -48,8 +48,8 @@ class _Place:
     end: int
 
 
-class PackedArrays:
-    """An `ArraySource`: the arrays of one file."""
+class PackedArrays(ArraySource):
+    """The arrays of one file, which is mapped."""
 
     def __init__(self, file: Path) -> None:
         """Maps the file. Raises DamagedIndexError, naming it, where it is missing, truncated, or has a header
@@ -68,20 +68,14 @@ class PackedArrays:
         self._places = places
 
     def has(self, name: str) -> bool:
-        """Whether there is such an array."""
         return name in self._places
 
     def path(self, name: str) -> Path:
-        """What messages call the array: its name below that of the file."""
         return self._file / name
 
     def open(
         self, name: str, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = (), rows: int | None = None
     ) -> Array:
-        """The array [rows, *row_shape], mapped read-only; `rows` None takes as many as there are.
-
-        Raises DamagedIndexError, naming file and array, where it is missing or of another type or shape.
-        """
         place = self._places.get(name)
         if place is None:
             raise missing(self.path(name))

@@ -35,7 +35,6 @@ class PackedBytesWriter(Streams):
         super().__init__(self._data, self._offsets)
 
     def append(self, strings: PackedBytes) -> None:
-        """Adds strings."""
         first, last = int(strings.offsets[0]), int(strings.offsets[-1])
         ends = self._data.rows + strings.offsets[1:] - first
         self._data.append(strings.data[first:last])

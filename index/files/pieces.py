@@ -40,7 +40,6 @@ class Pieces:
         return Pieces(address + row * starts, address + row * ends)
 
     def and_those(self, *others: Pieces) -> Pieces:
-        """These and all others."""
         parts = (self, *others)
         return Pieces(
             np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts])
@@ -95,7 +94,6 @@ class DiskWatch:
         return self._looks > 0
 
     def saw(self, *, all_in_memory: bool) -> None:
-        """What was seen."""
         self._looks = self._looks - 1 if all_in_memory else LOOKS
 
 

@@ -22,7 +22,7 @@ PREFIX = "tercet-scratch-"
 def scratch_folder() -> Iterator[Path]:
     """An empty folder, which goes with the context. Raises OSError."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(SearchIndexError, OSError), _held(left):  # of a living process, or of another user
+        with suppress(SearchIndexError, OSError), _lock_of(left):  # of a living process, or of another user
             remove_folder(left)
     with _new() as folder:
         content = folder / "content"
@@ -47,17 +47,10 @@ def _new() -> Iterator[Path]:
         while True:
             folder = Path(tempfile.mkdtemp(prefix=PREFIX))
             with suppress(SearchIndexError):
-                stack.enter_context(_held(folder))
+                stack.enter_context(_lock_of(folder))
                 break
         yield folder
 
 
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Raises SearchIndexError where another process has the folder, or it is gone."""
-    lock = ExclusiveLock(folder / "LOCK", f"the folder {folder}")
-    lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+def _lock_of(folder: Path) -> ExclusiveLock:
+    return ExclusiveLock(folder / "LOCK", f"the folder {folder}")

@@ -27,15 +27,12 @@ class Streams:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the rows so far."""
         return sum(stream.total_bytes for stream in self._streams)
 
     def finish(self) -> None:
-        """Completes all of them."""
         for stream in self._streams:
             stream.finish()
 
     def close(self) -> None:
-        """Abandons all of them."""
         for stream in self._streams:
             stream.close()

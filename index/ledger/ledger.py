@@ -45,10 +45,9 @@ class Ledger(LedgerReader):
     def __init__(self, path: Path, spare_bytes: int = SPARE_BYTES) -> None:
         super().__init__(path)
         self._spare_bytes = spare_bytes
-        self._acknowledged: int | None = (
-            None  # last position of which a caller knows; None before the opening
-        )
-        self._clock: LedgerClock | None = None  # from the opening on
+        # From the opening on; acknowledged: the last position of which a caller knows.
+        self._acknowledged: int | None = None
+        self._clock: LedgerClock | None = None
 
     def append(
         self, entries: Sequence[LedgerEntry], *, least_position: int = 1, now: float | None = None
@@ -134,7 +133,6 @@ class Ledger(LedgerReader):
         return self._clock.now() if now is None and self._clock is not None else super()._seconds(now)
 
     def _first_position(self, connection: sqlite3.Connection, least: int) -> int:
-        """The position of the next entry."""
         following = _last_position(connection) + 1
         if following >= least:
             return following
@@ -185,7 +183,6 @@ def _last_position(connection: sqlite3.Connection) -> int:
 
 
 def _newest_answer(connection: sqlite3.Connection) -> float | None:
-    """When the last answer was stored."""
     row = connection.execute("SELECT stored_at FROM answer ORDER BY position DESC LIMIT 1").fetchone()
     return None if row is None else float(row[0])
 

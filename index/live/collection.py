@@ -21,11 +21,11 @@ from index.collection import Collection
 from index.dense.kinds import Device
 from index.documents.conditions import checked_condition
 from index.documents.filters import Filter
+from index.documents.id_register import IdRegister
 from index.documents.metadata import FieldType, MetadataChange, require_metadata
 from index.documents.store import encode_id
 from index.errors import (
     CollectionBusyError,
-    DuplicateDocumentError,
     InvalidDocumentError,
     WriteTooLargeError,
 )
@@ -211,7 +211,7 @@ class LiveCollection:
         rows = check_batch(documents, representations, self.settings, windows)
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
-        _require_distinct(documents)
+        IdRegister().add(rows.ids.take(np.arange(len(rows))))
         self._require_fitting(rows)
         self._running().upkeep.wait_for_room()
         return self._write(Put.of(rows, if_position), key, tokens)
@@ -419,13 +419,3 @@ class LiveCollection:
                 "closed there; to search, open its published snapshot here"
             )
         return self._parts
-
-
-def _require_distinct(documents: Sequence[Document]) -> None:
-    seen: set[str] = set()
-    for document in documents:
-        if document.id in seen:
-            raise DuplicateDocumentError(
-                f"document id {document.id!r:.80} occurs twice in one write; give each document once"
-            )
-        seen.add(document.id)

@@ -58,9 +58,7 @@ class Committer:
         *,
         is_fenced: bool = False,
     ) -> None:
-        """workers: of which one at a time carries out what waits. is_fenced: whether operations are
-        refused.
-        """
+        """workers: of which one at a time carries out what waits. is_fenced: operations are refused."""
         self._ledger = ledger
         self._workers = workers
         self._observer = observer or LiveObserver()

@@ -61,7 +61,6 @@ class Nothing:
     documents: int = 0
 
     def apply(self, state: LiveState, position: int) -> Applied:
-        """Changes nothing."""
         return replace(unchanged(state, position), documents=self.documents)
 
 
@@ -181,7 +180,7 @@ def _changed(
     documents = [replace(document, metadata=change.of(document.metadata)) for document in stored]
     return replace(
         segment.take(rows),
-        contents=PackedBytes.of([encode_document(document).content for document in documents]),
+        contents=PackedBytes.of([encode_document(document)[1] for document in documents]),
         columns=columns_of(
             fields, [document.id for document in documents], [document.metadata for document in documents]
         ),

@@ -63,7 +63,6 @@ class LiveState:
 
     @property
     def documents(self) -> int:
-        """Documents that are there."""
         return sum(segment.documents_kept for segment in self.segments)
 
     @property
@@ -73,7 +72,6 @@ class LiveState:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of their arrays."""
         return sum(_bytes_of(segment) for segment in self.aside + self.memory)
 
     def require_no_build(self, remedy: str) -> None:
@@ -116,7 +114,9 @@ class LiveState:
         if rows is None:
             return replace(left, terms=self.terms.after(lambda: self._change(places, NO_ROWS)))
         memory = _with_rows(left.memory, rows, self.settings)
-        terms = self.terms.after(lambda: self._change(places, memory[-1].lexical_of_last(len(rows))))
+        forward = memory[-1].forward
+        added = np.arange(len(forward) - len(rows), len(forward))
+        terms = self.terms.after(lambda: self._change(places, forward.take(added)))
         return replace(left, memory=memory, terms=terms)
 
     def deleted_after(self, since: int, up_to: int) -> list[PackedBytes]:
@@ -224,7 +224,6 @@ def _joins(segment: Segment, documents: int) -> bool:
 
 
 def _bytes_of(segment: Segment) -> int:
-    """Bytes of the arrays of a segment in memory."""
     assert isinstance(segment.arrays, MemoryArrays)  # noqa: S101 - which no disk has
     return segment.arrays.total_bytes
 

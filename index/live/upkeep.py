@@ -202,7 +202,6 @@ class Upkeep:
         return time.monotonic() < self._merges_from
 
     def _failed(self, what: str, error: Exception) -> None:
-        """Tells of it."""
         name = self._committer.state.settings.name
         log.error("collection %s: a %s failed and is tried again: %s", name, what, error)
         self._observer.failed(error)

@@ -20,7 +20,7 @@ from index.errors import (
     InvalidQueryError,
     SearchIndexError,
 )
-from index.reading.examples import Example, check_examples, example_query
+from index.reading.examples import Example, examples_query
 from index.reading.ordered import Order, Place, PlacedDocument, check_order, ordered_page
 from index.reading.pages import page_of, starts_behind
 from index.segments.parts import rows_in_parts
@@ -29,18 +29,8 @@ from index.segments.segment import Segment
 from index.segments.stored import StoredQuery, StoredRepresentations
 from models.representations import Int64
 
-NAMED = 10  # ids of missing documents in a message
-
 DocumentPlace = tuple[int, int]
 """That of a segment, and a row of it."""
-
-
-def require_documents(collection: str, missing: Sequence[str]) -> None:
-    """Raises DocumentNotFoundError naming the first of some missing ids, if there are any."""
-    if missing:
-        named = ", ".join(f"{id[:80]!r}" for id in missing[:NAMED])
-        others = f" and {len(missing) - NAMED} others" if len(missing) > NAMED else ""
-        raise DocumentNotFoundError(f"collection {collection!r} has no document {named}{others}")
 
 
 class StoredDocuments:
@@ -137,13 +127,8 @@ class StoredDocuments:
             rows = segment.rows_kept()
             yield segment.documents, rows, segment.tokens_of(rows)
 
-    def representations_of(self, id: str) -> StoredRepresentations | None:
-        """What is stored of a document's representations; None where it is not there. Raises as `get`."""
-        found = self._find(id)
-        return None if found is None else self._stored(found)
-
     def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None:
-        """The document and its representations together. Raises as `get`."""
+        """A document and its stored representations; None where it is not there. Raises as `get`."""
         found = self._find(id)
         return None if found is None else (self._document(found), self._stored(found))
 
@@ -165,11 +150,7 @@ class StoredDocuments:
         Raises DocumentNotFoundError, which names those that are not there, InvalidQueryError for no ids, too
         many, or one in both, and as `get`.
         """
-        check_examples(like, unlike)
-        found = {id: self._find(id) for id in (*like, *unlike)}
-        require_documents(self.settings.name, [id for id, place in found.items() if place is None])
-        wanted, unwanted = (list(dict.fromkeys(filter(None, map(found.get, ids)))) for ids in (like, unlike))
-        return example_query(self._opened(), wanted, unwanted)
+        return examples_query(self.settings.name, like, unlike, self.examples)
 
     def examples(self, ids: Sequence[str], most_tokens: int) -> list[tuple[Example, str] | None]:
         """What `examples_query` takes of each document, with so many token vectors at most, and its text;

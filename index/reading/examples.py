@@ -8,13 +8,13 @@ vectors are those of the documents that are wanted, as many of each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import InvalidQueryError
+from index.errors import DocumentNotFoundError, InvalidQueryError
 from index.segments.segment import Segment
 from index.segments.stored import StoredQuery
 from models.representations import Float32, Float64, Int32, Representations, SparseRows, TokenVectors
@@ -25,8 +25,7 @@ AWAY = 0.5
 MOST_TERMS = 1024
 MOST_TOKENS = 512
 
-Place = tuple[int, int]
-"""That of a segment, and a row of it."""
+NAMED = 10  # ids of missing documents in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +52,9 @@ class Example:
         return Example(_normalized(_mean(segment.vectors[texts])), *segment.forward.row(row), tokens)
 
 
+Reader = Callable[[Sequence[str], int], Sequence[tuple[Example, str] | None]]
+
+
 def check_examples(like: Sequence[str], unlike: Sequence[str]) -> None:
     """Raises InvalidQueryError for no ids that are wanted, too many, or one that is unwanted, too."""
     if not like:
@@ -65,15 +67,26 @@ def check_examples(like: Sequence[str], unlike: Sequence[str]) -> None:
         raise InvalidQueryError(f"document {both[:80]!r} is in like and in unlike; leave it out of one")
 
 
-def example_query(segments: Sequence[Segment], like: Sequence[Place], unlike: Sequence[Place]) -> StoredQuery:
-    """A query for what is like some documents, at least one, and unlike others; its text is that of the first
-    ones.
+def examples_query(collection: str, like: Sequence[str], unlike: Sequence[str], read: Reader) -> StoredQuery:
+    """A query for documents like some, unlike others; its text is theirs that it shall be like, one after the
+    other.
+
+    read: gives what `Example` has of documents by their ids, with so many token vectors of each at most, and
+    their texts; None of one that is not there. Raises DocumentNotFoundError, which names those, and as
+    `check_examples`.
     """
-    share = MOST_TOKENS // len(like)
-    wanted = [Example.of(segments[place], row, share) for place, row in like]
-    unwanted = [Example.of(segments[place], row, 0) for place, row in unlike]
-    texts = (segments[place].documents.get(row).encoded_text for place, row in like)
-    return StoredQuery(query_of(wanted, unwanted), "\n".join(texts))
+    check_examples(like, unlike)
+    like, unlike = list(dict.fromkeys(like)), list(dict.fromkeys(unlike))
+    found = [*read(like, MOST_TOKENS // len(like)), *(read(unlike, 0) if unlike else ())]
+    missing = [id for id, each in zip([*like, *unlike], found, strict=True) if each is None]
+    if missing:
+        named = ", ".join(f"{id[:80]!r}" for id in missing[:NAMED])
+        others = f" and {len(missing) - NAMED} others" if len(missing) > NAMED else ""
+        raise DocumentNotFoundError(f"collection {collection!r} has no document {named}{others}")
+    there = [each for each in found if each is not None]
+    examples, texts = [example for example, _ in there], [text for _, text in there]
+    query = query_of(examples[: len(like)], examples[len(like) :])
+    return StoredQuery(query, "\n".join(texts[: len(like)]))
 
 
 def query_of(like: Sequence[Example], unlike: Sequence[Example]) -> Representations:

@@ -56,9 +56,8 @@ def bounds_of(
     everything = np.arange(len(found))
     seen = max(SEEN, 2 * choice.wanted)
     first = None
-    if (
-        estimates and weights.colbert > 0 and len(found) > 2 * seen
-    ):  # below zero the worst would have to be guessed
+    # With a weight below zero the worst would have to be guessed.
+    if estimates and weights.colbert > 0 and len(found) > 2 * seen:
         first = first_scores(segments, query, found.segments, found.rows)
     if first is None:
         sums.read(everything)

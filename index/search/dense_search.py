@@ -128,7 +128,6 @@ class DenseSearch:
 
 
 def _of_segment(place: int, found: tuple[Int64, Float32]) -> Found:
-    """What the segment at this place found."""
     rows, scores = found
     return np.full(len(rows), place), rows, scores
 

@@ -52,7 +52,6 @@ class Candidates:
         return np.array(columns[:sides]).T
 
     def take(self, places: Int64) -> Candidates:
-        """The candidates at these places."""
         return Candidates(
             self.segments[places],
             self.rows[places],
@@ -85,7 +84,6 @@ class WindowScores:
         return self.scores[self.offsets[place] : self.offsets[place + 1]]
 
     def take(self, places: Int64) -> WindowScores:
-        """Those of the documents at these places."""
         counts = self.offsets[places + 1] - self.offsets[places]
         return WindowScores(self.scores[ragged_positions(self.offsets, places)], offsets_of(counts))
 

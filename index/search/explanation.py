@@ -38,7 +38,6 @@ class MatchingTerms:
         return self.query_weights * self.idf * self.document_weights
 
     def take(self, places: Int64) -> MatchingTerms:
-        """The terms at these places."""
         return MatchingTerms(
             self.token_ids[places],
             self.query_weights[places],

@@ -60,14 +60,11 @@ def retrieve(
     everything: all documents are candidates, whatever the limits.
     """
     limits, nearest = limits_for(limits, nearest)
-    proposed: Sequence[tuple[Int64, Int64]]
     if everything:
-        proposed = [all_places([segment.allowed(condition) for segment in segments], segments)]
+        places, rows = all_places([segment.allowed(condition) for segment in segments], segments)
     else:
-        proposed = [
-            (found.places, found.rows) for found in propose(segments, query, limits, options, condition)
-        ]
-    places, rows = places_of(united([numbers_of(*each) for each in proposed]))
+        proposed = propose(segments, query, limits, options, condition)
+        places, rows = places_of(united([numbers_of(found.places, found.rows) for found in proposed]))
     scores = None
     if nearest is not None and nearest < len(rows):
         scores = dense_scores(segments, query.dense, places, rows).best()

@@ -52,9 +52,7 @@ class SegmentThreads:
     """Threads that help searches: together with these, no more run than there are cores."""
 
     def __init__(self, cores: int) -> None:
-        self._pool = ThreadPoolExecutor(
-            cores, "tercet-segments"
-        )  # a thread starts with the first work for it
+        self._pool = ThreadPoolExecutor(cores, "tercet-segments")  # a thread starts with its first work
         self._free = cores
         self._changing = threading.Lock()
 

@@ -66,7 +66,6 @@ class SegmentBuilder(Streams):
 
     @property
     def tokens(self) -> int:
-        """Token vectors so far."""
         return 0 if self._tokens is None else self._tokens.tokens
 
     @property

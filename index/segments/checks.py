@@ -69,8 +69,8 @@ def check_batch(
         texts = [document.encoded_text for document in complete]
         words = count_words(texts, analyzer or Analyzer(settings.bm25_language, settings.bm25_reading))
     return DocumentRows(
-        PackedBytes.of([document.id for document in stored]),
-        PackedBytes.of([document.content for document in stored]),
+        PackedBytes.of([id for id, _ in stored]),
+        PackedBytes.of([content for _, content in stored]),
         np.zeros(len(documents), np.int64),
         columns,
         offsets,

@@ -1,7 +1,6 @@
 """Columns of fields that are declared later, made of the metadata that a published segment stores.
 
-The segment itself never changes: a second one is made beside it that shares its files and has the new
-arrays.
+The segment itself never changes: one is made beside it that shares its files and has the new arrays.
 """
 
 from __future__ import annotations

@@ -209,10 +209,6 @@ class Segment:
         """The others, ascending."""
         return np.empty(0, np.int64) if self.kept is None else np.flatnonzero(~self.kept)
 
-    def lexical_of_last(self, count: int) -> SparseRows:
-        """The lexical rows of the last documents."""
-        return self.forward.take(np.arange(len(self) - count, len(self)))
-
     def tokens_of(self, rows: Int64) -> Int64:
         """Token vectors of each document; 1 each where they are not stored."""
         if self.token_vectors is None:

@@ -12,9 +12,8 @@ from index.files.streams import Streams
 from models.representations import Int32, SparseRows
 
 STEM = "forward"
-FEW_WEIGHTS = (
-    16  # terms of the vocabulary for each weight; from here on sorting beats going through all terms
-)
+# Terms of the vocabulary for each weight; from here on sorting beats going through all terms.
+FEW_WEIGHTS = 16
 
 
 class ForwardRowsWriter(Streams):
@@ -29,11 +28,9 @@ class ForwardRowsWriter(Streams):
 
     @property
     def rows(self) -> int:
-        """Rows so far."""
         return self._indptr.rows - 1
 
     def append(self, rows: SparseRows) -> None:
-        """Adds the rows of some documents."""
         self._indptr.append(self._token_ids.rows + rows.indptr[1:])
         self._token_ids.append(rows.token_ids)
         self._weights.append(rows.weights)

@@ -169,7 +169,6 @@ class TokenVectorWriter(Streams):
 
     @property
     def tokens(self) -> int:
-        """Token vectors so far."""
         return self._codes.rows
 
     def append(self, batch: TokenVectorStore) -> None:

@@ -237,7 +237,7 @@ def test_an_id_in_several_is_meant_by_its_collection_alone(copies: Snapshot, thr
         lambda: copies.get("a"),
         lambda: copies.stored_query("a"),
         lambda: copies.examples_query(["a"]),
-        lambda: copies.representations_of("a"),
+        lambda: copies.stored("a")[1],
         lambda: copies.explanations(three_query, ["a"])[0],
     ):
         with pytest.raises(AmbiguousDocumentError, match=message):

@@ -60,7 +60,7 @@ def test_a_build_learns_its_codebook_and_scores_come_near(tmp_path: Path, eight:
     for codec, code_bytes in (("residual1", 1), ("residual2", 2), ("residual4", 4)):
         collection = build(eight, tmp_path, codec, codec)
         assert verify(tmp_path, codec) == []
-        store = collection.snapshot().representations_of("d0")
+        store = collection.snapshot().stored("d0")[1]
         assert store is not None
         assert collection.settings.codebook is not None
         assert collection.settings.codebook.code_bytes == code_bytes

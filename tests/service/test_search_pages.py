@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,8 @@ def many(data: Path, tiny: Any) -> str:
     """A collection of sixty short texts in two segments, with BM25 and fields; its name."""
     random = np.random.default_rng(3)
     found = Collection.open(data / "collections", "demo").settings
-    settings = {
-        **vars_of(found),
-        "name": "many",
-        "bm25": True,
-        "fields": {"kind": "keyword", "hot": "boolean"},
-    }
-    collection = Collection.create(data / "collections", "many", type(found)(**settings))
+    settings = replace(found, name="many", bm25=True, fields={"kind": "keyword", "hot": "boolean"})
+    collection = Collection.create(data / "collections", "many", settings)
     texts = [" ".join(random.choice(WORDS, 5)) for _ in range(60)]
     documents = [
         Document(
@@ -46,10 +42,6 @@ def many(data: Path, tiny: Any) -> str:
         writer.add(documents, encode(tiny, [each.encoded_text for each in documents]))
         writer.publish()
     return "many"
-
-
-def vars_of(settings: Any) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in settings.__dataclass_fields__}
 
 
 async def ask(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
@@ -316,7 +308,7 @@ async def test_pages_go_through_all_documents_until_they_are_exhausted(
     make_client: Any, data: Path, tiny: Any
 ) -> None:
     found = Collection.open(data / "collections", "demo").settings
-    settings = type(found)(**{**vars_of(found), "name": "long"})
+    settings = replace(found, name="long")
     collection = Collection.create(data / "collections", "long", settings)
     texts = [f"{' '.join(WORDS[: place % 8])} tea number {place}" for place in range(700)]
     with collection.writer() as writer:

@@ -281,7 +281,7 @@ def test_push(make: Any, elastic: tuple[Elastic, str]) -> None:
     held.busy, held.unavailable = {"d/20 é", "d/21 é"}, 1
     assert export(snapshot, target_at(url, snapshot.settings)) == 57
     assert len(held.documents) == 57
-    document, stored = snapshot.get("d/20 é"), snapshot.representations_of("d/20 é")
+    document, stored = snapshot.get("d/20 é"), snapshot.stored("d/20 é")[1]
     assert document is not None
     assert stored is not None
     assert stored.colbert is not None

@@ -127,7 +127,7 @@ def test_tokens_that_share_vectors_are_not_joined_again(
     documents = own.page(None, 100)
     assert len(documents) == 57
     for document in documents:
-        first, second = (each.representations_of(document.id) for each in (own, back.snapshot()))
+        first, second = (each.stored(document.id)[1] for each in (own, back.snapshot()))
         assert first is not None
         assert second is not None
         assert first.colbert is not None

@@ -25,7 +25,7 @@ def test_all_documents_that_are_not_deleted_leave_in_bounded_parts(make: Any, ki
         assert part.colbert is not None
         assert len(part.colbert.vectors) <= 60 or len(part) == 1
         for row, document in enumerate(part.documents):
-            stored = snapshot.representations_of(document.id)
+            stored = snapshot.stored(document.id)[1]
             assert stored is not None
             texts = part.encodings(row)
             assert np.array_equal(part.dense[texts.start : texts.stop], stored.dense)

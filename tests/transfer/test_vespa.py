@@ -135,7 +135,7 @@ def test_feeding(make: Any, vespa: tuple[Vespa, str], monkeypatch: Any) -> None:
     assert (fields["title"], fields["text"]) == (document.title, document.text)
     assert json.loads(fields["metadata"]) == document.metadata
     assert (fields["meta_year"], fields["meta_kind"]) == (2020, ["c"])
-    stored = snapshot.representations_of("d/20 é")
+    stored = snapshot.stored("d/20 é")[1]
     assert stored is not None
     assert np.array_equal(np.array(fields["dense"]["values"], np.float32), stored.dense[0])
     with pytest.raises(TargetExistsError, match="Vespa document type 'docs' exists"):

@@ -172,7 +172,7 @@ def test_a_new_shard_is_written_on(tmp_path: Path, tiny: Any, write_source: Any)
     renewed.put("more", "green tea")
     collection = renewed._of("more")
     with LiveCollection(collection) as opened:
-        stored = opened.snapshot().representations_of("more")
+        stored = opened.snapshot().stored("more")[1]
     assert stored is not None
     positions = [
         int(np.max([segment.positions.max() for segment in snapshot._opened()], initial=0))

@@ -162,9 +162,7 @@ def test_terms_are_found_by_their_bytes(tmp_path: Path) -> None:
     counts = np.arange(1, len(kept) + 1, dtype=np.int32)
     others = PackedBytes.of([b"aa", b"c"])
     parts = [terms, others, terms.span(0, 0)]
-    table = TermTable(
-        parts, [find_beginnings(each.data, each.offsets) for each in parts], [counts, counts[:2], counts[:0]]
-    )
+    table = TermTable((each, find_beginnings(each.data, each.offsets), counts[: len(each)]) for each in parts)
     places, frequencies = table.find(PackedBytes.of([term.encode() for term in wanted]))
     assert places[0].tolist() == [kept.index(term) if term in kept else -1 for term in wanted]
     assert places[1].tolist() == [0 if term == "aa" else 1 if term == "c" else -1 for term in wanted]
@@ -180,9 +178,7 @@ def test_terms_that_begin_alike_are_found_by_the_rest() -> None:
     )
     packed = PackedBytes.of(terms)
     wanted = [*terms, b"beginning", b"", b"\0", b"beginnin", b"b" * 31]
-    table = TermTable(
-        [packed], [find_beginnings(packed.data, packed.offsets)], [np.ones(len(terms), np.int32)]
-    )
+    table = TermTable([(packed, find_beginnings(packed.data, packed.offsets), np.ones(len(terms), np.int32))])
     places, _ = table.find(PackedBytes.of(wanted))
     assert places[0].tolist() == [*range(len(terms)), -1, -1, -1, -1, -1]
 

@@ -16,7 +16,7 @@ from index.dense.graph import Graph
 from index.dense.index import DenseIndex
 from index.dense.kinds import DenseKind, Device
 from index.documents.row_set import RowSet
-from index.errors import DamagedIndexError, DenseBuildError, DeviceUnavailableError, InvalidQueryError
+from index.errors import DamagedIndexError, DenseBuildError, DeviceUnavailableError
 from index.files.array_folder import ArrayFolder
 from tests.full_disk import largest_file
 
@@ -294,14 +294,6 @@ def test_negative_scores_are_kept(tmp_path: Path) -> None:
     rows, scores = index.search(np.array([-1, -0.5], np.float32), 5)
     assert rows.tolist() == [1, 0]
     assert scores.tolist() == [-0.5, -1.0]
-
-
-@pytest.mark.parametrize(
-    "query", [np.zeros(31, np.float32), np.full(32, np.nan, np.float32), np.zeros((1, 32), np.float32)]
-)
-def test_bad_queries_are_refused(folders: dict[DenseKind, Path], query: Float32) -> None:
-    with pytest.raises(InvalidQueryError, match="needs 32 finite values"):
-        opened(folders, "flat")[0].search(query, 5)
 
 
 @pytest.mark.parametrize("kind", ["hnsw", "ivfpq", "ivfrabitq"])

@@ -20,10 +20,8 @@ from index.files.packed_bytes import PackedBytes
 
 def store(folder: Path, documents: list[Document]) -> DocumentStore:
     writer = DocumentWriter(ArrayFolder(folder))
-    stored = [encode_document(document) for document in documents]
-    writer.append(
-        PackedBytes.of([each.id for each in stored]), PackedBytes.of([each.content for each in stored])
-    )
+    ids, contents = zip(*map(encode_document, documents), strict=True)
+    writer.append(PackedBytes.of(ids), PackedBytes.of(contents))
     writer.finish()
     return DocumentStore.open(ArrayFolder(folder), len(documents))
 

@@ -172,7 +172,7 @@ def test_what_was_adopted_counts_as_written_then(collection: Collection, tmp_pat
         build = live.begin_build()
         live.adopt(build, built(tmp_path / "build", collection, texts(["a", "b"], 2)))
         assert live.position == 2
-        stored = live.snapshot().representations_of("b")
+        stored = live.snapshot().stored("b")[1]
         assert stored is not None
         assert stored.position == 2
     with LiveCollection(collection) as again:
@@ -335,7 +335,7 @@ def test_a_build_without_a_writer_counts_as_a_write_of_all_its_documents(
     rebuilt(collection, texts(["a"], 2))
     with LiveCollection(collection) as live:
         assert live.position == read + 1
-        stored = live.snapshot().representations_of("a")
+        stored = live.snapshot().stored("a")[1]
         assert stored is not None
         assert stored.position == read + 1
         with pytest.raises(DocumentChangedError, match=f"position {read + 1}, after if_position {read}"):

@@ -128,7 +128,7 @@ def test_a_write_may_depend_on_a_position(collection: Collection, three: Any) ->
 def test_bad_writes_change_nothing(collection: Collection, three: Any) -> None:
     documents, encoded = three
     with LiveCollection(collection) as live:
-        with pytest.raises(DuplicateDocumentError, match="'a' occurs twice"):
+        with pytest.raises(DuplicateDocumentError, match="more than once: 'a'"):
             live.put([documents[0], documents[0]], encoded.take(np.array([0, 1])))
         with pytest.raises(InvalidDocumentError, match="no documents"):
             live.put([], encoded.take(np.empty(0, np.int64)))
@@ -291,9 +291,9 @@ def test_what_is_stored_of_a_document_can_be_read(collection: Collection, three:
     documents, encoded = three
     with LiveCollection(collection) as live:
         live.put(documents, encoded)
-        before = live.snapshot().representations_of("b")
+        before = live.snapshot().stored("b")[1]
         live.flush()
-        stored = live.snapshot().representations_of("b")
+        stored = live.snapshot().stored("b")[1]
         assert stored is not None
         assert before is not None
         assert stored.colbert is not None
@@ -303,4 +303,4 @@ def test_what_is_stored_of_a_document_can_be_read(collection: Collection, three:
         expected = encoded.colbert.take(np.array([1]))
         np.testing.assert_allclose(stored.colbert.vectors, expected.vectors, atol=1e-2)
         np.testing.assert_array_equal(stored.colbert.vectors, before.colbert.vectors)
-        assert live.snapshot().representations_of("missing") is None
+        assert live.snapshot().stored("missing") is None

@@ -68,7 +68,7 @@ def test_hits_move_towards_the_wanted_and_away_from_the_unwanted(snapshot: Snaps
         with_both, alone = (
             sides(snapshot.examples_query([like], away).representations)[0] for away in ([unlike], [])
         )
-        stored = snapshot.representations_of(unlike)
+        stored = snapshot.stored(unlike)[1]
         assert stored is not None
         assert with_both @ stored.dense[0] < alone @ stored.dense[0]
 

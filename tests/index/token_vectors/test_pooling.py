@@ -71,7 +71,7 @@ def test_a_collection_scores_with_what_it_keeps(build: Any) -> None:
     kept = pooled(TokenVectors(tokens.reshape(-1, 16), 8 * np.arange(6)), 2)
     expected = [(query @ kept.row(row).T).max(axis=1).mean() for row in range(5)]
     np.testing.assert_allclose(scores[:, 2], expected, atol=1e-3)
-    assert len(snapshot.representations_of(ids[0]).colbert.vectors) == 4
+    assert len(snapshot.stored(ids[0])[1].colbert.vectors) == 4
     found = snapshot.search(of_tokens(query[None]), candidates=ALL).hits
     assert found[0].scores.colbert == pytest.approx(
         dict(zip(ids, expected, strict=True))[found[0].document.id], abs=1e-3
@@ -84,7 +84,7 @@ def test_a_live_collection_pools_once(build: Any) -> None:
     collection = build((names[:5], of_tokens(tokens)), token_pooling=4)
 
     def kept(row: int) -> Float32:
-        found: Float32 = collection.snapshot().representations_of(names[row].id).colbert.vectors
+        found: Float32 = collection.snapshot().stored(names[row].id)[1].colbert.vectors
         return found
 
     with LiveCollection(collection) as live:
