@@ -54,6 +54,22 @@ ENCODER_SETTINGS = (
     "encoder_probe_timeout_seconds",
 )
 
+# Settings that do nothing where none of others is set. Keys are not among them: commands send these, too, to
+# servers that their flags name.
+NEEDED = {
+    "follow_seconds": ("follow", "shards"),
+    "publish_seconds": ("publish_url",),
+    "publish_keep": ("publish_url",),
+    "encoder_timeout_seconds": ("encoder_urls",),
+    "encoder_probe_seconds": ("encoder_urls",),
+    "encoder_probe_timeout_seconds": ("encoder_urls",),
+    "shards_timeout_seconds": ("shards",),
+    "backend_timeout_seconds": ("backend",),
+    "audit_file": ("audit",),
+    "audit_required": ("audit_file",),
+    "trace_sampling": ("trace_endpoint",),
+}
+
 Names = Annotated[tuple[str, ...], NoDecode]
 Secrets = Annotated[tuple[SecretStr, ...], NoDecode]
 
@@ -403,11 +419,12 @@ class Settings(BaseSettings):
         given = [name for name in ("shards", "follow", "backend") if getattr(self, name)]
         if len(given) > 1:
             raise SettingsError(f"collections have one place: give {' or '.join(given)}, not both")
-        if given and self.publish_url is not None:
-            raise SettingsError(
-                f"publish_url publishes a server's own collections, and with {given[0]} it has none: give it "
-                "to the servers that have them"
-            )
+        for name in ("publish_url", "snapshot_store"):
+            if given and getattr(self, name) is not None:
+                raise SettingsError(
+                    f"{name} publishes a server's own collections, and with {given[0]} it has none: give it "
+                    "to the servers that have them"
+                )
         return self
 
     @field_validator("backend_url")
@@ -438,6 +455,18 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    def require_needed(self) -> None:
+        """Of a server alone: raises SettingsError for a setting that does nothing, as another is missing."""
+        for name, needed in NEEDED.items():
+            value = getattr(self, name)
+            if value == type(self).model_fields[name].default:
+                continue
+            if all(getattr(self, other) in (None, (), "off") for other in needed):
+                raise SettingsError(
+                    f"setting {name} ({PREFIX}{name.upper()}) is {value}, and does nothing without "
+                    f"{' or '.join(needed)}: give that too, or unset it"
+                )
 
     @property
     def flags(self) -> frozenset[str]:

@@ -250,6 +250,13 @@ def test_too_few_open_files_are_told_at_the_start(tmp_path: Path, repository: Pa
     assert "this process may have 64 files open, and a server takes 128 at least: raise" in done.stderr
 
 
+def test_a_setting_that_does_nothing_alone_is_told_at_the_start(serve: Serve, tmp_path: Path) -> None:
+    process, client = serve("serve", "--publish-keep", "3")
+    assert process.wait(60) == 2
+    log = (tmp_path / f"log-{client.base_url.port}").read_text()
+    assert "setting publish_keep (TERCET_PUBLISH_KEEP) is 3, and does nothing without publish_url" in log
+
+
 @pytest.mark.slow
 def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) -> None:
     worker, worker_client = serve("encoder", "--threads", "1", TERCET_API_KEYS="between-us")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.exceptions import SettingsError
-from service.settings import PREFIX, Settings, load_settings
+from service.settings import NEEDED, PREFIX, Settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -113,3 +113,32 @@ def test_a_variable_that_is_nearly_a_setting_fails(monkeypatch: pytest.MonkeyPat
     ) as error:
         load_settings()
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("alone", "message"),
+    [
+        ({"publish_keep": 3}, r"setting publish_keep (TERCET_PUBLISH_KEEP) is 3, and does nothing without "),
+        ({"publish_seconds": 10}, "without publish_url: give that too, or unset it"),
+        ({"follow_seconds": 1}, "without follow or shards: give"),
+        ({"audit_file": "audit.jsonl"}, "without audit: give"),
+        ({"audit": "all", "audit_required": True}, "without audit_file: give"),
+        ({"trace_sampling": 0.1}, "without trace_endpoint: give"),
+    ],
+)
+def test_a_server_refuses_what_does_nothing_alone(alone: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        load_settings(alone).require_needed()
+
+
+def test_what_another_setting_needs_is_a_setting() -> None:
+    fields = Settings.model_fields
+    assert {*NEEDED, *(name for needed in NEEDED.values() for name in needed)} <= fields.keys()
+    given = {
+        "follow": "file:///s",
+        "follow_seconds": 1,
+        "audit": "all",
+        "audit_file": "a",
+        "trace_sampling": 1,
+    }
+    load_settings(given).require_needed()
