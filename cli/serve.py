@@ -61,6 +61,7 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
             from service.serving import run_server
 
             settings = settings_from(**flags)
+            settings.require_needed()
             if settings.shards:
                 from cluster.router.app import create_router_app  # which has an HTTP client of its own
 

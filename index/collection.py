@@ -19,7 +19,7 @@ from index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_coll
 from index.dense.kinds import NO_VECTORS, Device, Vectors
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.files.directory import force, put_in_place, remove_file, remove_folder
-from index.files.lock import ExclusiveLock
+from index.files.lock import ExclusiveLock, is_held
 from index.ledger.reader import LedgerReader
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
@@ -150,6 +150,10 @@ class Collection:
             return False
         with LedgerReader.open(self.layout.ledger) as ledger:
             return ledger.last_position > (0 if manifest is None else manifest.ledger_position)
+
+    def is_idle(self) -> bool:
+        """Whether nobody writes it, and all that was written is published. Raises as `has_unpublished`."""
+        return not is_held(self.layout.lock) and not self.has_unpublished()
 
     def defaults(self) -> SearchDefaults | None:
         """What searches use where a request does not say, or None where nothing is stored.

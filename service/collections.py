@@ -221,20 +221,24 @@ class CollectionRegistry:
     async def reach(self, name: str, position: int, deadline: Deadline) -> None:
         """Waits until searches find what was written up to a position.
 
-        Raises SeveralCollectionsError, PositionAheadError where it is written here and no write has the
-        position yet, PositionNotReachedError at the deadline, and as `snapshot` does.
+        Raises SeveralCollectionsError, PositionAheadError where it is written here, or by nobody now, and no
+        write has the position yet, PositionNotReachedError at the deadline, and as `snapshot` does.
         """
         own = await self.looking_pool.run(self.aliases.collection_of, name)
+        settled = False
         while True:
-            written = self._live.get(own) is not None
+            settled |= self._live.get(own) is not None  # asked before the look, which then has its last write
             found = (await self.open(own)).position
             if found >= position:
                 return
-            if written:
+            if settled:
                 raise PositionAheadError(
                     f"collection {own!r} is at position {found}, and min_position is {position}, which no "
                     "write has yet; use the position of a write's answer"
                 )
+            settled = await self.looking_pool.run(self._is_idle, own)
+            if settled:
+                continue
             left_seconds = deadline.remaining_seconds
             if not left_seconds:
                 raise PositionNotReachedError(
@@ -242,6 +246,9 @@ class CollectionRegistry:
                     "time; try again in a moment, or ask the server that writes it"
                 )
             await on_loop(asyncio.sleep(min(REACHING_SECONDS, left_seconds)))
+
+    def _is_idle(self, name: str) -> bool:
+        return Collection.open(self.root, name).is_idle()
 
     def position_of(self, given: Position, param: str) -> int:
         """What a request names as a position. Raises InvalidRequestError naming the field."""

@@ -13,7 +13,7 @@ from typing import Literal
 
 from index.errors import CollectionBusyError
 from index.files.lock import ExclusiveLock
-from service.exceptions import DataRootInUseError, NotReadyError
+from service.exceptions import DataRootError, DataRootInUseError, NotReadyError
 
 LOOK_SECONDS = 1.0  # between two looks at whether it can be written to
 LATE_SECONDS = 5.0  # without a look, after which its disk counts as hanging
@@ -50,15 +50,21 @@ class DataRoot:
     def hold(self) -> None:
         """Takes it, and makes it where it is missing.
 
-        Raises DataRootInUseError, or OSError where it cannot be written to.
+        Raises DataRootInUseError, or DataRootError where it cannot be written to.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
         try:
+            self._folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
         except CollectionBusyError as error:
             raise DataRootInUseError(
                 f"another server uses the data root {self._folder.resolve()}: stop it, or give this one "
                 "a data root of its own (--data)"
+            ) from error
+        except OSError as error:
+            raise DataRootError(
+                f"the data root {self._folder.resolve()} cannot be written to ({error.strerror}), and a "
+                "server keeps its lock there: give it a folder that its user may write to (--data), whose "
+                "collections/ may be mounted read-only"
             ) from error
 
     def release(self) -> None:

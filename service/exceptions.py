@@ -28,6 +28,8 @@ ServiceError
 ├── BackendError              the engine that holds the collections gave no answer that can be used
 ├── NotInBackendError         asked for what collections in another engine do not offer
 ├── DataRootInUseError        another server uses the data root
+├── DataRootError             the data root cannot be written to
+├── DataRootError             the data root cannot be written to
 ├── AddressError              the server cannot listen where it should
 └── SettingsError             a setting is unknown or has a wrong value
 
@@ -166,7 +168,7 @@ class NotFoundError(ServiceError):
 
 
 class PositionAheadError(ServiceError):
-    """A position that no write has yet, in a server that writes the collection itself."""
+    """A position that no write has yet, of a collection that is written by this server or by nobody now."""
 
 
 class PositionNotReachedError(ServiceError):
@@ -249,6 +251,10 @@ class NotInBackendError(ServiceError):
 
 class DataRootInUseError(ServiceError):
     """Another server uses the data root; the message names it."""
+
+
+class DataRootError(ServiceError):
+    """The data root cannot be written to at the start; the message names it."""
 
 
 class AddressError(ServiceError):

@@ -6,7 +6,10 @@ import resource
 import sys
 from contextlib import suppress
 
-SPARE_SHARE, MOST_SPARE = 8, 64  # an eighth of a low limit is left to logs, temporary files and the like
+from index.errors import TooManyFilesError
+
+LEAST_FILES = 128
+SPARE_SHARE, LEAST_SPARE, MOST_SPARE = 8, 32, 64  # for the process itself, temporary files, jobs and the like
 
 
 def allow_open_files() -> None:
@@ -17,6 +20,16 @@ def allow_open_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def require_open_files() -> None:
+    """Raises TooManyFilesError where the system gives too few for a server."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if 0 <= allowed < LEAST_FILES:  # below 0 it is any number
+        raise TooManyFilesError(
+            f"this process may have {allowed} files open, and a server takes {LEAST_FILES} at least: raise "
+            "the hard limit to 1024 or more (ulimit -Hn, LimitNOFILE=, or --ulimit nofile=)"
+        )
+
+
 def files_of_index() -> int:
     """How many the index may have open: connections take at most half of what the system allows.
 
@@ -25,4 +38,4 @@ def files_of_index() -> int:
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed == resource.RLIM_INFINITY:
         return sys.maxsize
-    return allowed // 2 - min(MOST_SPARE, allowed // SPARE_SHARE)
+    return allowed // 2 - min(MOST_SPARE, max(LEAST_SPARE, allowed // SPARE_SHARE))

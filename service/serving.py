@@ -20,7 +20,7 @@ from service.http.wire.protocol import HttpProtocol
 from service.http.wire.server import DrainingServer
 from service.key_file import KeyFile
 from service.logs import configure_logging
-from service.open_files import allow_open_files
+from service.open_files import allow_open_files, require_open_files
 from service.runtime import Runtime
 from service.settings import Settings
 
@@ -36,8 +36,8 @@ def run_server(app: FastAPI, settings: Settings) -> None:
 
     Ends the process, too, where that happens before the encoder is loaded.
 
-    Raises AddressError where the port cannot be had, and the ModelError for which the encoder could not
-    be loaded.
+    Raises AddressError where the port cannot be had, TooManyFilesError where too few files may be open, and
+    the ModelError for which the encoder could not be loaded.
     """
     runtime: Runtime = app.state.runtime
     writer = configure_logging(settings.log_level, settings.log_format, runtime.telemetry.count_lost_lines)
@@ -52,7 +52,7 @@ def run_server(app: FastAPI, settings: Settings) -> None:
 
 
 def _run(app: FastAPI, settings: Settings) -> None:
-    """Serves until the end. Raises AddressError."""
+    """Serves until the end. Raises AddressError or TooManyFilesError."""
     if not settings.needs_key and not is_loopback(settings.host):
         log.warning(
             "listening on %s without a key: whoever reaches this address may read and change everything; "
@@ -71,6 +71,7 @@ def _run(app: FastAPI, settings: Settings) -> None:
             "this server lets it read and change everything; set cors_origins to the origins of your pages"
         )
     allow_open_files()
+    require_open_files()
     share_arenas()
     sys.setswitchinterval(SWITCH_SECONDS)
     runtime: Runtime = app.state.runtime
@@ -82,11 +83,13 @@ def _run(app: FastAPI, settings: Settings) -> None:
     runtime.failed = stop
     runtime.opened = _keep_what_is_loaded
     if threading.current_thread() is threading.main_thread():
-        # Uvicorn repeats the signal after a graceful end; being told to end is no failure.
-        signal.signal(signal.SIGTERM, lambda *_: None)
+        # Uvicorn takes it while it serves, and repeats it after its end; being told to end is no failure.
+        signal.signal(signal.SIGTERM, lambda *_: stop())
         key_file: KeyFile | None = app.state.key_file
         if key_file is not None:
             signal.signal(signal.SIGHUP, lambda *_: key_file.ask())
+        elif signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # a terminal was closed; nohup has it ignored
+            signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     with listening_socket(settings.host, settings.port) as listener:
         log.info("listening on %s", address_of(listener))
         server.run(sockets=[listener])

@@ -50,6 +50,15 @@ ENCODER_SETTINGS = (
     "encoder_probe_timeout_seconds",
 )
 
+# What asks for something that does not happen without another setting; numbers that only tune it may stand in
+# a file for several roles.
+NEEDED = {
+    "publish_seconds": "publish_url",
+    "publish_keep": "publish_url",
+    "audit_file": "audit",
+    "audit_required": "audit_file",
+}
+
 Names = Annotated[tuple[str, ...], NoDecode]
 Secrets = Annotated[tuple[SecretStr, ...], NoDecode]
 
@@ -399,11 +408,12 @@ class Settings(BaseSettings):
         given = [name for name in ("shards", "follow", "backend") if getattr(self, name)]
         if len(given) > 1:
             raise SettingsError(f"collections have one place: give {' or '.join(given)}, not both")
-        if given and self.publish_url is not None:
-            raise SettingsError(
-                f"publish_url publishes a server's own collections, and with {given[0]} it has none: give it "
-                "to the servers that have them"
-            )
+        for name in ("publish_url", "snapshot_store"):
+            if given and getattr(self, name) is not None:
+                raise SettingsError(
+                    f"{name} publishes a server's own collections, and with {given[0]} it has none: give it "
+                    "to the servers that have them"
+                )
         return self
 
     @field_validator("backend_url")
@@ -434,6 +444,17 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    def require_needed(self) -> None:
+        """Of a server alone: raises SettingsError for a setting that does nothing, as another is missing."""
+        for name, needed in NEEDED.items():
+            value = getattr(self, name)
+            asked = value != type(self).model_fields[name].default
+            if asked and getattr(self, needed) in (None, "off"):
+                raise SettingsError(
+                    f"setting {name} ({PREFIX}{name.upper()}) is {value}, and does nothing without {needed}: "
+                    "give that too, or unset it"
+                )
 
     @property
     def flags(self) -> frozenset[str]:

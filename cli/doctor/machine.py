@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cli.doctor.findings import Finding
 from models.cores import usable_cores
+from service.open_files import LEAST_FILES
 
 TOPIC = "machine"
 PROC = Path("/proc")
@@ -18,7 +19,7 @@ X86_SETS = ("avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512_vnni", "amx_in
 ARM_SETS = ("asimd", "asimddp", "i8mm", "bf16", "sve")
 INT8_SETS = {"avx_vnni", "avx512_vnni", "amx_int8", "asimddp", "i8mm"}
 LEAST_MEMORY_BYTES = 2 << 30  # for the encoder, its batches and a small collection
-LEAST_FILES = 1024  # half of them connections
+ADVISED_FILES = 1024  # half of them connections
 
 
 def findings(proc: Path = PROC) -> Iterator[Finding]:
@@ -29,12 +30,12 @@ def findings(proc: Path = PROC) -> Iterator[Finding]:
     yield from _memory(proc)
     yield from _gpus(proc)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if 0 <= hard < LEAST_FILES:  # -1 is no limit
+    if 0 <= hard < ADVISED_FILES:  # -1 is no limit
         yield Finding(
-            "warning",
+            "problem" if hard < LEAST_FILES else "warning",
             TOPIC,
-            f"{hard} files may be open; half of them are for connections, and each segment takes up to 45",
-            f"raise the hard limit to {LEAST_FILES} or more: ulimit -Hn, LimitNOFILE=, or --ulimit nofile=",
+            f"{hard} files may be open, half of them connections; a server takes {LEAST_FILES} at least",
+            f"raise the hard limit to {ADVISED_FILES} or more: ulimit -Hn, LimitNOFILE=, or --ulimit nofile=",
         )
     else:
         yield Finding("ok", TOPIC, f"{'any number of' if hard < 0 else max(soft, hard)} files may be open")

@@ -32,7 +32,7 @@ try:
     import faiss as _faiss
 except ImportError as error:
     raise ImportError(
-        "dense retrieval needs FAISS: pip install -c constraints.txt -e '.[cpu]', or '.[gpu]'"
+        f"dense retrieval needs FAISS ({error}): pip install -c constraints.txt -e '.[cpu]', or '.[gpu]'"
     ) from error
 
 faiss: Any = _faiss  # its own type stubs lack much of what is used here

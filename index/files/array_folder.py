@@ -13,7 +13,7 @@ import numpy.typing as npt
 from index.files.arrays import Array, ArrayTarget
 from index.files.directory import remove_file
 from index.files.mapping import map_file
-from index.files.npy import HEADER_BYTES, array_in, npy_header, row_bytes
+from index.files.npy import HEADER_BYTES, array_in, npy_header, row_bytes, type_and_shape
 
 
 class FileStream:
@@ -86,20 +86,25 @@ class ArrayFolder(ArrayTarget):
         writes to the mapped file.
         """
         path = self.path(name)
-        array: Array = np.lib.format.open_memmap(path, "w+", dtype=np.dtype(dtype), shape=shape)
-        with path.open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
-        return array.view(np.ndarray)
+        with path.open("xb") as file:
+            file.write(npy_header(dtype, shape))
+            file.flush()
+            os.posix_fallocate(file.fileno(), 0, HEADER_BYTES + row_bytes(dtype, shape))
+        return self.change(name)
 
     def written(self, name: str) -> Array:
         """Maps an array that this process has just written, of whatever type and shape."""
-        array: Array = np.load(self.path(name), mmap_mode="r", allow_pickle=False)
-        return array.view(np.ndarray)
+        path = self.path(name)
+        content = map_file(path)
+        dtype, shape = type_and_shape(bytes(content[:HEADER_BYTES]), path)
+        return array_in(content, path, dtype, shape[1:], shape[0])
 
     def change(self, name: str) -> Array:
         """An array that this process has just written, to be changed in place before it is published."""
-        array: Array = np.lib.format.open_memmap(self.path(name), "r+")
-        return array.view(np.ndarray)
+        path = self.path(name)
+        with path.open("rb") as file:
+            dtype, shape = type_and_shape(file.read(HEADER_BYTES), path)
+        return np.memmap(path, dtype, "r+", HEADER_BYTES, shape).view(np.ndarray)
 
     def write(self, name: str, array: Array) -> None:
         """Writes a whole array of at least one axis."""

@@ -63,6 +63,23 @@ class ExclusiveLock:
             self._descriptor = None
 
 
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock of a file, or that cannot be told. One that is missing nobody holds."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 @contextmanager
 def waiting_lock(path: Path) -> Iterator[None]:
     """Holds the lock of a file that is never removed; waits for another holder, which takes milliseconds."""

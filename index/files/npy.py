@@ -1,13 +1,16 @@
 """The `.npy` format of the index's arrays: format 1.0, little-endian, with a header of exactly 128 bytes.
 
-So an array of unknown length can be streamed and its header written last. `numpy.load` reads such files;
-we compare the header with the one expected instead of parsing it.
+So an array of unknown length can be streamed and its header written last. `numpy.load` reads such files. We
+do not call it: it has Python's `ast` parse the header, which in Python 3.11 may fail where two threads
+do so at once.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +19,9 @@ from index.errors import damaged
 from index.files.arrays import Array
 
 HEADER_BYTES = 128
+_TEXT = re.compile(
+    rb".{10}\{'descr': '([^']+)', 'fortran_order': False, 'shape': \(([\d, ]+)\), \} *\n", re.DOTALL
+)
 
 
 def npy_header(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> bytes:
@@ -23,6 +29,14 @@ def npy_header(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> bytes:
     text = f"{{'descr': {np.dtype(dtype).str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
     length = HEADER_BYTES - 10
     return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1).encode() + b"\n"
+
+
+def type_and_shape(header: bytes, path: Path) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """What `npy_header` was given. Raises DamagedIndexError, naming the file, for what it did not write."""
+    found = _TEXT.fullmatch(header)
+    if found is None:
+        raise damaged(path, "is not an array of this index")
+    return np.dtype(found[1].decode()), tuple(int(each) for each in found[2].split(b",") if each)
 
 
 def row_bytes(dtype: npt.DTypeLike, row_shape: tuple[int, ...]) -> int:

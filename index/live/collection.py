@@ -65,7 +65,8 @@ from models.representations import Representations
 
 DEFAULT_LIMITS = LiveLimits()
 UPDATED_AT_ONCE = 1000
-WRITER_FILES = 4  # the lock, and of SQLite the ledger, its log, and the index of that
+WRITER_FILES = 5  # the lock, and of SQLite the ledger, its log, the index of that, and once more the ledger:
+# where a connection to it is closed while another has locks, SQLite keeps the descriptor for the next
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ what is not asked for is skipped. Weights are views of the mapped file where the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from models.errors import CheckpointError
 
 Array = npt.NDArray[Any]
 Attribute = int | float | bytes
+Beside = Callable[[str], memoryview]
+"""The content of a file beside the graph's, by its name. Each is mapped once, however many weights it has."""
+
 # By the numbers of TensorProto.DataType.
 TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 10: np.float16}
 VARINT, EIGHT_BYTES, LENGTH, FOUR_BYTES = 0, 1, 2, 5
@@ -48,7 +52,7 @@ def read_onnx(path: Path) -> OnnxFile:
     try:
         (graph,) = (value for number, value in _fields(_mapped(path)) if number == 7)
         found = OnnxFile([], {})
-        _read_graph(graph, path, found)
+        _read_graph(graph, cache(lambda name: _mapped(path.with_name(name))), found)
     except (OSError, ValueError, IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} cannot be read as an ONNX file: {error}") from error
     return found
@@ -97,16 +101,16 @@ def _text(value: memoryview) -> str:
     return str(value, "utf-8")
 
 
-def _read_graph(data: memoryview, path: Path, found: OnnxFile) -> None:
+def _read_graph(data: memoryview, beside: Beside, found: OnnxFile) -> None:
     for number, value in _fields(data):
         if number == 1:
-            _read_node(value, path, found)
+            _read_node(value, beside, found)
         elif number == 5:
-            name, array = _tensor(value, path)
+            name, array = _tensor(value, beside)
             found.weights[name] = array
 
 
-def _read_node(data: memoryview, path: Path, found: OnnxFile) -> None:
+def _read_node(data: memoryview, beside: Beside, found: OnnxFile) -> None:
     inputs, outputs, attributes = [], [], {}
     kind, branches = "", []
     for number, value in _fields(data):
@@ -129,10 +133,10 @@ def _read_node(data: memoryview, path: Path, found: OnnxFile) -> None:
                 branches.append(fields[6])
     found.nodes.append(Node(kind, tuple(inputs), tuple(outputs), attributes))
     for branch in branches:
-        _read_graph(branch, path, found)
+        _read_graph(branch, beside, found)
 
 
-def _tensor(data: memoryview, path: Path) -> tuple[str, Array]:
+def _tensor(data: memoryview, beside: Beside) -> tuple[str, Array]:
     """Name and values, in whichever of the ways that the format has for them."""
     shape: list[int] = []
     external: dict[str, str] = {}
@@ -155,11 +159,11 @@ def _tensor(data: memoryview, path: Path) -> tuple[str, Array]:
             entry = dict(_fields(value))
             external[_text(entry[1])] = _text(entry[2])
     if external:
-        beside = external["location"]
-        if Path(beside).name != beside:
-            raise ValueError(f"{name} lies in {beside!r}, which is not beside it")
+        location = external["location"]
+        if Path(location).name != location:
+            raise ValueError(f"{name} lies in {location!r}, which is not beside it")
         start, size = int(external.get("offset", 0)), int(external["length"])
-        raw = _mapped(path.with_name(beside))[start : start + size]
+        raw = beside(location)[start : start + size]
     if kind not in TYPES:
         return name, np.empty(0)
     array: Array = np.frombuffer(b"" if raw is None else raw, TYPES[kind]).reshape(shape)

@@ -21,7 +21,8 @@ try:
     from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
 except ImportError as error:
     raise UnsupportedError(
-        "the onnx engine needs onnxruntime: pip install -c constraints.txt -e '.[cpu]', or '.[gpu]' with CUDA"
+        f"the onnx engine needs onnxruntime ({error}): "
+        "pip install -c constraints.txt -e '.[cpu]', or '.[gpu]' with CUDA"
     ) from error
 
 

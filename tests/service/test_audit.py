@@ -77,11 +77,11 @@ async def test_all_requests_have_entries_where_asked(make_client: Any, tmp_path:
     assert len(used) == 4
 
 
-async def test_no_entries_by_default(make_client: Any, tmp_path: Path) -> None:
-    file = tmp_path / "audit.jsonl"
-    async with make_client(**KEYS, audit_file=file) as client:
+async def test_no_entries_by_default(make_client: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "tercet.audit")
+    async with make_client(**KEYS) as client:
         await requests(client)
-    assert not file.exists()
+    assert not [each for each in caplog.records if each.name == "tercet.audit"]
 
 
 async def test_entries_go_to_the_log_without_a_file(

@@ -382,6 +382,17 @@ def test_a_head_without_end_is_refused(server: str, head: bytes) -> None:
     assert "headers exceed 65536 bytes" in error["message"]
 
 
+@pytest.mark.parametrize("packet_bytes", [1 << 20, 40_000])
+@pytest.mark.parametrize(("value_bytes", "status"), [(MAX_HEAD_BYTES - 100, 200), (MAX_HEAD_BYTES, 400)])
+def test_the_limit_of_heads_is_that_of_whole_ones_too(
+    server: str, value_bytes: int, status: int, packet_bytes: int
+) -> None:
+    head = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-A: " + b"a" * value_bytes
+    received = answered(server, head + b"\r\n\r\n", packet_bytes)
+    assert received.startswith(b"HTTP/1.1 %d " % status)
+    assert (b"headers exceed 65536 bytes" in received) == (status == 400)
+
+
 def test_trailers_without_end_are_refused(server: str) -> None:
     head = b"POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
     received = b""

@@ -297,7 +297,7 @@ def test_a_crash_while_collections_are_closed_for_others_loses_nothing(
     tmp_path: Path, repository: Path
 ) -> None:
     root = tmp_path / "collections"
-    writing = many(repository, root, "write", 6, 32)  # which leaves room for two of them
+    writing = many(repository, root, "write", 6, 84)  # which leaves room for two of them
     assert writing.stdout is not None
     answered = [writing.stdout.readline() for _ in range(40)]
     writing.kill()
@@ -387,7 +387,7 @@ def test_what_takes_more_files_than_are_left_is_refused(root: Path, tiny: Any, b
     with live.writing("demo") as first:
         write(first, tiny, "x")
         with pytest.raises(
-            TooManyFilesError, match=r"'another' takes 4 open files to be written, and the 7 that the index"
+            TooManyFilesError, match=r"'another' takes 5 open files to be written, and the 9 that the index"
         ):
             live.writing("another").__enter__()
     with live.writing("another") as second:  # the first is published and closed for it

@@ -18,15 +18,17 @@ DEMO = "/collections/demo/documents"
 TEA = {"documents": [{"id": "tea", "text": "hot tea"}]}
 
 
-def reads(position: Any) -> list[tuple[str, str, dict[str, Any]]]:
+def reads(position: Any, collection: str = "demo") -> list[tuple[str, str, dict[str, Any]]]:
     """Every route that takes a position."""
     query = {"params": {"min_position": str(position)}}
+    search = {"collection": collection, "query": "tea", "min_position": position}
+    documents = f"/collections/{collection}/documents"
     return [
-        ("POST", "/search", {"json": {"collection": "demo", "query": "tea", "min_position": position}}),
-        ("POST", f"{DEMO}/count", {"json": {"min_position": position}}),
-        ("POST", f"{DEMO}/get", {"json": {"ids": ["tea"], "min_position": position}}),
-        ("GET", DEMO, query),
-        ("GET", f"{DEMO}/tea", query),
+        ("POST", "/search", {"json": search}),
+        ("POST", f"{documents}/count", {"json": {"min_position": position}}),
+        ("POST", f"{documents}/get", {"json": {"ids": ["tea"], "min_position": position}}),
+        ("GET", documents, query),
+        ("GET", f"{documents}/tea", query),
     ]
 
 
@@ -74,7 +76,7 @@ async def test_an_alias_of_several_has_no_position(client: httpx.AsyncClient) ->
 
 @pytest.fixture
 def foreign(data: Path, tiny: Encoder) -> Collection:
-    """A collection that another process writes, as far as the server knows."""
+    """A collection that the server does not write."""
     demo = Collection.open(data / "collections", "demo").settings
     settings = CollectionSettings(
         "foreign",
@@ -87,27 +89,33 @@ def foreign(data: Path, tiny: Encoder) -> Collection:
     return Collection.create(data / "collections", "foreign", settings)
 
 
+async def test_what_nobody_writes_is_not_waited_for(client: httpx.AsyncClient, foreign: Collection) -> None:
+    for method, path, options in reads(1, "foreign"):
+        answer = await client.request(method, path, **options)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "position_ahead")
+
+
 async def test_what_another_process_writes_is_waited_for(
     client: httpx.AsyncClient, foreign: Collection, tiny: Encoder, data: Path
 ) -> None:
     source = Collection.open(data / "collections", "demo").snapshot()
     document = source.page(None, 1)[0]
     encoded = encode(tiny, [document.encoded_text])
-    waiting = asyncio.create_task(
-        client.post("/collections/foreign/documents/count", json={"min_position": 1})
-    )
-    late = await client.post(
-        "/collections/foreign/documents/count",
-        json={"min_position": 1},
-        headers={"X-Request-Timeout": "0.05"},
-    )
-    assert (late.status_code, late.json()["error"]["code"]) == (503, "position_not_reached")
+    with LiveCollection(foreign) as live:
+        waiting = asyncio.create_task(
+            client.post("/collections/foreign/documents/count", json={"min_position": 1})
+        )
+        late = await client.post(
+            "/collections/foreign/documents/count",
+            json={"min_position": 1},
+            headers={"X-Request-Timeout": "0.05"},
+        )
+        assert (late.status_code, late.json()["error"]["code"]) == (503, "position_not_reached")
 
-    def write() -> None:
-        with LiveCollection(foreign) as live:
+        def write() -> None:
             live.put([document], encoded)
             live.flush()
 
-    await asyncio.to_thread(write)
-    answer = await waiting
+        await asyncio.to_thread(write)
+        answer = await waiting
     assert (answer.status_code, answer.json()) == (200, {"count": 1})

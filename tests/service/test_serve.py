@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -186,14 +187,74 @@ def test_after_sigterm_it_is_not_ready_and_still_serves_until_the_pause_or_a_sec
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("signal_number", "pause"), [(signal.SIGTERM, "0.5"), (signal.SIGINT, "300")])
+@pytest.mark.parametrize(
+    ("signal_number", "pause"), [(signal.SIGTERM, "0.5"), (signal.SIGHUP, "0.5"), (signal.SIGINT, "300")]
+)
 def test_the_pause_ends_by_itself_and_an_interrupt_from_the_keyboard_takes_none(
     serve: Serve, signal_number: int, pause: str
 ) -> None:
     process, client = serve("encoder", "--threads", "1", "--drain-seconds", pause)
     wait_ready(process, client)
     process.send_signal(signal_number)
-    assert process.wait(30) == (0 if signal_number == signal.SIGTERM else 130)
+    assert process.wait(30) == (130 if signal_number == signal.SIGINT else 0)
+
+
+@pytest.mark.slow
+def test_a_server_that_was_told_to_ignore_hang_ups_does(serve: Serve) -> None:
+    """As `nohup` tells it."""
+    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process, client = serve("encoder", "--drain-seconds", "300")
+    finally:
+        signal.signal(signal.SIGHUP, former)
+    wait_ready(process, client)
+    process.send_signal(signal.SIGHUP)
+    for _ in range(3):
+        assert client.get("/ready").status_code == 200
+
+
+@pytest.mark.slow
+def test_sigterm_before_the_first_request_can_be_taken_ends_the_server(
+    tmp_path: Path, repository: Path
+) -> None:
+    told_early = """
+import os, signal, sys
+import cli.main, service.app
+address_of = service.app.address_of
+service.app.address_of = lambda socket: (os.kill(os.getpid(), signal.SIGTERM), address_of(socket))[1]
+sys.argv = ["tercet", "serve", "--port", "0", "--checkpoint", "minilm-m3"]
+cli.main.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", told_early],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        timeout=100,
+    )
+    assert done.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["serve", "encoder"])
+def test_too_few_open_files_are_told_at_the_start(tmp_path: Path, repository: Path, command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.main", command, "--port", "0"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
+        timeout=100,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "this process may have 64 files open, and a server takes 128 at least: raise" in done.stderr
+
+
+def test_a_setting_that_does_nothing_alone_is_told_at_the_start(serve: Serve, tmp_path: Path) -> None:
+    process, client = serve("serve", "--publish-keep", "3")
+    assert process.wait(60) == 2
+    log = (tmp_path / f"log-{client.base_url.port}").read_text()
+    assert "setting publish_keep (TERCET_PUBLISH_KEEP) is 3, and does nothing without publish_url" in log
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.exceptions import SettingsError
-from service.settings import PREFIX, Settings
+from service.settings import NEEDED, PREFIX, Settings
 from service.settings_reading import load_settings
 
 
@@ -114,3 +114,25 @@ def test_a_variable_that_is_nearly_a_setting_fails(monkeypatch: pytest.MonkeyPat
     ) as error:
         load_settings()
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("alone", "message"),
+    [
+        ({"publish_keep": 3}, r"setting publish_keep (TERCET_PUBLISH_KEEP) is 3, and does nothing without "),
+        ({"publish_seconds": 10}, "without publish_url: give that too, or unset it"),
+        ({"audit_file": "audit.jsonl"}, "without audit: give"),
+        ({"audit": "all", "audit_required": True}, "without audit_file: give"),
+    ],
+)
+def test_a_server_refuses_what_does_nothing_alone(alone: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        load_settings(alone).require_needed()
+
+
+def test_what_another_setting_needs_is_a_setting() -> None:
+    assert {*NEEDED, *NEEDED.values()} <= Settings.model_fields.keys()
+    load_settings(
+        {"publish_url": "file:///s", "publish_keep": 3, "audit": "all", "audit_file": "a"}
+    ).require_needed()
+    load_settings({"trace_sampling": 0.1, "shards_timeout_seconds": 5}).require_needed()

@@ -115,8 +115,12 @@ class HttpProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """A request is here. Raises ValueError for a head that two servers might read differently."""
+        """A request is here. Raises ValueError for a head that is too long, or that two servers might read
+        differently.
+        """
         self._goes_on = True
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
+            raise ValueError("a head that is too long")
         self._offers = self.parser.should_upgrade()
         if self._offers:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,12 @@ def test_gpus_that_onnxruntime_does_not_use(tmp_path: Path) -> None:
 
     states = [state for state, text in told(tmp_path, "") if "NVIDIA H200" in text]
     assert states == ["ok" if has_cuda() else "warning"]
+
+
+@pytest.mark.parametrize(
+    ("hard", "state"), [(127, "problem"), (128, "warning"), (1023, "warning"), (1024, "ok"), (-1, "ok")]
+)
+def test_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hard: int, state: str) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, hard))
+    (found,) = (finding for finding in findings(tmp_path) if "files may be open" in finding.text)
+    assert found.state == state

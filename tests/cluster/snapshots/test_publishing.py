@@ -295,5 +295,6 @@ def test_a_collection_that_nobody_writes_to_is_still_closed(
 
 def test_one_who_follows_publishes_nothing(data: Path, folder: FolderStore) -> None:
     for other_place in ({"follow": folder.url}, {"shards": ("http://127.0.0.1:1",)}):
-        with pytest.raises(SettingsError, match="publishes a server's own collections"):
-            Settings(data=data, publish_url=folder.url, **other_place)
+        for setting in ("publish_url", "snapshot_store"):
+            with pytest.raises(SettingsError, match=f"{setting} publishes a server's own collections"):
+                Settings(data=data, **{setting: folder.url}, **other_place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,29 @@ def test_a_changed_header_is_refused(arrays: ArrayFolder, position: int) -> None
 def test_a_missing_array_is_named(arrays: ArrayFolder) -> None:
     with pytest.raises(DamagedIndexError, match=r"b\.npy is missing"):
         arrays.open("b", np.int64)
+
+
+def test_threads_read_headers_without_python_s_parser(
+    arrays: ArrayFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`numpy.load` calls it, and in Python 3.11 it may fail where another thread is in it, too."""
+
+    def parse(*_: object) -> None:
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    monkeypatch.setattr(ast, "parse", parse)
+    monkeypatch.setattr(ast, "literal_eval", parse)
+    arrays.create("b", np.float16, (2, 3))[1, 2] = 0.5
+    arrays.change("b")[0, 0] = 7
+    assert arrays.written("b").tolist() == [[7, 0, 0], [0, 0, 0.5]]
+    assert arrays.written("b").dtype == np.float16
+    arrays.write("c", np.array([True, False]))
+    assert arrays.written("c").tolist() == [True, False]
+
+
+@pytest.mark.parametrize("header", [b"", b"\x93NUMPY", b"x" * HEADER_BYTES])
+def test_what_was_not_written_here_is_refused(arrays: ArrayFolder, header: bytes) -> None:
+    arrays.path("a").write_bytes(header)
+    for read in (arrays.written, arrays.change):
+        with pytest.raises(DamagedIndexError, match=r"a\.npy is not an array of this index"):
+            read("a")

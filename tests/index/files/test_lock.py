@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import CollectionBusyError, CollectionNotFoundError
-from index.files.lock import ExclusiveLock
+from index.files.lock import ExclusiveLock, is_held
 
 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:
@@ -46,3 +46,14 @@ def test_a_lock_that_was_removed_while_it_was_taken_is_not_held(
 def test_a_lock_of_a_removed_folder_is_not_taken(tmp_path: Path) -> None:
     with pytest.raises(CollectionNotFoundError, match="collection 'demo' does not exist"):
         ExclusiveLock(tmp_path / "demo" / "LOCK", "collection 'demo'").acquire()
+
+
+def test_whether_a_lock_is_held_can_be_told_without_taking_it(tmp_path: Path) -> None:
+    path = tmp_path / "LOCK"
+    assert not is_held(path)
+    lock = ExclusiveLock(path, "collection 'demo'")
+    lock.acquire()
+    assert is_held(path)
+    lock.release()
+    assert not is_held(path)
+    assert is_held(path / "below a file")  # which cannot be told

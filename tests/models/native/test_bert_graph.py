@@ -31,6 +31,21 @@ def test_the_file_is_read_as_its_library_reads_it(graph: Path) -> None:
         np.testing.assert_array_equal(found.weights[tensor.name], numpy_helper.to_array(tensor))
 
 
+def test_a_file_of_many_weights_is_mapped_once(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each map holds a descriptor, and a system may allow few."""
+    model = onnx.load(graph)
+    onnx.save(model, graph, save_as_external_data=True, location="weights", size_threshold=0)
+    mapped, memmap = [], np.memmap
+
+    def counted(path: Path, *options: str) -> np.ndarray:
+        mapped.append(path.name)
+        return memmap(path, *options)
+
+    monkeypatch.setattr(np, "memmap", counted)
+    assert len(read_onnx(graph).weights) == len(model.graph.initializer) > 2
+    assert mapped == ["model_int8.onnx", "weights"]
+
+
 def test_a_graph_is_layers(graph: Path) -> None:
     found = read_bert_graph(graph)
     assert [layer.into.numbers.shape for layer in found.layers] == [(32, 96)] * 2
