@@ -14,7 +14,6 @@ from service.answers.dtypes import BITS, Dtype
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.exceptions import InvalidRequestError
-from service.load.admission import Ticket
 from service.load.deadlines import Deadline
 from service.load.pools import Pool
 from service.routes.common import check_characters
@@ -78,7 +77,7 @@ async def encoded_texts(
         max_length=max_length,
         truncate=truncate,
         adapter=adapter,
-        ticket=Ticket(deadline, alone=services.gate.in_work == 1),
+        ticket=services.ticket(deadline),
     )
     if colbert_pool > 1:
         slices = _pooled(slices, services.pools.bodies, colbert_pool)
