@@ -341,9 +341,7 @@ class SearchPipeline:
                 require_meaning(encoding.tokenizer, query.query, query.param)
         encoded: Iterator[Representations] = iter(())
         if texts:
-            together = await encoding.encode(
-                texts, "query", adapter=snapshot.settings.adapter, ticket=ticket
-            )
+            together = await encoding.encode(texts, "query", adapter=snapshot.settings.adapter, ticket=ticket)
             encoded = (together.take(np.array([row])) for row in range(len(texts)))
         prepared = []
         for query in queries:
