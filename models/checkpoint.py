@@ -18,7 +18,7 @@ from models.formats.late_interaction import KEY as LATE_INTERACTION
 from models.formats.late_interaction import LateInteraction
 from models.formats.multi_vector import settings_of_multi_vector
 from models.formats.sentence_transformers import settings_of_modules
-from models.formats.sparse_modules import settings_of_sparse_modules, sparse_modules
+from models.formats.sparse_modules import settings_of_sparse_modules, transformer_folder
 from models.formats.splade import SpladeSettings
 from models.formats.stanford_colbert import METADATA_FILE, settings_of_stanford
 from models.representations import LexicalKind
@@ -202,12 +202,6 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
         padding = config.get("pad_token_id")
         return positions - (padding if isinstance(padding, int) else 1) - 1
     return positions
-
-
-def transformer_folder(folder: Path) -> Path:
-    """Where the transformer's files lie: the folder itself, or that of a sparse encoder's part."""
-    modules = sparse_modules(folder)
-    return folder if modules is None else modules.transformer
 
 
 def hidden_size(folder: Path) -> int:

@@ -27,7 +27,6 @@ from models.checkpoint import (
     TOKENIZER_CONFIG,
     EncodingSettings,
     read_settings,
-    transformer_folder,
 )
 from models.cores import usable_cores
 from models.encoder import Encoder, encode_tokens, with_adapter
@@ -36,6 +35,7 @@ from models.export.attention import ATTENTION, register
 from models.export.attention_mask import choose_blocks_at_run_time, choose_mask_at_run_time
 from models.files import UNFINISHED, alone
 from models.fingerprint import file_digest, fingerprint, heads_digest
+from models.formats.sparse_modules import transformer_folder
 from models.formats.splade import HIDDEN
 from models.graph_engines import open_graph
 from models.graphs.onnx_graph import Placement

@@ -16,10 +16,10 @@ from models.checkpoint import (
     EncodingSettings,
     embedded_tokens,
     read_json,
-    transformer_folder,
 )
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
 from models.formats.late_interaction import KEY as LATE_INTERACTION
+from models.formats.sparse_modules import transformer_folder
 from models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
 from models.tokens.agreement import require_agreement
 from models.tokens.capitals import in_small_letters

@@ -27,13 +27,13 @@ from models.checkpoint import (
     EncodingSettings,
     hidden_size,
     read_settings,
-    transformer_folder,
 )
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
 from models.errors import CheckpointError, UnsupportedError, reason
 from models.fingerprint import fingerprint, heads_digest, weight_files
+from models.formats.sparse_modules import transformer_folder
 from models.formats.splade import HIDDEN
 from models.graphs.record import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
@@ -114,12 +114,13 @@ def load_body(folder: Path, precision: str = "float32", *, language_model: bool 
     if graph is not None:
         return _unpacked_body(folder, graph, precision)
     weight_files(folder)
-    config = body_config(transformer_folder(folder))
+    transformer = transformer_folder(folder)
+    config = body_config(transformer)
     kind = AutoModelForMaskedLM if language_model else AutoModel
     try:
         with without_loading_report():
             body, report = kind.from_pretrained(
-                str(transformer_folder(folder)),
+                str(transformer),
                 config=config,
                 local_files_only=True,
                 trust_remote_code=False,

@@ -107,32 +107,30 @@ class Batcher:
         NotReadyError while closing, and whatever the encoder raised for their batch.
         """
         ticket = Ticket() if ticket is None else ticket
-        call = QueuedCall(tokens, outputs, adapter, ticket)
         with self._lock:
             if self._closing:
                 raise NotReadyError("the server is shutting down; send the request again in a moment")
             self._admit(len(tokens.token_ids), ticket)
             queued = time.monotonic()
-            here: Future[None] | None = None
-            if self._work is None and self._is_for_here(call):
-                here = self._work = Future()
+            here = self._work is None and self._is_for_here(tokens, adapter, ticket)
+            if here:
+                self._work = Future()
+                self._begin(len(tokens.token_ids))
             else:
+                call = QueuedCall(tokens, outputs, adapter, ticket)
                 self._queue.add(call)
                 self._work = self._work or self._thread.submit(self._encode_all)
+        if here:
+            return self._encode_here(tokens, outputs, queued)
         try:
-            if here is not None:
-                self._encode_here(call, here)
-                parts = call.answer.result()
-            else:
-                with expiring(ticket.deadline, partial(self._expire, call)):
-                    parts = await Awaited(call.answer)
+            with expiring(ticket.deadline, partial(self._expire, call)):
+                parts = await Awaited(call.answer)
         finally:
             record("queue", queued, call.began)
             if call.began is not None:
                 record("encode", call.began)
-            if here is None:
-                with self._lock:
-                    self._queue.remove(call)  # of use only where its client left, or a batch of it failed
+            with self._lock:
+                self._queue.remove(call)  # of use only where its client left, or a batch of it failed
         return await self._pool.run(call.join) if len(parts) > 1 else call.join()
 
     async def close(self) -> None:
@@ -195,25 +193,37 @@ class Batcher:
         while batch := self._next_batch():
             self._encode_batch(batch)
 
-    def _is_for_here(self, call: QueuedCall) -> bool:
-        """Whether a call is encoded in its own thread: one batch, of little time, without others."""
+    def _is_for_here(self, tokens: TokenBatch, adapter: str | None, ticket: Ticket) -> bool:
+        """Whether texts are encoded in their caller's thread: one batch, of little time, without others."""
+        size = len(tokens.token_ids)
         return (
             self._encodes_here
-            and call.ticket.alone
-            and call.adapter is None  # its graph may have to be opened
-            and call.left_tokens <= self._budget()
-            and self._pace.seconds(call.left_tokens) <= ALONE_SECONDS
+            and ticket.alone
+            and adapter is None  # its graph may have to be opened
+            and size <= self._budget()
+            and self._pace.seconds(size) <= ALONE_SECONDS
         )
 
-    def _encode_here(self, call: QueuedCall, work: Future[None]) -> None:
-        """Encodes a call in this thread; what gathers meanwhile is left to the encoder's."""
-        batch = [call.take(call.left_tokens, always_one=True)]
-        with self._lock:
-            self._begin(batch)
-        self._encode_batch(batch)
-        with self._lock:
-            self._work = self._thread.submit(self._encode_all) if len(self._queue) else None
-        work.set_result(None)
+    def _encode_here(self, tokens: TokenBatch, outputs: Sequence[Output], queued: float) -> Representations:
+        """Encodes texts in this thread; what gathers meanwhile is left to the encoder's."""
+        began = self._running_since
+        record("queue", queued, began)
+        try:
+            encoded = self._encode(tokens, outputs, [None] * len(tokens))
+            self._count(len(tokens))
+            return encoded
+        except BaseException as error:  # noqa: BLE001 - as of a batch
+            self._health.ended(succeeded=False)
+            raise _failure(error) from None
+        finally:
+            record("encode", began)
+            with self._lock:
+                self._running_tokens = 0
+                work, self._work = self._work, None
+                if len(self._queue):
+                    self._work = self._thread.submit(self._encode_all)
+            if work is not None:
+                work.set_result(None)
 
     def _encode_batch(self, batch: list[Slice]) -> None:
         try:
@@ -227,27 +237,31 @@ class Batcher:
             if not batch:
                 self._work = None
                 return batch
-            self._begin(batch)
+            self._begin(sum(part.tokens for part in batch))
+            for part in batch:
+                part.call.began = part.call.began or self._running_since
         return batch
 
-    def _begin(self, batch: list[Slice]) -> None:
-        self._running_tokens = sum(part.tokens for part in batch)
+    def _begin(self, tokens: int) -> None:
+        self._running_tokens = tokens
         self._running_since = time.monotonic()
-        for part in batch:
-            part.call.began = part.call.began or self._running_since
         self._health.begun()
 
     def _answer(self, batch: list[Slice], encoded: list[Representations]) -> None:
         """Answers those whose last texts the batch held."""
+        self._count(sum(part.stop - part.start for part in batch))
+        for part, representations in zip(batch, encoded, strict=True):
+            part.call.add(representations)
+
+    def _count(self, texts: int) -> None:
+        """Notes that what is in work has been encoded."""
         self._health.ended(succeeded=True)
         with self._lock:
             tokens, seconds = self._running_tokens, time.monotonic() - self._running_since
             self._pace.observe(tokens, seconds)
             self._running_tokens = 0
         if self._observe is not None:
-            self._observe(sum(part.stop - part.start for part in batch), tokens, seconds)
-        for part, representations in zip(batch, encoded, strict=True):
-            part.call.add(representations)
+            self._observe(texts, tokens, seconds)
 
     def _fail(self, batch: list[Slice], error: BaseException) -> None:
         """Answers everyone in the batch, unless it may have failed for one of them alone."""
@@ -257,8 +271,7 @@ class Batcher:
             if isinstance(error, EncoderMemoryError | UnsoundRepresentationsError) and len(batch) > 1:
                 self._again.extend([part] for part in batch)
                 return
-        # What is no Exception would end whoever awaits it.
-        failure = error if isinstance(error, Exception) else RuntimeError(f"the encoder failed: {error!r}")
+        failure = _failure(error)
         for part in batch:
             part.call.fail(failure)
 
@@ -277,3 +290,8 @@ class Batcher:
             encoded.take(np.arange(start, start + len(row))).keep(part.call.outputs)
             for part, row, start in zip(batch, rows, starts, strict=False)
         ]
+
+
+def _failure(error: BaseException) -> Exception:
+    """What is no Exception would end whoever awaits it."""
+    return error if isinstance(error, Exception) else RuntimeError(f"the encoder failed: {error!r}")

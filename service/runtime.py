@@ -26,7 +26,8 @@ from service.exceptions import ForbiddenError, NotReadyError, OverloadedError
 from service.following import Following
 from service.jobs.manager import JobManager
 from service.live_collections import LiveOptions
-from service.load.admission import Admission
+from service.load.admission import Admission, Ticket
+from service.load.deadlines import Deadline
 from service.load.gate import Gate
 from service.load.loop import LoopDelay
 from service.load.pools import Pools
@@ -197,6 +198,10 @@ class Runtime:
                 "server that publishes them",
                 "read_only_server",
             )
+
+    def ticket(self, deadline: Deadline) -> Ticket:
+        """Of a request that is in work from now on."""
+        return Ticket(deadline, alone=self.gate.in_work == 1)
 
     async def start(self) -> None:
         """Begins to open everything; `ready` tells when that is done."""
@@ -444,7 +449,7 @@ class Runtime:
         )
         await jobs.start()
         return SearchServices(
-            SearchPipeline(encoders, self.collections, self.pools.search, self._admission),
+            SearchPipeline(encoders, self.collections, self.pools.search, self._admission, self.ticket),
             jobs,
             DocumentWriter(
                 self.collections,

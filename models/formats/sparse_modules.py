@@ -59,6 +59,12 @@ def sparse_modules(folder: Path) -> SparseModules | None:
     return SparseModules(*_splade(path, modules), None)
 
 
+def transformer_folder(folder: Path) -> Path:
+    """Where the transformer's files lie: the folder itself, or that of a sparse encoder's part."""
+    modules = sparse_modules(folder)
+    return folder if modules is None else modules.transformer
+
+
 def settings_of_sparse_modules(folder: Path) -> dict[str, Any] | None:
     """Keys of `tercet.json` that follow from a sparse encoder's files; None where it is none.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from models.checkpoint import CONFIG_FILE, read_json, transformer_folder
+from models.checkpoint import CONFIG_FILE, read_json
 from models.fingerprint import has_weights
+from models.formats.sparse_modules import transformer_folder
 from models.representations import Float32
 from models.weights.head_weights import SPARSE
 from models.weights.tensor_files import read_body

@@ -22,16 +22,18 @@ async def response_of(
     media_type: str = JSON,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """An answer of these pieces: one with its length where a chunk holds them all, else a stream.
+    """An answer of these pieces: one with its length where they are less than a chunk, else a stream.
 
     Raises what is raised before the first chunk is full; an error after that breaks the answer off.
     """
-    chunks = _chunks(pieces)
-    first = await anext(chunks, b"")
-    second = await anext(chunks, None)
-    if second is None:
-        return Response(first, headers=headers, media_type=media_type)
-    return _Stream([first, second], chunks, media_type, headers)
+    made, size = [], 0
+    async for piece in pieces:
+        made.append(piece)
+        size += len(piece)
+        if size >= CHUNK_BYTES:
+            await asyncio.sleep(0)
+            return _Stream(b"".join(made), _chunks(pieces), media_type, headers)
+    return Response(b"".join(made), headers=headers, media_type=media_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class BegunAnswer:
         """The answer, as `response_of` gives it."""
         if self.rest is None:
             return Response(self.first, media_type=JSON)
-        return _Stream([self.first], _chunks(_later(self.rest)), JSON, None)
+        return _Stream(self.first, _chunks(_later(self.rest)), JSON, None)
 
 
 async def _later(pieces: Iterator[bytes]) -> AsyncGenerator[bytes]:
@@ -69,22 +71,23 @@ class _Stream(Response):
 
     def __init__(
         self,
-        begun: list[bytes],
+        first: bytes,
         chunks: AsyncGenerator[bytes],
         media_type: str,
         headers: Mapping[str, str] | None,
     ) -> None:
         super().__init__(headers=headers, media_type=media_type)
         del self.headers["content-length"]
-        self._begun = begun
+        self._first = first
         self._chunks = chunks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises BrokenAnswerError where the rest cannot be made."""
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         async with aclosing(self._chunks) as chunks:
-            while self._begun:
-                await send({"type": "http.response.body", "body": self._begun.pop(0), "more_body": True})
+            first, self._first = self._first, b""
+            await send({"type": "http.response.body", "body": first, "more_body": True})
+            del first
             try:
                 async for chunk in chunks:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})

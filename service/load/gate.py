@@ -33,27 +33,27 @@ PASSAGE = "passage"  # where a request's scope has it, among its `state`
 class Passage:
     """One request that was let in: in work from when its body is here until its answer begins.
 
-    How long a client takes to send the one and to read the other is no work.
+    How long a client takes to send the one and to read the other is no work. begun: whether its body is here.
     """
 
-    __slots__ = ("_begun", "_gate", "_over", "_path")
+    __slots__ = ("_gate", "_over", "_path", "begun")
 
     def __init__(self, gate: Gate, path: str) -> None:
         self._gate = gate
         self._path = path
-        self._begun = self._over = False
+        self.begun = self._over = False
 
     def begin(self) -> None:
         """Counts it, once."""
-        if not self._begun:
-            self._begun = True
+        if not self.begun:
+            self.begun = True
             self._gate.begin(self._path)
 
     def end(self, *, answered: bool = False) -> None:
         """Counts it no more. answered: by work that was done for it, not by a refusal."""
         if not self._over:
             self._over = True
-            if self._begun:
+            if self.begun:
                 self._gate.end(self._path, answered=answered)
 
 

@@ -15,7 +15,6 @@ from service.encoding.options import TextOptions
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.exceptions import InvalidRequestError
-from service.load.admission import Ticket
 from service.load.deadlines import Deadline
 from service.load.pools import Pool
 from service.routes.common import check_characters
@@ -71,7 +70,7 @@ async def encoded_texts(
         texts,
         options,
         request_tokens=limits.request_tokens,
-        ticket=Ticket(deadline, alone=services.gate.in_work == 1),
+        ticket=services.ticket(deadline),
     )
     if colbert_pool > 1:
         slices = _pooled(slices, services.pools.bodies, colbert_pool)

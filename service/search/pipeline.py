@@ -49,13 +49,15 @@ class SearchPipeline:
         collections: ServedCollections,
         pool: Pool,
         admission: Admission = ANY_WAIT,
+        ticket: Callable[[Deadline], Ticket] = Ticket,
     ) -> None:
-        """pool: where searches run; admission: by default of any wait."""
+        """pool: where searches run; admission: by default of any wait; ticket: of a request that has come."""
         self._encoders = encoders
         self._collections = collections
         self._pool = pool
         self._line = SearchLine(pool)
         self._admission = admission
+        self._ticket = ticket
 
     def wait_seconds(self, tokens: int) -> float:
         """How long a query of so many tokens, 0 for ready representations, would wait if it came now.
@@ -117,21 +119,22 @@ class SearchPipeline:
         """
         tokens = estimated_tokens([query.query for query in queries if isinstance(query.query, str)])
         self._admission.require(self.wait_seconds(tokens), deadline)
+        ticket = self._ticket(deadline)
         with self._line.places(len(queries)):
             try:
-                return await relay(self._search(queries, shape, deadline, may_begin_again=True), deadline)
+                return await relay(self._search(queries, shape, ticket, may_begin_again=True), deadline)
             except BegunAgainError:  # by now it is known what the collection is, and which server was lost
-                return await relay(self._search(queries, shape, deadline), deadline)
+                return await relay(self._search(queries, shape, ticket), deadline)
 
     async def _search(
         self,
         queries: Sequence[SearchQuery],
         shape: Callable[[SearchQuery, SearchOutcome], Shaped],
-        deadline: Deadline,
+        ticket: Ticket,
         *,
         may_begin_again: bool = False,
     ) -> list[Shaped]:
-        query = queries[0]  # the others are like it
+        query, deadline = queries[0], ticket.deadline  # the other queries are like it
         note(collection=query.collection)
         complete = query.weights is not None and query.candidates.complete(query.weights)
         target, encoding = await target_of(
@@ -156,7 +159,7 @@ class SearchPipeline:
             if isinstance(each.query, Representations):
                 require_sides(each.query, each.text, plan.weights, plan.candidates, settings, each.param)
         started = time.perf_counter()
-        prepared = await self._prepared(queries, snapshot, encoding, plan.weights, deadline)
+        prepared = await self._prepared(queries, snapshot, encoding, plan.weights, ticket)
         encode_seconds = time.perf_counter() - started
         if query.explain:
             hits = len(queries) * min(query.top_k, await self._pool.run(_documents, snapshot))
@@ -214,7 +217,7 @@ class SearchPipeline:
         snapshot: ReadableSnapshot,
         encoding: EncodingService,
         weights: Weights,
-        deadline: Deadline,
+        ticket: Ticket,
     ) -> list[PreparedQuery]:
         """The queries with their representations; all texts are encoded at once."""
         texts = [query.query for query in queries if isinstance(query.query, str)]
@@ -224,7 +227,7 @@ class SearchPipeline:
         encoded: Iterator[Representations] = iter(())
         if texts:
             options = TextOptions("query", adapter=snapshot.settings.adapter)
-            together = await encoding.encode(texts, options, ticket=Ticket(deadline))
+            together = await encoding.encode(texts, options, ticket=ticket)
             encoded = (together.take(np.array([row])) for row in range(len(texts)))
         prepared = []
         for query in queries:

@@ -78,11 +78,15 @@ class BodyShare:
 class Body:
     """The body of one request, on its way."""
 
-    def __init__(self, scope: Scope, receive: Receive, limits: BodyLimits, share: BodyShare) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, limits: BodyLimits, share: BodyShare, *, is_here: bool = False
+    ) -> None:
+        """is_here: whether all of it has arrived, so that no time is set for that."""
         self._scope = scope
         self._receive = receive
         self._limits = limits
         self._share = share
+        self._is_here = is_here
         self.arriving = _has_body(scope)
 
     async def piece(self) -> bytes:
@@ -104,6 +108,8 @@ class Body:
         if announced is not None and int(announced) > max_bytes:
             raise _too_large(max_bytes)
         coding = _coding(self._scope)
+        if coding is None and self._is_here:  # most often; a timer would take longer than to read it
+            return await self._plain()
         try:
             async with asyncio.timeout(self._limits.seconds if self.arriving else None):
                 return await (self._plain() if coding is None else self._decoded(coding, pool))

@@ -109,7 +109,9 @@ class _Exchange:
         self._scope = record.scope
         self._send = send
         self._share = options.budget.share()
-        self._body = Body(self._scope, receive, options.bodies, self._share)
+        self._passage: Passage | None = self._scope["state"].get(PASSAGE)
+        is_here = self._passage is not None and self._passage.begun
+        self._body = Body(self._scope, receive, options.bodies, self._share, is_here=is_here)
         self._body_read = False
         self._again: bytes | None = None  # the body, once more
         self._has_place = False
@@ -120,7 +122,6 @@ class _Exchange:
         self._checksum: EndingChecksum | None = None  # of an answer in pieces
         self._coding: AnswerCoding | None = None
         self._key_use: KeyUse | None = None
-        self._passage: Passage | None = self._scope["state"].get(PASSAGE)
         self._left = False
         self._ends = False  # the server, before this was done
         self._departed: asyncio.Future[None] | None = None
