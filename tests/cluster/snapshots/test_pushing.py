@@ -107,6 +107,16 @@ def test_what_the_store_lost_since_is_repaired(demo: Collection, store: ObjectSt
     assert store.get(file_path(entry.sha256)) != bytes(entry.size_bytes)
 
 
+def test_what_the_newest_names_and_the_store_lost_goes_along(
+    demo: Collection, folder: ObjectStore, stages: Path, write: Any
+) -> None:
+    lost = push(demo, folder, stages).published.files["collection.json"].sha256
+    folder.delete([file_path(lost)])
+    write(demo, "new")
+    push(demo, folder, stages)
+    assert folder.find(file_path(lost)) is not None
+
+
 def test_of_several_who_publish_each_gets_a_number_of_its_own(
     root: Path, demo: Collection, folder: ObjectStore, tmp_path: Path, write: Any
 ) -> None:
