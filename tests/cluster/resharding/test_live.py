@@ -388,6 +388,35 @@ def test_a_position_of_other_shards_is_refused(cluster: Cluster) -> None:
     assert max(map(int, later.split("."))) > max(map(int, position.split(".")))
 
 
+def test_pages_go_on_at_the_new_shards(cluster: Cluster, one: str) -> None:
+    """One of a former snapshot is refused by name; those behind a document miss and repeat nothing."""
+    cluster.serve_map("a", "b")
+    router = cluster.router("router")
+    search = {"collection": NAME, "query": "tea", "top_k": 7, "candidates": {"dense": 40, "sparse": 40}}
+    first = httpx.post(f"{router}/search", json=search).json()
+    lists: list[dict[str, Any]] = [{}, {"order_by": "year", "order": "desc"}]
+    following = [httpx.get(router + DOCUMENTS, params={**each, "limit": 7}).json()["next"] for each in lists]
+
+    moved(cluster, [cluster.server(name) for name in ("c", "d", "e")])
+    wait_for_version(router, 3)
+    last = {name: first["hits"][-1][name] for name in ("score", "id")}
+    hits = [
+        httpx.post(f"{url}/search", json={**search, "search_after": last}).json()["hits"]
+        for url in (router, one)
+    ]
+    assert hits[0] == hits[1]
+    assert len(hits[0]) == 7
+    for each, after in zip(lists, following, strict=True):
+        pages = [
+            httpx.get(url + DOCUMENTS, params={**each, "limit": 7, "after": after}).json()
+            for url in (router, one)
+        ]
+        assert pages[0] == pages[1]
+        assert len(pages[0]["documents"]) == 7
+    gone = httpx.post(f"{router}/search", json={**search, "offset": 7, "snapshot": first["snapshot"]})
+    assert (gone.status_code, gone.json()["error"]["code"]) == (409, "snapshot_gone")
+
+
 def test_aliases_and_searches_under_way_go_along(cluster: Cluster, one: str) -> None:
     urls = cluster.serve_map("a", "b")
     router = cluster.router("router")
