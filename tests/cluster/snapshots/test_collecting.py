@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cluster.objects.folder import FolderStore
 from cluster.objects.opening import PROBES
-from cluster.objects.store import ObjectStore
+from cluster.objects.store import ObjectStore, StoredObject
 from cluster.snapshots.collecting import Collected, collect
 from cluster.snapshots.errors import DamagedSnapshotError, SnapshotNotFoundError
 from cluster.snapshots.published import (
@@ -75,6 +77,25 @@ def test_what_is_young_stays(three: ObjectStore) -> None:
     before = paths(three)
     assert collect(three, keep=1, grace=DAY) == Collected(0, 0, 0)
     assert paths(three) == before
+
+
+class SlowClock(FolderStore):
+    """Its clock is three days behind that of this machine."""
+
+    def _described(self, path: Path) -> StoredObject | None:
+        found = super()._described(path)
+        return None if found is None else replace(found, modified=found.modified - 3 * DAY)
+
+
+def test_what_is_young_by_the_clock_of_the_store_stays(
+    demo: Collection, tmp_path: Path, stages: Path
+) -> None:
+    store = SlowClock(tmp_path / "store")
+    push(demo, store, stages)
+    store.create(f"{FILES}/{'0' * 64}", b"of a push under way")
+    before = paths(store)
+    assert collect(store, keep=1, grace=DAY) == Collected(0, 0, 0)
+    assert paths(store) == before
 
 
 def test_nothing_is_left_where_nothing_was(store: ObjectStore) -> None:

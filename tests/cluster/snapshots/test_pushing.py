@@ -87,6 +87,14 @@ def test_what_an_interrupted_push_left_is_not_sent_again(
     assert push(demo, folder, stages).sent_files == len(left)
 
 
+def test_what_a_killed_push_linked_here_is_in_no_ones_way(
+    demo: Collection, folder: ObjectStore, stages: Path
+) -> None:
+    shutil.copytree(demo.layout.folder, stages / "push-demo" / "collection")
+    assert push(demo, folder, stages).new
+    assert not (stages / "push-demo" / "collection").exists()
+
+
 def test_what_was_left_damaged_is_sent_again(demo: Collection, store: ObjectStore, stages: Path) -> None:
     pushed = push(demo, store, stages).published
     entry = max(pushed.files.values(), key=lambda entry: entry.size_bytes)
