@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from cluster.objects.errors import UnreachableStoreError
 from cluster.objects.folder import FolderStore
 from cluster.objects.opening import PROBES
 from cluster.objects.store import ObjectStore, StoredObject
@@ -21,6 +24,7 @@ from cluster.snapshots.published import (
     file_path,
     manifest_path,
     newest_number,
+    number_of,
     read_published,
 )
 from cluster.snapshots.pulling import pull
@@ -98,6 +102,37 @@ def test_what_is_young_by_the_clock_of_the_store_stays(
     assert paths(store) == before
 
 
+class Cut(FolderStore):
+    """Fails after so many deletions."""
+
+    left = 0
+
+    def delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            if not path.startswith(PROBES):
+                if self.left == 0:
+                    raise UnreachableStoreError("cut off")
+                self.left -= 1
+            super().delete([path])
+
+
+@pytest.mark.parametrize("deleted", [1, 2])
+def test_what_is_cut_off_leaves_no_manifest_without_its_files(
+    demo: Collection, tmp_path: Path, stages: Path, write: Any, deleted: int
+) -> None:
+    store = Cut(tmp_path / "store")
+    push(demo, store, stages)
+    for id in ("tea", "rail"):  # each time with other delete marks
+        write(demo, f"new {id}", without=(id,))
+        push(demo, store, stages)
+    store.left = deleted
+    with pytest.raises(UnreachableStoreError, match="cut off"):
+        collect(store, keep=1, grace=NONE)
+    numbers = [number for each in store.list(MANIFESTS) if (number := number_of(each.path)) is not None]
+    assert 3 in numbers
+    assert needed(store, *numbers) - {f"{FILES}/report.pdf"} <= paths(store)
+
+
 def test_nothing_is_left_where_nothing_was(store: ObjectStore) -> None:
     store.create("notes/todo.txt", b"of somebody else")
     with pytest.raises(SnapshotNotFoundError, match="nothing is published"):
@@ -139,6 +174,22 @@ def test_shards_that_no_kept_map_names_go(demo: Collection, folder: ObjectStore,
     assert collect(folder, keep=1, grace=DAY) == Collected(0, 0, 0)
     assert collect(folder, keep=1, grace=NONE).manifests == 3
     assert paths(folder) == before - of_first
+
+
+def test_shards_of_a_build_under_way_stay(demo: Collection, folder: ObjectStore, stages: Path) -> None:
+    push(demo, folder.below("shards/1-0"), stages)
+    put_map(folder, 1, "shards/1-0")
+    before = paths(folder)
+    begun = {f"shards/2-0/{FILES}/{digit * 64}" for digit in "ab"}
+    for path in sorted(begun):
+        folder.create(path, b"of a build that goes on")
+        assert collect(folder, keep=1, grace=DAY) == Collected(0, 0, 0)
+        assert path in paths(folder)
+        there = Path(folder.url.removeprefix("file://"), path)
+        os.utime(there, (there.stat().st_mtime - 2 * DAY.total_seconds(),) * 2)
+    assert paths(folder) == before | begun  # the first is old, and the other was young meanwhile
+    assert collect(folder, keep=1, grace=DAY).files == 2
+    assert paths(folder) == before
 
 
 def test_a_map_that_cannot_be_read_keeps_all(folder: ObjectStore) -> None:
