@@ -83,7 +83,10 @@ class Overwriting(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_PUT(self) -> None:
-        self.objects[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.put(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def put(self, content: bytes) -> None:
+        self.objects[self.path] = content
         self.answer(200, b"")
 
     def do_GET(self) -> None:

@@ -148,6 +148,14 @@ def test_the_next_number_stays_the_next(
     assert push(demo, three, stages).published.number == newest_number(three) == 4
 
 
+def test_a_number_of_more_digits_is_newer(demo: Collection, folder: ObjectStore, stages: Path) -> None:
+    published = push(demo, folder, stages).published
+    for number in (999_999, 1_000_000):
+        folder.create(manifest_path(number), published.numbered(number).content)
+    assert collect(folder, keep=1, grace=NONE).manifests == 2
+    assert newest_number(folder) == 1_000_000
+
+
 def test_where_a_kept_manifest_cannot_be_read_nothing_goes(three: ObjectStore) -> None:
     three.create(manifest_path(4), b"{}")
     before = paths(three)
