@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -29,6 +30,7 @@ from index.collection import Collection
 from index.errors import CollectionBusyError, DamagedIndexError
 from index.files.directory import write_atomically
 from index.live.collection import LiveCollection
+from tests.cluster.snapshots.test_pulling import DEFAULTS
 
 
 def contents(store: ObjectStore) -> dict[str, int]:
@@ -232,4 +234,25 @@ def test_what_is_no_manifest_is_told(
     assert before in content
     folder.create(manifest_path(2), content.replace(before, after, 1))
     with pytest.raises(DamagedSnapshotError, match=r"manifests/000002\.json"):
+        newest_published(folder)
+
+
+def test_a_file_has_no_name_but_a_digest(demo: Collection, folder: FolderStore, stages: Path) -> None:
+    """As one that leads out of the folder for files; those of segments are the index's own to check."""
+    demo.store_defaults(DEFAULTS)
+    published = push(demo, folder, stages).published
+    sha256 = published.files[demo.layout.defaults.name].sha256
+    elsewhere = published.content.replace(sha256.encode(), b"../" + sha256[3:].encode())
+    folder.create(manifest_path(2), elsewhere)
+    with pytest.raises(DamagedSnapshotError, match=r"is no SHA-256"):
+        newest_published(folder)
+
+
+def test_a_manifest_goes_with_the_settings_that_it_was_written_with(
+    demo: Collection, folder: FolderStore, stages: Path
+) -> None:
+    record = json.loads(push(demo, folder, stages).published.content)
+    record["files"]["collection.json"]["sha256"] = "0" * 64
+    folder.create(manifest_path(2), json.dumps(record).encode())
+    with pytest.raises(DamagedSnapshotError, match=r"collection.json is not the one"):
         newest_published(folder)
