@@ -27,7 +27,11 @@ from tests.index.forced_disk import ForcedDisk
 
 FIRST = ["black", "leaf", "rail", "steam/engine", "tea"]
 SECOND = ["black", "leaf", "new", "rail", "steam/engine"]
-KEPT: tuple[Callable[[Path], bool], ...] = (lambda _: False, lambda _: True)  # no name, or every one
+KEPT: tuple[Callable[[Path], bool], ...] = (  # no name, every one, or those in the folders of stages
+    lambda _: False,
+    lambda _: True,
+    lambda folder: "snapshots" in folder.parts,
+)
 
 
 class Machines:
