@@ -51,7 +51,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if find_spec("moto") is None or find_spec("flask") is None:
         pytest.skip("moto[server], an S3 server, is not installed (pip install '.[dev]')")
     port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, "-m", "tests.cluster.s3_server", "-H", "127.0.0.1", "-p", str(port)]
     with (
         (tmp_path_factory.mktemp("s3") / "log").open("wb") as log,
         subprocess.Popen(command, stdout=log, stderr=log) as server,
