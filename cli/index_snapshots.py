@@ -161,7 +161,7 @@ def collect(
         typer.Option(
             min=0,
             max=100_000,
-            help="What is younger stays: longer than a push, a build or a pull there may take.",
+            help="What is younger stays: an hour more than a push, a build or a pull there may take.",
         ),
     ] = 24.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,

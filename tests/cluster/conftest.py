@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -49,7 +51,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if find_spec("moto") is None or find_spec("flask") is None:
         pytest.skip("moto[server], an S3 server, is not installed (pip install '.[dev]')")
     port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, "-m", "tests.cluster.s3_server", "-H", "127.0.0.1", "-p", str(port)]
     with (
         (tmp_path_factory.mktemp("s3") / "log").open("wb") as log,
         subprocess.Popen(command, stdout=log, stderr=log) as server,
@@ -81,22 +83,34 @@ class Overwriting(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_PUT(self) -> None:
-        self.objects[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(200, b"")
+        self.put(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def put(self, content: bytes) -> None:
+        self.objects[self.path] = content
+        self.answer(200, b"")
 
     def do_GET(self) -> None:
         found = self.objects.get(self.path)
-        self._answer(404 if found is None else 200, found or b"")
+        part = re.fullmatch("bytes=([0-9]+)-([0-9]+)", self.headers.get("Range", ""))
+        if found is None or part is None:
+            self.answer(404 if found is None else 200, found or b"")
+        else:
+            first, last = map(int, part.groups())
+            self.answer(206, found[first : last + 1], f"bytes {first}-{last}/{len(found)}")
 
     def do_HEAD(self) -> None:
         self.do_GET()
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(200, b"<DeleteResult><Deleted><Key>x</Key></Deleted></DeleteResult>")
+        asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        for key in re.findall("<Key>(.*?)</Key>", asked):
+            self.objects.pop(f"/bucket/{key}", None)
+        self.answer(200, b"<DeleteResult><Deleted><Key>x</Key></Deleted></DeleteResult>")
 
-    def _answer(self, status: int, body: bytes) -> None:
+    def answer(self, status: int, body: bytes, content_range: str | None = None) -> None:
         self.send_response(status)
+        if content_range is not None:
+            self.send_header("Content-Range", content_range)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("ETag", f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')
         self.send_header("Last-Modified", formatdate(usegmt=True))
@@ -109,15 +123,27 @@ class Overwriting(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def overwriting_bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def bucket_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[type[Overwriting]], str]]:
+    """Begins an S3 server of a kind, without objects; the URL of its bucket."""
+    with ExitStack() as stack:
+
+        def begin(kind: type[Overwriting]) -> str:
+            kind.objects = {}
+            server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), kind))
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(server.shutdown)
+            _use(monkeypatch, f"http://127.0.0.1:{server.server_port}")
+            return "s3://bucket/path"
+
+        yield begin
+
+
+@pytest.fixture
+def overwriting_bucket(bucket_of: Callable[[type[Overwriting]], str]) -> str:
     """The URL of a bucket where a second create overwrites."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Overwriting) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        _use(monkeypatch, f"http://127.0.0.1:{server.server_port}")
-        yield "s3://bucket/path"
-        server.shutdown()
-        thread.join()
+    return bucket_of(Overwriting)
 
 
 def _use(monkeypatch: pytest.MonkeyPatch, server: str) -> None:

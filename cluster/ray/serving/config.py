@@ -23,6 +23,7 @@ NAME = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 LOCAL = "local"
 MOST_SHARDS = 1024
 OURS = ("host", "port", "data", "follow", "encoder_urls")  # settings that the deployment makes itself
+OF_SERVERS = ("publish_url", "snapshot_store", "backend", "backend_url")  # what only `tercet serve` does
 
 OF_RAY = [port for port in ports_of(0) if port.first and port is not CALLS]
 
@@ -118,6 +119,12 @@ class ServeDeployment(_Part):
         for name in OURS:
             if name in self.settings:
                 raise ValueError(f"settings: {name} is what the deployment makes itself; leave it out")
+        for name in OF_SERVERS:
+            if name in self.settings:
+                raise ValueError(
+                    f"settings: {name} is for tercet serve alone; run such servers beside Ray and name them "
+                    "(settings: shards), or publish a shard's data root by tercet index push"
+                )
         if self.checkpoint is not None and "checkpoint" in self.settings:
             raise ValueError("give checkpoint once, above or among settings")
         taken = next((port for port in OF_RAY if self.port in port.numbers), None)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -19,8 +21,11 @@ from cluster.objects.errors import (
     StoreAddressError,
     UnreachableStoreError,
 )
+from cluster.objects.folder import FolderStore
 from cluster.objects.opening import open_store, require_creation
 from cluster.objects.store import ObjectStore
+from index.files.directory import write_atomically
+from tests.cluster.conftest import Overwriting
 
 SIZES = [0, 1, 70_000, SMALLEST_PART_BYTES, 2 * SMALLEST_PART_BYTES + 5]
 
@@ -146,6 +151,106 @@ def test_a_store_that_overwrites_is_refused(overwriting_bucket: str) -> None:
         require_creation(store)
 
 
+class Silent(FolderStore):
+    """Says yes to who comes second, and keeps what the first one wrote."""
+
+    def create(self, path: str, content: bytes) -> None:
+        if self.find(path) is None:
+            super().create(path, content)
+
+
+class Lying(FolderStore):
+    """Says no to who comes second, and has what that one wrote."""
+
+    def create(self, path: str, content: bytes) -> None:
+        there = self.find(path) is not None
+        target = Path(self.url.removeprefix("file://"), path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(target, [content])
+        if there:
+            raise AlreadyThereError(path)
+
+
+@pytest.mark.parametrize("kind", [Silent, Lying])
+def test_a_store_where_both_or_neither_would_have_written_is_refused(
+    tmp_path: Path, kind: type[FolderStore]
+) -> None:
+    with pytest.raises(OverwritingStoreError):
+        require_creation(kind(tmp_path))
+
+
+class Refusing(Overwriting):
+    """Creates once; the answer to the first request gets lost on the way, and is asked for again."""
+
+    requests: ClassVar[int] = 0
+
+    def put(self, content: bytes) -> None:
+        there = self.objects.setdefault(self.path, content)
+        type(self).requests += 1
+        lost = self.requests == 1
+        self.answer(500 if lost else 200 if there is content else 412, b"")
+
+
+def test_who_created_it_without_hearing_so_is_no_second_one(
+    bucket_of: Callable[[type[Overwriting]], str],
+) -> None:
+    store = open_store(bucket_of(Refusing))
+    store.create("manifests/000001.json", b"one")
+    assert Refusing.requests == 2
+    with pytest.raises(AlreadyThereError):
+        store.create("manifests/000001.json", b"two")
+    assert store.get("manifests/000001.json") == b"one"
+
+
+class Flipping(Overwriting):
+    """Has one bit of another value than it was sent."""
+
+    def put(self, content: bytes) -> None:
+        super().put(bytes([content[0] ^ 1]) + content[1:])
+
+
+class Shortening(Overwriting):
+    """Has a byte less than it was sent."""
+
+    def put(self, content: bytes) -> None:
+        super().put(content[:-1])
+
+
+@pytest.mark.parametrize(("kind", "said"), [(Flipping, "is damaged"), (Shortening, "has 9 bytes after 10")])
+def test_what_arrived_as_something_else_is_no_upload(
+    bucket_of: Callable[[type[Overwriting]], str], tmp_path: Path, kind: type[Overwriting], said: str
+) -> None:
+    store = open_store(bucket_of(kind))
+    sha256 = written(tmp_path / "source", 10)
+    with pytest.raises(DamagedObjectError, match=said):
+        store.put_file("files/ab", tmp_path / "source", sha256)
+    assert kind.objects == {}
+
+
+class Reading(Overwriting):
+    """Counts what is read back, and tells a checksum of the content, or something else."""
+
+    tells: ClassVar[bool] = True
+    read: ClassVar[int] = 0
+
+    def answer(self, status: int, body: bytes, content_range: str | None = None) -> None:
+        type(self).read += self.command == "GET"
+        super().answer(status, body, content_range)
+
+    def send_header(self, keyword: str, value: str) -> None:
+        super().send_header(keyword, value if self.tells or keyword != "ETag" else '"something else"')
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_only_what_a_store_tells_no_checksum_of_is_read_back(
+    bucket_of: Callable[[type[Overwriting]], str], tmp_path: Path, *, tells: bool
+) -> None:
+    Reading.tells, Reading.read = tells, 0
+    store = open_store(bucket_of(Reading))
+    store.put_file("files/ab", tmp_path / "source", written(tmp_path / "source", 10))
+    assert Reading.read == (not tells)
+
+
 def test_what_may_not_be_read_is_not_taken_for_empty(tmp_path: Path) -> None:
     store = open_store(tmp_path.as_uri())
     store.create("manifests/000001.json", b"one")
@@ -194,3 +299,5 @@ def test_a_server_that_does_not_answer_is_told(
 def test_a_bucket_that_is_not_there_is_told(s3_environment: str) -> None:
     with pytest.raises(UnreachableStoreError, match="nosuch"):
         list(open_store("s3://nosuch/path").list())
+    with pytest.raises(UnreachableStoreError, match="nosuch"):
+        open_store("s3://nosuch/path").get("manifests/000001.json")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cluster.objects.errors import UnreachableStoreError
+from cluster.objects.folder import FolderStore
 from cluster.objects.opening import PROBES
-from cluster.objects.store import ObjectStore
+from cluster.objects.store import ObjectStore, StoredObject
 from cluster.snapshots.collecting import Collected, collect
 from cluster.snapshots.errors import DamagedSnapshotError, SnapshotNotFoundError
 from cluster.snapshots.published import (
@@ -19,6 +24,7 @@ from cluster.snapshots.published import (
     file_path,
     manifest_path,
     newest_number,
+    number_of,
     read_published,
 )
 from cluster.snapshots.pulling import pull
@@ -77,6 +83,56 @@ def test_what_is_young_stays(three: ObjectStore) -> None:
     assert paths(three) == before
 
 
+class SlowClock(FolderStore):
+    """Its clock is three days behind that of this machine."""
+
+    def _described(self, path: Path) -> StoredObject | None:
+        found = super()._described(path)
+        return None if found is None else replace(found, modified=found.modified - 3 * DAY)
+
+
+def test_what_is_young_by_the_clock_of_the_store_stays(
+    demo: Collection, tmp_path: Path, stages: Path
+) -> None:
+    store = SlowClock(tmp_path / "store")
+    push(demo, store, stages)
+    store.create(f"{FILES}/{'0' * 64}", b"of a push under way")
+    before = paths(store)
+    assert collect(store, keep=1, grace=DAY) == Collected(0, 0, 0)
+    assert paths(store) == before
+
+
+class Cut(FolderStore):
+    """Fails after so many deletions."""
+
+    left = 0
+
+    def delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            if not path.startswith(PROBES):
+                if self.left == 0:
+                    raise UnreachableStoreError("cut off")
+                self.left -= 1
+            super().delete([path])
+
+
+@pytest.mark.parametrize("deleted", [1, 2])
+def test_what_is_cut_off_leaves_no_manifest_without_its_files(
+    demo: Collection, tmp_path: Path, stages: Path, write: Any, deleted: int
+) -> None:
+    store = Cut(tmp_path / "store")
+    push(demo, store, stages)
+    for id in ("tea", "rail"):  # each time with other delete marks
+        write(demo, f"new {id}", without=(id,))
+        push(demo, store, stages)
+    store.left = deleted
+    with pytest.raises(UnreachableStoreError, match="cut off"):
+        collect(store, keep=1, grace=NONE)
+    numbers = [number for each in store.list(MANIFESTS) if (number := number_of(each.path)) is not None]
+    assert 3 in numbers
+    assert needed(store, *numbers) - {f"{FILES}/report.pdf"} <= paths(store)
+
+
 def test_nothing_is_left_where_nothing_was(store: ObjectStore) -> None:
     store.create("notes/todo.txt", b"of somebody else")
     with pytest.raises(SnapshotNotFoundError, match="nothing is published"):
@@ -90,6 +146,14 @@ def test_the_next_number_stays_the_next(
     collect(three, keep=1, grace=NONE)
     write(demo, "later")
     assert push(demo, three, stages).published.number == newest_number(three) == 4
+
+
+def test_a_number_of_more_digits_is_newer(demo: Collection, folder: ObjectStore, stages: Path) -> None:
+    published = push(demo, folder, stages).published
+    for number in (999_999, 1_000_000):
+        folder.create(manifest_path(number), published.numbered(number).content)
+    assert collect(folder, keep=1, grace=NONE).manifests == 2
+    assert newest_number(folder) == 1_000_000
 
 
 def test_where_a_kept_manifest_cannot_be_read_nothing_goes(three: ObjectStore) -> None:
@@ -118,6 +182,22 @@ def test_shards_that_no_kept_map_names_go(demo: Collection, folder: ObjectStore,
     assert collect(folder, keep=1, grace=DAY) == Collected(0, 0, 0)
     assert collect(folder, keep=1, grace=NONE).manifests == 3
     assert paths(folder) == before - of_first
+
+
+def test_shards_of_a_build_under_way_stay(demo: Collection, folder: ObjectStore, stages: Path) -> None:
+    push(demo, folder.below("shards/1-0"), stages)
+    put_map(folder, 1, "shards/1-0")
+    before = paths(folder)
+    begun = {f"shards/2-0/{FILES}/{digit * 64}" for digit in "ab"}
+    for path in sorted(begun):
+        folder.create(path, b"of a build that goes on")
+        assert collect(folder, keep=1, grace=DAY) == Collected(0, 0, 0)
+        assert path in paths(folder)
+        there = Path(folder.url.removeprefix("file://"), path)
+        os.utime(there, (there.stat().st_mtime - 2 * DAY.total_seconds(),) * 2)
+    assert paths(folder) == before | begun  # the first is old, and the other was young meanwhile
+    assert collect(folder, keep=1, grace=DAY).files == 2
+    assert paths(folder) == before
 
 
 def test_a_map_that_cannot_be_read_keeps_all(folder: ObjectStore) -> None:

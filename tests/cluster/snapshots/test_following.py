@@ -20,7 +20,7 @@ from cluster.snapshots import followed as followed_module
 from cluster.snapshots import stages as stages_module
 from cluster.snapshots.followed import FILE
 from cluster.snapshots.following import Follower
-from cluster.snapshots.published import file_path
+from cluster.snapshots.published import file_path, manifest_path
 from cluster.snapshots.pushing import push
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
@@ -117,6 +117,8 @@ def test_it_takes_up_each_newer_snapshot(
         shared = first.published_segments().keys() & second.published_segments().keys()
         assert shared
         assert verify(registry.root, "demo") == []
+        (kept,) = (registry.root / "demo" / "manifests").iterdir()  # what only the former had is gone
+        assert kept.name == "000002.json"
         follower.look(registry)
         assert registry.snapshot("demo") is second
         ((name, age),) = follower.ages()
@@ -146,10 +148,10 @@ def test_what_was_there_already_is_not_fetched(
         follower.look(registry)
         kept = Collection.open(registry.root, "demo").manifest()
         assert kept is not None
+        publish("new")
         for entry in kept.segments:
             for each in entry.files.values():
                 published.delete([file_path(each.sha256)])
-        publish("new")  # which sends them no more: the snapshot before names them
         follower.look(registry)
         assert registry.snapshot("demo").documents == 6
 
@@ -208,6 +210,27 @@ def test_a_damaged_snapshot_is_not_taken_up(
         path.write_bytes(content)
         follower.look(registry)
         assert registry.snapshot("demo").documents == 6
+
+
+def test_a_damaged_collection_keeps_no_other_back(
+    demo: Collection,
+    root: Path,
+    folder: FolderStore,
+    stages: Path,
+    other: Path,
+    registry: CollectionRegistry,
+    build: Any,
+    tiny: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    build(root.parent, tiny, "tales")
+    push(Collection.open(root, "tales"), folder.below("tales"), stages)
+    folder.below("demo").create(manifest_path(1), b"{}")  # which comes first
+    with following(folder.url, other) as follower:
+        with caplog.at_level(logging.ERROR, logger="tercet"):
+            follower.look(registry)
+        assert registry.names() == ["tales"]
+        assert "demo/manifests/000001.json is no manifest" in caplog.text
 
 
 def test_a_store_that_is_not_there_keeps_what_was(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cluster.objects.opening import open_store
+from cluster.objects.store import ObjectStore
 from cluster.snapshots.followed import Followed
 from cluster.snapshots.moving import SnapshotMoving
 from cluster.snapshots.pushing import push
@@ -36,3 +38,26 @@ def test_what_follows_a_store_with_a_longer_name_stays(
     followed = Followed.of(other / "collections" / "demo")
     assert followed is not None
     assert followed.url == f"{urls[1]}/shards/b-0"
+
+
+def test_what_is_kept_is_brought_once_and_replaced_by_nothing(
+    demo: Collection, folder: ObjectStore, root: Path, stages: Path, other: Path, write: Any
+) -> None:
+    push(demo, folder.below("shards/a-0"), stages)
+    moving, collections = SnapshotMoving(folder.url, other), CollectionRegistry(other / "collections")
+    with pytest.raises(CollectionBusyError, match="has snapshots of collection 'demo', not 'tales'"):
+        moving.bring(collections, "tales", "shards/a-0", 2)
+    brought = moving.bring(collections, "demo", "shards/a-0", 2)
+    for _ in range(2):  # a repeat is right
+        moving.keep(collections, "demo", 2)
+        assert moving.bring(collections, "demo", "shards/a-0", 2) == brought
+    write(demo, "new")
+    push(demo, folder.below("shards/a-0"), stages)
+    assert moving.bring(collections, "demo", "shards/a-0", 2) == brought
+    with pytest.raises(CollectionBusyError, match="was kept for version 2 of the map"):
+        moving.bring(collections, "demo", "shards/a-0", 3)
+    with pytest.raises(CollectionBusyError, match="was not brought here for version 3"):
+        moving.keep(collections, "demo", 3)
+    with pytest.raises(CollectionBusyError, match="was not brought here for version 2"):
+        moving.keep(CollectionRegistry(root), "demo", 2)
+    assert collections.snapshot("demo").documents == brought.documents == 5

@@ -159,6 +159,46 @@ def test_a_failure_is_said_once_and_the_silence_lasts(
     assert list(publisher.silences()) == [("demo", 0.0)]
 
 
+def test_what_changed_during_a_push_is_published_by_the_next_look(
+    registry: CollectionRegistry, data: Path, folder: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_file, declared = FolderStore.put_file, threading.Event()
+
+    def put(self: FolderStore, *file: Any) -> None:
+        if not declared.is_set():
+            declared.set()
+            with registry.writing("demo") as live:
+                live.declare({"lang": "keyword"})
+        put_file(self, *file)
+
+    monkeypatch.setattr(FolderStore, "put_file", put)
+    publisher = Publisher(folder.url, data)
+    numbers = []
+    for _ in range(3):
+        publisher.look(registry)
+        numbers.append(newest_number(folder.below("demo")))
+    assert numbers == [1, 2, 2]
+
+
+def test_what_is_written_during_a_push_is_silent_since_its_beginning(
+    registry: CollectionRegistry, data: Path, folder: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, put_file, turn = 100.0, FolderStore.put_file, threading.Lock()
+
+    def slowly(self: FolderStore, path: str, source: Path, sha256: str, moved: Any) -> None:
+        nonlocal now
+        with turn:
+            now += 1
+        put_file(self, path, source, sha256, moved)
+
+    monkeypatch.setattr("cluster.snapshots.publishing.time.monotonic", lambda: now)
+    monkeypatch.setattr(FolderStore, "put_file", slowly)
+    publisher = Publisher(folder.url, data)
+    publisher.look(registry)
+    assert now > 100
+    assert list(publisher.silences()) == [("demo", now - 100)]
+
+
 def test_older_snapshots_go_once_a_day(
     registry: CollectionRegistry,
     data: Path,
@@ -186,6 +226,8 @@ def test_older_snapshots_go_once_a_day(
     assert numbers_after_days(0) == {1}
     write(Collection.open(root, "demo"), "new")
     assert numbers_after_days(0) == {1, 2}
+    now += 24 * 3600
+    assert numbers_after_days(0) == {1, 2}  # a day has gone here, and by the store's clock they are young
     now -= 24 * 3600
     assert numbers_after_days(1) == {1, 2}  # older than a day, but no day has gone since the start
     assert numbers_after_days(2) == {2}

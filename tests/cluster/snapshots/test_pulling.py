@@ -11,7 +11,7 @@ from cluster.objects.errors import DamagedObjectError, ObjectMissingError, Unrea
 from cluster.objects.folder import FolderStore
 from cluster.objects.store import Moved, ObjectStore, nobody
 from cluster.snapshots.errors import OtherCollectionError, SnapshotNotFoundError
-from cluster.snapshots.published import file_path
+from cluster.snapshots.published import file_path, manifest_path
 from cluster.snapshots.pulling import Pulled, pull
 from cluster.snapshots.pushing import push
 from index.candidates import CandidateLimits, Weights
@@ -84,6 +84,23 @@ def test_a_file_that_the_store_lost_is_told_with_its_remedy(
         pulled(other, folder)
     push(demo, folder, stages, repair=True)
     assert pulled(other, folder).published.number == 1
+
+
+def test_a_manifest_that_was_collected_since_it_was_listed_is_not_the_newest(
+    demo: Collection, folder: FolderStore, stages: Path, other: Path
+) -> None:
+    published = push(demo, folder, stages).published
+
+    class Collecting(FolderStore):
+        """Publishes a second snapshot and collects the first whenever that is to be read."""
+
+        def get(self, path: str) -> bytes:
+            if path == manifest_path(1):
+                self.create(manifest_path(2), published.numbered(2).content)
+                self.delete([path])
+            return super().get(path)
+
+    assert pulled(other, Collecting(Path(folder.url.removeprefix("file://")))).published.number == 2
 
 
 @pytest.mark.parametrize("before", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -29,6 +30,7 @@ from index.collection import Collection
 from index.errors import CollectionBusyError, DamagedIndexError
 from index.files.directory import write_atomically
 from index.live.collection import LiveCollection
+from tests.cluster.snapshots.test_pulling import DEFAULTS
 
 
 def contents(store: ObjectStore) -> dict[str, int]:
@@ -87,6 +89,14 @@ def test_what_an_interrupted_push_left_is_not_sent_again(
     assert push(demo, folder, stages).sent_files == len(left)
 
 
+def test_what_a_killed_push_linked_here_is_in_no_ones_way(
+    demo: Collection, folder: ObjectStore, stages: Path
+) -> None:
+    shutil.copytree(demo.layout.folder, stages / "push-demo" / "collection")
+    assert push(demo, folder, stages).new
+    assert not (stages / "push-demo" / "collection").exists()
+
+
 def test_what_was_left_damaged_is_sent_again(demo: Collection, store: ObjectStore, stages: Path) -> None:
     pushed = push(demo, store, stages).published
     entry = max(pushed.files.values(), key=lambda entry: entry.size_bytes)
@@ -105,6 +115,16 @@ def test_what_the_store_lost_since_is_repaired(demo: Collection, store: ObjectSt
     repaired = push(demo, store, stages, repair=True)
     assert (repaired.new, repaired.sent_files) == (False, len({e.sha256 for e in pushed.files.values()}))
     assert store.get(file_path(entry.sha256)) != bytes(entry.size_bytes)
+
+
+def test_what_the_newest_names_and_the_store_lost_goes_along(
+    demo: Collection, folder: ObjectStore, stages: Path, write: Any
+) -> None:
+    lost = push(demo, folder, stages).published.files["collection.json"].sha256
+    folder.delete([file_path(lost)])
+    write(demo, "new")
+    push(demo, folder, stages)
+    assert folder.find(file_path(lost)) is not None
 
 
 def test_of_several_who_publish_each_gets_a_number_of_its_own(
@@ -214,4 +234,25 @@ def test_what_is_no_manifest_is_told(
     assert before in content
     folder.create(manifest_path(2), content.replace(before, after, 1))
     with pytest.raises(DamagedSnapshotError, match=r"manifests/000002\.json"):
+        newest_published(folder)
+
+
+def test_a_file_has_no_name_but_a_digest(demo: Collection, folder: FolderStore, stages: Path) -> None:
+    """As one that leads out of the folder for files; those of segments are the index's own to check."""
+    demo.store_defaults(DEFAULTS)
+    published = push(demo, folder, stages).published
+    sha256 = published.files[demo.layout.defaults.name].sha256
+    elsewhere = published.content.replace(sha256.encode(), b"../" + sha256[3:].encode())
+    folder.create(manifest_path(2), elsewhere)
+    with pytest.raises(DamagedSnapshotError, match=r"is no SHA-256"):
+        newest_published(folder)
+
+
+def test_a_manifest_goes_with_the_settings_that_it_was_written_with(
+    demo: Collection, folder: FolderStore, stages: Path
+) -> None:
+    record = json.loads(push(demo, folder, stages).published.content)
+    record["files"]["collection.json"]["sha256"] = "0" * 64
+    folder.create(manifest_path(2), json.dumps(record).encode())
+    with pytest.raises(DamagedSnapshotError, match=r"collection.json is not the one"):
         newest_published(folder)
