@@ -40,12 +40,13 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g1 -
 sanitize: sanitized
 	$(MAKE) --no-print-directory on-sanitized
 
-# The copy with its kernels.
+# The copy with its kernels, without those that need another processor.
 sanitized: setup
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
 	git ls-files --cached --others --exclude-standard -z | tar --null --files-from - --create | tar --extract --directory $(SANITIZED)
 	ln -s $(abspath .venv) $(SANITIZED)/.venv
-	cd $(SANITIZED) && CC=gcc CFLAGS="$(SANITIZERS)" PYTHONPATH=. .venv/bin/python setup.py --quiet build_ext --inplace
+	variants=$$($(BIN)/python -c 'from index.native.kernels import AVAILABLE_INSTRUCTIONS as names; print(*names)') \
+		&& cd $(SANITIZED) && CC=gcc CFLAGS="$(SANITIZERS)" KERNEL_VARIANTS="$$variants" PYTHONPATH=. .venv/bin/python setup.py --quiet build_ext --inplace
 
 on-sanitized:
 	cd $(SANITIZED) && export PYTHONPATH=. OMP_NUM_THREADS=1 PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:malloc_context_size=8 \

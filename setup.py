@@ -2,7 +2,7 @@
 those of each to one module.
 
 The compiler is the one that CC names, else Zig's from the package index, which brings all that it needs;
-CFLAGS adds flags, such as those of sanitizers.
+CFLAGS adds flags, such as those of sanitizers; KERNEL_VARIANTS names the variants, by default all.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def build(target: Path, folder: Path, package: str = "index") -> None:
     command, extra = compiler(), shlex.split(os.environ.get("CFLAGS", ""))
     caches = {f"ZIG_{kind}_CACHE_DIR": str(folder / "zig") for kind in ("GLOBAL", "LOCAL")}
     environment = {**os.environ, **caches}
-    variants = VARIANTS.get(platform.machine(), {"plain": ()})
+    variants = chosen_variants()
     refused, damaged = ERRORS[package]
     flags = (
         *FLAGS,
@@ -112,6 +112,15 @@ def build(target: Path, folder: Path, package: str = "index") -> None:
     arguments = [*command, *link, *small, *extra, *objects, "-o", str(fresh)]
     subprocess.run(arguments, check=True, env=environment)
     fresh.replace(target)
+
+
+def chosen_variants() -> dict[str, Sequence[str]]:
+    """The variants to compile, with their flags. Raises SystemExit for a name that the machine has not."""
+    variants: dict[str, Sequence[str]] = {**VARIANTS.get(platform.machine(), {"plain": ()})}
+    named = os.environ.get("KERNEL_VARIANTS", "").split() or list(variants)
+    if unknown := sorted(set(named) - set(variants)):
+        raise SystemExit(f"KERNEL_VARIANTS has {', '.join(unknown)}: choose among {', '.join(variants)}")
+    return {name: flags for name, flags in variants.items() if name in named}
 
 
 def compiler() -> list[str]:

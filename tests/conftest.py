@@ -81,6 +81,7 @@ def pytest_configure() -> None:
     # It reads certificates for every client, and for every request without one, in 24 ms.
     transports = httpx._transports.default
     transports.create_ssl_context = functools.cache(transports.create_ssl_context)
+    gc.disable()  # until all is imported: it would go through what stays again and again
 
 
 class TinyEncoder:
@@ -339,6 +340,7 @@ def pytest_collection_finish() -> None:
     """What tests have imported stays to the end, so the collector of garbage need not go through it again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -28,6 +28,10 @@ FOLDERS = ("/opt/tercet", "/src", "/data", "/var/cache/tercet", "/tmp/warm")  # 
 # From this machine, nothing but what finds and fetches packages.
 KEPT = ("PIP_", "LANG", "LC_", "HTTP", "HTTPS", "http", "https", "no_proxy", "NO_PROXY", "SSL_")
 
+# Python compiles what the tests import, not pip all there is; kernels are compiled for one variant.
+SHORTER = {"PIP_NO_COMPILE": "1", "KERNEL_VARIANTS": "plain"}
+LEFT_OUT = ("PIP_NO_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")
+
 READY_SECONDS = 60.0
 SERVING_BYTES = (
     500_000_000  # of packages without bytecode and without what the extras parquet and files bring
@@ -52,7 +56,7 @@ class Rehearsal:
     def start_stage(self) -> None:
         kept = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
         python = Path(sys.executable).resolve().parent
-        self.environment = {**kept, "PATH": f"{python}:/usr/bin:/bin", "HOME": str(self.folder)}
+        self.environment = {**kept, "PATH": f"{python}:/usr/bin:/bin", "HOME": str(self.folder), **SHORTER}
         self.working = self.folder
 
     def carry_out(self, keyword: str, value: str, words: list[str]) -> None:
@@ -62,7 +66,7 @@ class Rehearsal:
         elif keyword == "ENV":
             for word in words:
                 name, _, text = word.partition("=")
-                if name != "PIP_NO_CACHE_DIR":  # the cache of this machine keeps the test short
+                if name not in LEFT_OUT:
                     self.environment[name] = self.move(string.Template(text).substitute(self.environment))
         elif keyword == "WORKDIR":
             self.working = Path(self.move(value))

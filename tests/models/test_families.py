@@ -38,6 +38,7 @@ TEXTS = [
     "brew tea 밤",
     "tea " * 400,  # cut at the limit
 ]
+KINDS: tuple[InputType, ...] = ("document", "query")
 POSITIONS = {
     "BERT": 64,
     "XLM-R": 64,
@@ -56,12 +57,13 @@ POSITIONS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A family, its checkpoint, and the engines that have it."""
+    """A family, its checkpoint, the engines that have it, and what each kind of each of TEXTS has to give."""
 
     family: Family
     folder: Path
     torch: Encoder
     onnx: Encoder
+    expected: dict[InputType, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module", params=FAMILIES, ids=lambda family: family.key)
@@ -69,21 +71,23 @@ def case(request: pytest.FixtureRequest, made_once: MadeOnce) -> Case:
     family: Family = request.param
     folder = made_once(f"families/{family.key}", lambda place: write(family, place))
     exported = made_once(f"families-exported/{family.key}", lambda place: export(folder, place, int8=False))
+    body = plain_body(family, folder)
     return Case(
         family,
         folder,
         load_encoder(str(folder), "torch", device="cpu"),
         load_encoder(str(exported), precision="float32", device="cpu"),
+        {kind: [reference(family, folder, body, text, kind) for text in TEXTS] for kind in KINDS},
     )
 
 
-@pytest.mark.parametrize("kind", ["document", "query"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("engine", ["torch", "onnx"])
 def test_engines_give_what_transformers_gives(case: Case, engine: str, kind: InputType) -> None:
     """In one padded batch, and each text alone."""
     encoder: Encoder = getattr(case, engine)
     assert encoder.info.sides == case.family.sides
-    expected = [reference(case, text, kind) for text in TEXTS]
+    expected = case.expected[kind]
     for texts in (TEXTS, *([text] for text in TEXTS)):
         found = encode(encoder, texts, kind)
         rows = [TEXTS.index(text) for text in texts]
@@ -108,25 +112,25 @@ def test_positions_end_where_the_table_does(case: Case) -> None:
     assert encode(case.torch, TEXTS).tokens.max() == POSITIONS[case.family.name]
 
 
-def reference(case: Case, text: str, kind: InputType) -> dict[str, Any]:
+def reference(
+    family: Family, folder: Path, body: PreTrainedModel, text: str, kind: InputType
+) -> dict[str, Any]:
     """Each side of one text, by transformers alone."""
-    library = Library.from_file(str(case.folder / "tokenizer.json"))
-    prompt = case.family.prompts.get(kind, "")
+    library = Library.from_file(str(folder / "tokenizer.json"))
+    prompt = family.prompts.get(kind, "")
     ids = library.encode(prompt + text).ids
-    limit = POSITIONS[case.family.name]
+    limit = POSITIONS[family.name]
     last = library.encode("").ids[-1]
     if len(ids) > limit:
         ids = [*ids[: limit - 1], last]
     with torch.inference_mode():
-        hidden = plain_body(case)(input_ids=torch.tensor([ids])).last_hidden_state[0]
-    pooled = {"cls": hidden[0], "mean": hidden.mean(0), "lasttoken": hidden[-1]}[case.family.pooling]
-    for place in range(len(case.family.layers)):
-        pooled = (
-            pooled @ load_file(case.folder / f"{place + 2}_Dense" / "model.safetensors")["linear.weight"].T
-        )
+        hidden = body(input_ids=torch.tensor([ids])).last_hidden_state[0]
+    pooled = {"cls": hidden[0], "mean": hidden.mean(0), "lasttoken": hidden[-1]}[family.pooling]
+    for place in range(len(family.layers)):
+        pooled = pooled @ load_file(folder / f"{place + 2}_Dense" / "model.safetensors")["linear.weight"].T
     found: dict[str, Any] = {"dense": functional.normalize(pooled, dim=-1).numpy()}
-    special = set(library.encode("").ids) | {library.token_to_id(name) for name in case.family.vocabulary[1]}
-    heads = head_arrays(case)
+    special = set(library.encode("").ids) | {library.token_to_id(name) for name in family.vocabulary[1]}
+    heads = head_arrays(family, folder)
     if "sparse.weight" in heads:
         logits = hidden @ torch.from_numpy(heads["sparse.weight"])[0] + float(heads["sparse.bias"][0])
         weights: dict[int, float] = {}
@@ -142,23 +146,23 @@ def reference(case: Case, text: str, kind: InputType) -> dict[str, Any]:
     return found
 
 
-def head_arrays(case: Case) -> dict[str, Any]:
+def head_arrays(family: Family, folder: Path) -> dict[str, Any]:
     """Those beside the body; GTE's from its classifier of tokens."""
-    if case.family.name != "gte":
-        return read_heads(case.folder, SIZES["hidden_size"]).arrays()
-    weights = load_file(case.folder / "model.safetensors")
+    if family.name != "gte":
+        return read_heads(folder, SIZES["hidden_size"]).arrays()
+    weights = load_file(folder / "model.safetensors")
     return {f"sparse.{part}": weights[f"classifier.{part}"].numpy() for part in ("weight", "bias")}
 
 
-def plain_body(case: Case) -> PreTrainedModel:
+def plain_body(family: Family, folder: Path) -> PreTrainedModel:
     """The body by the library's own loader; GTE's rotation set by its formula."""
-    if case.family.name != "gte":
-        return AutoModel.from_pretrained(case.folder, attn_implementation="eager").eval()
-    values = json.loads((case.folder / "config.json").read_text())
+    if family.name != "gte":
+        return AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    values = json.loads((folder / "config.json").read_text())
     known = {name: values[name] for name in (*SIZES, "vocab_size", "layer_norm_eps")}
     rotation = {"rope_type": "default", "rope_theta": 1.0}
     body = AutoModel.from_pretrained(
-        case.folder, config=GteConfig(**known, rope_parameters=rotation), attn_implementation="eager"
+        folder, config=GteConfig(**known, rope_parameters=rotation), attn_implementation="eager"
     ).eval()
     width, factor, theta = 8, 8.0, 20_000.0
     frequencies = (factor * theta) ** (-torch.arange(0, width, 2) / width) / factor ** (2 / width)

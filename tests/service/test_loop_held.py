@@ -30,7 +30,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory, built_data: Path) -> Itera
     """A client of a server, in a process of its own, that tells for how long its loop was held."""
     data = shutil.copytree(built_data, tmp_path_factory.mktemp("watched") / "data")
     with (
-        serving(data, program=[str(SERVER)], max_wait_seconds=60) as server,
+        # As many of one write as of texts: lists of 1,000 and of 1,024 take as long.
+        serving(data, program=[str(SERVER)], max_wait_seconds=60, max_write_documents=1024) as server,
         httpx.Client(base_url=server.url, timeout=120) as client,
     ):
         yield client

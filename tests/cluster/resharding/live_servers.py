@@ -104,7 +104,7 @@ def _is_ready(url: str) -> bool:
 
 
 class Writer(threading.Thread):
-    """Puts, changes and deletes documents of its own without pause, first at routers and then at one server;
+    """Puts, changes and deletes documents of its own all the time, first at routers and then at one server;
     it deletes by ids or by a filter.
 
     A 503 is repeated until it is acknowledged; anything else is a failure.
@@ -127,6 +127,9 @@ class Writer(threading.Thread):
                 method, path, body = self._next()
                 if self._acknowledged(client, method, path, body):
                     client.request(method, self._one + path, json=body).raise_for_status()
+                time.sleep(
+                    0.05
+                )  # else they keep the interpreter from the move, which is in this process, too
 
     def end(self) -> None:
         """Returns once its last write is at both."""

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,12 +38,18 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield _compiled(tmp_path_factory.mktemp("amx"), monkeypatch)
 
 
-def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def _setup() -> Any:
+    """`setup.py` as a module."""
     spec = importlib.util.spec_from_file_location("tercet_setup", ROOT / "setup.py")
     assert spec is not None
     assert spec.loader is not None
     setup = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(setup)
+    return setup
+
+
+def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    setup = _setup()
     if importlib.util.find_spec("ziglang") is None and not os.environ.get("CC"):
         if shutil.which("cc") is None:  # an installation compiles by a Zig that goes with it
             pytest.skip("no C compiler")
@@ -50,6 +57,7 @@ def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     plain = setup.VARIANTS.get(platform.machine(), {"plain": ()})["plain"]
     flags = (*plain, "-D__AMX_INT8__", "-include", str(HERE / "amx_in_c.h"))
     setup.VARIANTS = {platform.machine(): {"plain": flags}}
+    monkeypatch.setenv("CFLAGS", "-O1")  # which gives the same numbers in half of the compiler's time
     setup.build(folder / "kernels.abi3.so", folder)
     return folder / "kernels.abi3.so"
 
@@ -67,3 +75,14 @@ def test_tiles_of_the_processor_give_the_same_numbers(emulated: Path, file: str)
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_variants_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = _setup()
+    setup.VARIANTS = {platform.machine(): {"best": ("-mbest",), "plain": ("-mplain",)}}
+    assert list(setup.chosen_variants()) == ["best", "plain"]
+    monkeypatch.setenv("KERNEL_VARIANTS", "plain")
+    assert setup.chosen_variants() == {"plain": ("-mplain",)}
+    monkeypatch.setenv("KERNEL_VARIANTS", "plain other")
+    with pytest.raises(SystemExit, match="KERNEL_VARIANTS has other: choose among best, plain"):
+        setup.chosen_variants()

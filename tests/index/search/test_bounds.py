@@ -113,7 +113,7 @@ def crowds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TokenCodec, in
 @few
 @given(
     codec=st.sampled_from(CODECS),
-    corpus=st.tuples(st.integers(0, 1), st.sampled_from([0.0, 0.5, 0.95])),
+    corpus=st.sampled_from([(0, 0.0), (1, 0.5), (2, 0.95)]),
     tokens=st.sampled_from([1, 2, 5, 16, 24]),
     noise=st.sampled_from([0.0, 0.1, 0.3, 1.0]),
     top_k=st.sampled_from([1, 10, 40]),
