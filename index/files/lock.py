@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from index.errors import CollectionBusyError, CollectionNotFoundError
+
+LOOKS, LOOK_SECONDS = 2, 0.001  # `is_held` has the lock for some microseconds
 
 
 class ExclusiveLock:
@@ -38,7 +41,7 @@ class ExclusiveLock:
         except FileNotFoundError as error:
             raise CollectionNotFoundError(f"{self._what} does not exist (any more)") from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
             # The folder may have been deleted, or deleted and created again, since the file was opened.
             if os.fstat(descriptor).st_ino != self._path.stat().st_ino:
                 raise BlockingIOError
@@ -61,6 +64,15 @@ class ExclusiveLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _lock(descriptor: int) -> None:
+    """Raises BlockingIOError where another holds the lock, and not only looks whether it is held."""
+    for _ in range(LOOKS):
+        with suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(LOOK_SECONDS)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def is_held(path: Path) -> bool:

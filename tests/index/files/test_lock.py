@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import time
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,13 @@ def test_whether_a_lock_is_held_can_be_told_without_taking_it(tmp_path: Path) ->
     lock.release()
     assert not is_held(path)
     assert is_held(path / "below a file")  # which cannot be told
+
+
+def test_who_only_looks_refuses_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look holds the lock for a moment, together with other looks."""
+    path = tmp_path / "LOCK"
+    with path.open("w") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        monkeypatch.setattr(time, "sleep", lambda _: fcntl.flock(looking, fcntl.LOCK_UN))
+        with ExclusiveLock(path, "collection 'demo'"):
+            assert is_held(path)
