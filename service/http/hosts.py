@@ -10,9 +10,12 @@ import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from service.http.wire.listening import is_loopback
-from service.settings import Settings
+
+if TYPE_CHECKING:  # it takes pydantic, and every command imports this module
+    from service.settings import Settings
 
 ANY = "*"
 AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/?#@\s]+))(?::[0-9]*)?")  # host, port

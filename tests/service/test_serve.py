@@ -219,9 +219,9 @@ def test_sigterm_before_the_first_request_can_be_taken_ends_the_server(
 ) -> None:
     told_early = """
 import os, signal, sys
-import cli.main, service.app
-address_of = service.app.address_of
-service.app.address_of = lambda socket: (os.kill(os.getpid(), signal.SIGTERM), address_of(socket))[1]
+import cli.main, service.serving
+address_of = service.serving.address_of
+service.serving.address_of = lambda socket: (os.kill(os.getpid(), signal.SIGTERM), address_of(socket))[1]
 sys.argv = ["tercet", "serve", "--port", "0", "--checkpoint", "minilm-m3"]
 cli.main.main()
 """
