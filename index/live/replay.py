@@ -7,11 +7,13 @@ when it was written, thousands of small writes would take minutes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 from index.catalog.settings import CollectionSettings
+from index.errors import DamagedIndexError
 from index.files.packed_bytes import PackedBytes, distinct
 from index.ledger.records import NOTHING, LedgerEntry
 from index.live.entries import decode_ids, decode_parts, decode_rows, with_stored_fields
@@ -31,7 +33,10 @@ def replay(state: LiveState, entries: Iterable[tuple[int, LedgerEntry]]) -> Live
         events += _events(entry, position, state.settings)
         waiting_bytes += len(entry.payload)
         if waiting_bytes > JOINED_BYTES:
-            state, events, waiting_bytes = _after(state, events), [], 0
+            waiting_bytes = 0
+            # A document that was written while a field was declared, and has another type there, comes again.
+            with suppress(DamagedIndexError):
+                state, events = _after(state, events), []
     return replace(_after(state, events), position=position)
 
 

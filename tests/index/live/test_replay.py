@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from index.documents.metadata import MetadataChange
+from index.errors import DamagedIndexError
 from index.files.packed_bytes import PackedBytes
 from index.ledger.records import NOTHING, LedgerEntry
 from index.live import replay as replaying
@@ -91,3 +93,24 @@ def test_a_delete_reaches_what_was_published(live_settings: Any, make_rows: Any)
 def test_many_small_entries_make_one_segment(live_settings: Any, make_rows: Any) -> None:
     _, entries = drawn(live_settings(), make_rows, 5)
     assert len(replay(LiveState(live_settings(), "000000", ()), entries).memory) == 1
+
+
+def test_a_document_of_another_type_may_be_replaced_by_a_later_entry(
+    monkeypatch: Any, live_settings: Any, make_rows: Any
+) -> None:
+    """Both were written while the field was declared, which looks at what each document became."""
+    monkeypatch.setattr(replaying, "JOINED_BYTES", 1)  # as where so much was written between
+    former = live_settings()
+    settings = former.with_fields({"size": "integer"})
+    written = make_rows(former, ["a"], 1)
+
+    def put(size: str, position: int) -> tuple[int, LedgerEntry]:
+        content = b'{"text":"x","title":null,"metadata":{"size":%s}}' % size.encode()
+        rows = replace(written, contents=PackedBytes.of([content]))
+        return position, Put.of(rows).apply(LiveState(former, "000000", ()), position).entry
+
+    begun = LiveState(settings, "000000", ())
+    state = replay(begun, [put('"large"', 1), put("3", 2)])
+    assert [segment.take(np.array([0])).columns["size"].values.tolist() for segment in state.memory] == [[3]]
+    with pytest.raises(DamagedIndexError, match="size"):
+        replay(begun, [put("3", 1), put('"large"', 2)])
