@@ -157,7 +157,8 @@ def refused(folder: Path, bucket: str) -> str:
 def s3_server() -> Iterator[str]:
     """A bucket of an S3 server in a process of its own."""
     port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    program = Path(__file__).parent.parent / "tests" / "cluster" / "s3_server.py"
+    command = [sys.executable, str(program), "-H", "127.0.0.1", "-p", str(port)]
     with served(command, port):
         yield new_bucket(port)
 
