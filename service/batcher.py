@@ -212,7 +212,7 @@ class Batcher:
             encoded = self._encode(tokens, outputs, [None] * len(tokens))
             self._count(len(tokens))
             return encoded
-        except BaseException as error:  # noqa: BLE001 - as of a batch
+        except BaseException as error:  # noqa: BLE001 - a panic of compiled code is no Exception
             self._health.ended(succeeded=False)
             raise _failure(error) from None
         finally:

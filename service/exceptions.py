@@ -29,7 +29,6 @@ ServiceError
 ├── NotInBackendError         asked for what collections in another engine do not offer
 ├── DataRootInUseError        another server uses the data root
 ├── DataRootError             the data root cannot be written to
-├── DataRootError             the data root cannot be written to
 ├── AddressError              the server cannot listen where it should
 └── SettingsError             a setting is unknown or has a wrong value
 

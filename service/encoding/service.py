@@ -187,9 +187,8 @@ class LocalEncoding:
     ) -> Representations:
         """Representations of at least one text, in order."""
         ticket = Ticket() if ticket is None else ticket
-        info = await self.info_of(
-            options.adapter
-        )  # an adapter that cannot be used should fail no batch but its own
+        # An adapter that cannot be used should fail no batch but its own.
+        info = await self.info_of(options.adapter)
         tokenize = partial(options.tokenize, self._encoder.tokenizer, texts)
         if tokens is not None:
             pass
