@@ -41,6 +41,7 @@ from cluster.building.encoders import encoder_opener
 from cluster.building.settings import ShardedBuild
 from cluster.objects.opening import open_store
 from cluster.ray.executor import ActorPool, RayExecutor
+from cluster.ray.session import prepare
 from cluster.resharding.reshard import reshard
 from cluster.shards.map import newest_map
 from cluster.snapshots.collecting import collect
@@ -140,7 +141,8 @@ def build_here(folder: Path, corpus: Path, checkpoint: str) -> dict[str, Any]:
 
 def build_on_ray(url: str, corpus: Path, settings: Any, workers: int, folder: Path) -> dict[str, Any]:
     """Builds in shards by workers that die, each with one CPU."""
-    import ray.cloudpickle
+    prepare(None)
+    import ray.cloudpickle  # only now, since it reads of its environment which token it asks for
 
     died = folder / "died"
     died.mkdir()
