@@ -32,7 +32,7 @@ ERRORS = {
     "index": ("SearchIndexError", "DamagedIndexError"),
     "models": ("UnsupportedError", "CheckpointError"),
 }
-# No step of a sum is fused, so that every variant gives the same numbers; sums of damaged numbers wrap.
+# The compiler fuses no steps, so that every variant gives the same numbers; sums of damaged numbers wrap.
 FLAGS = (
     "-std=gnu11",
     "-O3",

@@ -1,7 +1,8 @@
 """How fast does a CPU, or a GPU, encode passages of mixed length, beside other programs?
 
 usage: python benchmarks/encode.py [--shape minilm|bge-m3|colbert] [--device cpu|cuda] [--length TOKENS]
-                                   [--passages N] [--rounds N] [--runs N] [--peer NAME …]
+                                   [--passages N] [--rounds N] [--runs N] [--instructions avx2]
+                                   [--peer NAME …]
 
 All sides encode the same texts with the same checkpoint, tokenization included, in processes of their own
 and by turns, so that a change of the machine's load meets all of them. The weights are random, as speed
@@ -9,7 +10,8 @@ does not depend on them: MiniLM's shape with mean pooling and token vectors of 3
 MiniLM's with token vectors of 128 values alone. Peers are those of `make peers`, or NAME=PYTHON with an
 environment made elsewhere. On a GPU ours are the torch engine in its default precision and, with
 onnxruntime for GPUs, the onnx engine in float32; FlagEmbedding has float16 there, and beside them stands
-the GPU's own bfloat16 product. --length: texts of so many tokens each.
+the GPU's own bfloat16 product. --length: texts of so many tokens each. --instructions: as on a processor
+that has no others, for our own kernels and torch, which can be told so.
 """
 
 from __future__ import annotations
@@ -48,6 +50,15 @@ ENVIRONMENTS = ROOT / ".venv-peers"
 MAX_LENGTH = 512
 PASSAGES = {"cpu": {"bge-m3": 48}, "cuda": {"bge-m3": 6_000}}
 MOST_PASSAGES = {"cpu": 400, "cuda": 20_000}
+LIMITS = {
+    "avx2": {
+        "TERCET_INSTRUCTIONS": "avx2",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    }
+}
+"""Variables of the environment for --instructions: ours, then those of torch and of its two libraries."""
 PACKAGES = ("onnxruntime", "onnxruntime-gpu", "torch", "transformers", "numpy", "tokenizers")
 
 
@@ -145,6 +156,7 @@ def measure(side: Side, texts: Path, shape: Shape, arguments: argparse.Namespace
     command += ["--device", arguments.device, "--max-length", arguments.length or MAX_LENGTH]
     environment = {
         **os.environ,
+        **LIMITS.get(arguments.instructions, {}),
         "HF_HUB_OFFLINE": "1",
         "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
     }
@@ -203,6 +215,7 @@ def main() -> None:
     parser.add_argument("--passages", type=int)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--instructions", choices=LIMITS)
     parser.add_argument("--peer", nargs="*", default=[], dest="peers", metavar="NAME")
     arguments = parser.parse_args()
     device, shape = arguments.device, SHAPES[arguments.shape]
@@ -213,9 +226,10 @@ def main() -> None:
         in_its_own_process(write, shape, checkpoint)
         lines = Path(folder) / "texts.jsonl"
         lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
-        sides = ours(checkpoint, exported, device) + [
-            peer(name, checkpoint, exported) for name in arguments.peers
-        ]
+        sides = ours(checkpoint, exported, device)
+        if arguments.instructions:
+            sides = [side for side in sides if side.name == "int8"]
+        sides += [peer(name, checkpoint, exported) for name in arguments.peers]
         measured: dict[str, list[Measured]] = {side.name: [] for side in sides}
         for _ in range(arguments.rounds):
             for side in sides:
@@ -271,6 +285,7 @@ def report(
     }
     parts = ["encode", shape.name]
     parts += [str(arguments.length)] * bool(arguments.length) + ["cuda"] * on_gpu
+    parts += [arguments.instructions] * bool(arguments.instructions)
     (HERE / "results" / f"{'-'.join(parts)}.json").write_text(
         json.dumps(record, indent=2) + "\n", encoding="utf-8"
     )

@@ -1,8 +1,9 @@
 """Any number of texts to representations, in order and in bounded memory.
 
 Texts are read in windows, and those of a window encoded in slices: of texts of like length where passes pad,
-else as the texts come. While slices are encoded in threads, another one tokenizes the next window, and
-whoever asks works on the window before. Two windows and their representations are held at a time.
+else as the texts come; then windows are small, and each slice is given as soon as it is there. While slices
+are encoded in threads, another one tokenizes the next window, and whoever asks works on what came before. Two
+windows and their representations are held at a time.
 """
 
 from __future__ import annotations
@@ -65,10 +66,9 @@ def encode_stream(
             raise too_long(int(places[batch.truncated.argmax()]), limit)
         return batch.lengths, lambda rows: encode_tokens(encoder, batch.take(rows), outputs)
 
+    window = window_tokens(encoder.info) if encoder.pads else 2 * SLICE_TOKENS
     slicing = Slicing(
-        max(window_tokens(encoder.info), encoder.pass_tokens),
-        max(SLICE_TOKENS, encoder.pass_tokens),
-        by_length=encoder.pads,
+        max(window, encoder.pass_tokens), max(SLICE_TOKENS, encoder.pass_tokens), by_length=encoder.pads
     )
     return encode_windows(texts, prepare, slicing, SLICES_AT_ONCE, known=known, watch=watch)
 
@@ -100,9 +100,10 @@ def encode_windows(
     watch: Watch,
     abandon: Callable[[], None] = lambda: None,
 ) -> Generator[Representations]:
-    """Representations of each window. prepare: runs in one thread, what it returns in
-    `slices_at_once`; abandon: is called before those are waited for where the caller leaves; the others as
-    for `encode_stream`.
+    """Representations of consecutive texts: those of a slice, or of a window whose slices are by length.
+
+    prepare: runs in one thread, what it returns in `slices_at_once`; abandon: is called before those are
+    waited for where the caller leaves; the others as for `encode_stream`.
     """
 
     def prepared(texts_of_one: tuple[int, list[str]]) -> list[_Slice]:
@@ -117,10 +118,10 @@ def encode_windows(
                 watch(part.first + part.rows, encoded)
                 rows.append(part.rows)
                 parts.append(encoded)
-                if part.last:
-                    window = Representations.concatenate(parts).in_order(np.concatenate(rows))
+                if part.completes:
+                    found = Representations.concatenate(parts).in_order(np.concatenate(rows))
                     rows, parts = [], []
-                    yield window
+                    yield found
 
 
 def ahead(
@@ -154,13 +155,13 @@ def ahead(
 class _Slice:
     """Texts of a window that are encoded together: their rows int64[R], of a window that begins at `first`.
 
-    last: whether it is the window's last one.
+    completes: whether nothing up to its last text is left to encode after it.
     """
 
     first: int
     rows: Int64
     encode: Callable[[], Representations]
-    last: bool
+    completes: bool
 
 
 def _encoded(part: _Slice) -> tuple[_Slice, Representations]:
@@ -185,7 +186,11 @@ def _slices(first: int, texts: list[str], prepare: Prepare, slicing: Slicing, kn
     if len(others):
         lengths, encode = prepare([texts[row] for row in others.tolist()], first + others)
         work += [(others[rows], _call(encode, rows)) for rows in plan_slices(lengths, slicing)]
-    return [_Slice(first, rows, encode, place == len(work) - 1) for place, (rows, encode) in enumerate(work)]
+    in_order = not (found or slicing.by_length)
+    return [
+        _Slice(first, rows, encode, in_order or place == len(work) - 1)
+        for place, (rows, encode) in enumerate(work)
+    ]
 
 
 def _call(encode: EncodeRows, rows: Int64) -> Callable[[], Representations]:

@@ -44,7 +44,7 @@ typedef struct {
 
 // What makes numbers within `levels` of its values; 0 of nothing but zeros, and no number where one of them is
 // none, or infinite.
-static inline float levels_of(const head_part *part, float levels) {
+INLINED float levels_of(const head_part *part, float levels) {
     floats largest = {0};
     for (int64_t token = 0; token < part->tokens; token++)
         for (int64_t place = 0; place < part->width; place += LANES)
@@ -59,7 +59,7 @@ INLINED ints numbers_of(const head_part *part, int64_t token, int64_t place, flo
     return rounded(load_some(part->values + token * part->stride + place, part->width - place) * factor);
 }
 
-static inline void pack_queries(const head_part *part, float factor, int16_t *to) {
+INLINED void pack_queries(const head_part *part, float factor, int16_t *to) {
     int64_t wide = round_up(part->width, LANES);
     for (int64_t token = 0; token < part->tokens; token++)
         for (int64_t place = 0; place < wide; place += LANES)
@@ -67,7 +67,7 @@ static inline void pack_queries(const head_part *part, float factor, int16_t *to
                 __builtin_convertvector(numbers_of(part, token, place, factor), shorts);
 }
 
-static inline void pack_keys(const head_part *part, float factor, int16_t *to) {
+INLINED void pack_keys(const head_part *part, float factor, int16_t *to) {
     int64_t wide = round_up(part->width, LANES), panel = wide * LANES;
     memset(to + part->tokens / LANES * panel, 0, part->tokens % LANES ? (size_t)panel * sizeof *to : 0);
     for (int64_t token = 0; token < part->tokens; token++) {
@@ -81,7 +81,7 @@ static inline void pack_keys(const head_part *part, float factor, int16_t *to) {
     }
 }
 
-static inline void pack_values(const head_part *part, float factor, int16_t *to) {
+INLINED void pack_values(const head_part *part, float factor, int16_t *to) {
     int64_t wide = round_up(part->width, LANES), room = round_up(part->tokens, LANES);
     for (int64_t place = 0; place < wide; place += LANES)
         for (int64_t token = 0; token < room; token += PAIR) {
@@ -93,7 +93,7 @@ static inline void pack_values(const head_part *part, float factor, int16_t *to)
 }
 
 // The shares of all keys of one query as numbers, by their scores times `factor` as powers of 2; returns their sum.
-static inline int32_t share_out(float *scores, int64_t tokens, float factor, int16_t *shares) {
+INLINED int32_t share_out(float *scores, int64_t tokens, float factor, int16_t *shares) {
     int64_t room = round_up(tokens, LANES);
     const float nothing = -0x1p30f;
     for (int64_t token = tokens; token < room; token++) scores[token] = nothing;
@@ -112,7 +112,7 @@ static inline int32_t share_out(float *scores, int64_t tokens, float factor, int
 
 // Writes what the tokens of a text attend to with one head: float32[tokens, stride], of which `width` values.
 // scaling: of scores.
-static inline void attend_with_head(
+INLINED void attend_with_head(
     const head_part *queries, const head_part *keys, const head_part *values, float scaling,
     const attention_space *own, float *out, int64_t stride
 ) {

@@ -84,14 +84,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class BertGraph:
-    """Everything between token ids and the last states. words, positions, kind: embeddings, of which kind
-    float32[D] is that of every token; heads, epsilon: of attention and layer norms; counts_pads: whether a
-    token that stands for padding has no position of its own.
+    """Everything between token ids and the last states. words, positions: embeddings, those of positions
+    float32[P, D] with the embedding that every token has besides; heads, epsilon: of attention and layer
+    norms; counts_pads: whether a token that stands for padding has no position of its own.
     """
 
     words: Table
     positions: Float32
-    kind: Float32
     norm: Norm
     layers: list[Layer]
     heads: int
@@ -171,12 +170,12 @@ def _bert_of(
         layers.append(Layer(into, out, norms[2 * place + 1], rise, fall, norms[2 * place + 2]))
     if len(layers) != count:
         raise KeyError(f"attention in each of {count} layers")
-    positions = _table(weights, f"{EMBEDDINGS}position_embeddings.weight")
-    kinds = _table(weights, f"{EMBEDDINGS}token_type_embeddings.weight")
+    places = _table(weights, f"{EMBEDDINGS}position_embeddings.weight")
+    positions = places.rows(np.arange(len(places.numbers), dtype=np.int32))
+    positions += _table(weights, f"{EMBEDDINGS}token_type_embeddings.weight").rows(np.zeros(1, np.int32))
     graph = BertGraph(
         _table(weights, f"{EMBEDDINGS}word_embeddings.weight"),
-        positions.rows(np.arange(len(positions.numbers), dtype=np.int32)),
-        kinds.rows(np.zeros(1, np.int32))[0],
+        positions,
         norms[0],
         layers,
         int(attributes[ATTENTION]["num_heads"]),
@@ -222,7 +221,7 @@ def _table(weights: Mapping[str, Array], name: str) -> Table:
 
 def _require_shapes(graph: BertGraph, scaling: float, path: Path) -> None:
     """Raises UnsupportedError where a width is none that kernels take."""
-    width = len(graph.kind)
+    width = graph.positions.shape[1]
     for place, layer in enumerate(graph.layers):
         inner = layer.rise.numbers.shape[1] if layer.rise.numbers.ndim == 2 else 0
         shapes = ((layer.into, width, 3 * width), (layer.out, width, width), (layer.rise, width, inner))

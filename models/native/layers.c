@@ -68,12 +68,10 @@ static void project_rows(
     multiply_bytes(&own->states, count, &layer->into, projected);
 }
 
-// Writes what the tokens of a text attend to with some heads.
-static void attend(
-    const shape *shape, const float *projected, int64_t tokens, int64_t first_head, int64_t last_head,
+INLINED void attend_with_width(
+    int64_t width, int64_t of_head, const float *projected, int64_t tokens, int64_t first_head, int64_t last_head,
     const attention_space *own, float *out
 ) {
-    int64_t width = shape->width, of_head = width / shape->heads;
     for (int64_t head = first_head; head < last_head; head++) {
         const float *first = projected + head * of_head;
         head_part queries = {first, 3 * width, tokens, of_head};
@@ -82,6 +80,20 @@ static void attend(
         float scaling = 1 / __builtin_sqrtf((float)of_head);
         attend_with_head(&queries, &keys, &values, scaling, own, out + head * of_head, width);
     }
+}
+
+// Writes what the tokens of a text attend to with some heads. Their usual widths are constants, which unroll loops.
+static void attend(
+    const shape *shape, const float *projected, int64_t tokens, int64_t first_head, int64_t last_head,
+    const attention_space *own, float *out
+) {
+    int64_t of_head = shape->width / shape->heads;
+    if (of_head == 32)
+        attend_with_width(shape->width, 32, projected, tokens, first_head, last_head, own, out);
+    else if (of_head == 64)
+        attend_with_width(shape->width, 64, projected, tokens, first_head, last_head, own, out);
+    else
+        attend_with_width(shape->width, of_head, projected, tokens, first_head, last_head, own, out);
 }
 
 // Adds what was made to the states and normalizes these, float32[R, width], which are quantized, too.

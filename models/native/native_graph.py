@@ -89,7 +89,6 @@ class NativeGraph:
         """The last states float32[ΣL, D] of the tokens int32[ΣL] of some texts."""
         graph = self._graph
         states = graph.words.rows(ids)
-        states += graph.kind
         states += graph.positions[_positions(ids, offsets, self._pad_id if graph.counts_pads else None)]
         normalize_states(graph.norm.weights, graph.norm.biases, graph.epsilon, states)
         if self._pool is not None and len(offsets) == 2 and len(ids) >= SHARED_TOKENS:

@@ -158,14 +158,20 @@ INLINED void multiply_byte_tile(
         rows->numbers + row * rows->stride, rows->stride, row_count, by->panels + panel * panel_bytes, panel_bytes,
         panel_count, by->steps, OF_BYTES, rows->starts + row, sums
     );
+    const float *row_scales = rows->scales + row;
+    floats scales[MOST_PANELS], biases[MOST_PANELS];
+    float *to = out + row * width + panel * LANES;
+#pragma GCC unroll 2
+    for (int beside = 0; beside < panel_count; beside++) {
+        scales[beside] = load_floats(by->scales + (panel + beside) * LANES);
+        biases[beside] = load_floats(by->biases + (panel + beside) * LANES);
+    }
 #pragma GCC unroll 16
     for (int at = 0; at < row_count; at++)
 #pragma GCC unroll 2
         for (int beside = 0; beside < panel_count; beside++) {
-            int64_t column = (panel + beside) * LANES;
-            floats found = to_floats(sums[at][beside]);
-            found = found * load_floats(by->scales + column) * rows->scales[row + at];
-            store_floats(out + (row + at) * width + column, found + load_floats(by->biases + column));
+            floats found = to_floats(sums[at][beside]) * scales[beside];
+            store_floats(to + at * width + beside * LANES, fused(found, all_floats(row_scales[at]), biases[beside]));
         }
 }
 

@@ -1,6 +1,7 @@
 // Sixteen values that are worked on together; the compiler splits what is too wide for the processor.
 //
-// No step is fused and every sum has one order, so that all variants of the kernels give the same numbers.
+// Steps are fused where `fused` says so alone, and every sum has one order, so that all variants of the kernels
+// give the same numbers.
 #pragma once
 
 #include <string.h>
@@ -20,6 +21,8 @@ typedef float floats __attribute__((vector_size(4 * LANES), aligned(4), may_alia
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int16_t shorts __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 typedef int8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+typedef double doubles __attribute__((vector_size(8 * LANES)));
+typedef int64_t longs __attribute__((vector_size(8 * LANES)));
 
 INLINED floats load_floats(const float *from) { return *(const floats *)from; }
 INLINED void store_floats(float *to, floats values) { *(floats *)to = values; }
@@ -112,16 +115,46 @@ INLINED int32_t sum_of_ints(ints values) {
 #define ROUNDING 0x1.8p23f
 
 // To the nearest whole number. For values within 2^22; others, and those that are no numbers, give any.
-INLINED ints rounded(floats values) { return (ints)(values + ROUNDING) - (ints)all_floats(ROUNDING); }
+INLINED ints rounded(floats values) {
+#if defined(__AVX512F__)
+    return (ints)_mm512_cvtps_epi32((__m512)values);
+#else
+    return (ints)(values + ROUNDING) - (ints)all_floats(ROUNDING);
+#endif
+}
+
+// `one` times `other` plus `added`, rounded once.
+INLINED floats fused(floats one, floats other, floats added) {
+#if defined(__AVX512F__)
+    return (floats)_mm512_fmadd_ps((__m512)one, (__m512)other, (__m512)added);
+#elif defined(__FMA__)
+    __m256 ones[2], others[2], sums[2];
+    memcpy(ones, &one, sizeof ones);
+    memcpy(others, &other, sizeof others);
+    memcpy(sums, &added, sizeof sums);
+    for (int half = 0; half < 2; half++) sums[half] = _mm256_fmadd_ps(ones[half], others[half], sums[half]);
+    memcpy(&added, sums, sizeof sums);
+    return added;
+#else
+    // By doubles, which hold a product whole: a sum that loses bits gets an odd last one on the side of what it
+    // lost, so that rounding it to a float decides as rounding the whole sum would (Boldo and Melquiond, 2008).
+    doubles product = __builtin_convertvector(one, doubles) * __builtin_convertvector(other, doubles);
+    doubles rest = __builtin_convertvector(added, doubles), sum = product + rest, part = sum - product;
+    doubles lost = (product - (sum - part)) + (rest - part);
+    longs bits = (longs)sum, inexact = ((lost < 0) | (lost > 0)) & ~bits & 1;
+    longs outwards = 1 - 2 * ((((longs)lost ^ bits) < 0) & 1);
+    return __builtin_convertvector((doubles)(bits + inexact * outwards), floats);
+#endif
+}
 
 // `scale` times 2^x for x from -100 to 100, within 3e-6 of it and exact at 0: a polynomial for what is left of x
 // without its nearest whole number, which then goes to where a float has its exponent.
 INLINED floats power_of_two(floats exponents, float scale) {
     floats shifted = exponents + ROUNDING, rest = exponents - (shifted - ROUNDING);
-    floats found = rest * (0.00958285f * scale) + 0.05590643f * scale;
-    found = found * rest + 0.24024099f * scale;
-    found = found * rest + 0.69312419f * scale;
-    found = found * rest + scale;
+    floats found = fused(rest, all_floats(0.00958285f * scale), all_floats(0.05590643f * scale));
+    found = fused(found, rest, all_floats(0.24024099f * scale));
+    found = fused(found, rest, all_floats(0.69312419f * scale));
+    found = fused(found, rest, all_floats(scale));
     return (floats)((ints)found + ((ints)shifted << 23)); // by which the bits of ROUNDING are gone
 }
 
@@ -139,6 +172,6 @@ INLINED floats gelu(floats values) {
     floats found = all_floats(coefficients[0]);
 #pragma GCC unroll 16
     for (size_t each = 1; each < sizeof coefficients / sizeof *coefficients; each++)
-        found = found * place + coefficients[each];
-    return values * (near * found + 0.5f);
+        found = fused(found, place, all_floats(coefficients[each]));
+    return values * fused(near, found, all_floats(0.5f));
 }

@@ -219,6 +219,19 @@ def test_texts_stay_in_their_order_where_passes_do_not_pad(monkeypatch: pytest.M
     assert_same(Representations.concatenate(found), encode(TinyEncoder(), texts))
 
 
+def test_a_slice_is_given_when_it_is_there_where_passes_do_not_pad(monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch)  # a window of 24 estimated tokens, in slices of 12
+    texts = ["tea " * length for length in (3, 1, 4, 1, 5, 2) * 4]
+    alone = list(encode_stream(PackingEncoder(), texts))
+    assert max(map(len, alone)) < len(texts) / 4
+    known = encode(TinyEncoder(), texts[:2])
+    kept = {text: known.take(np.array([row])) for row, text in enumerate(texts[:2])}
+    beside_known = list(encode_stream(PackingEncoder(), texts, known=kept.get))
+    assert len(beside_known) < len(alone)  # a window whose texts are partly known is given whole
+    for found in (alone, beside_known):
+        assert_same(Representations.concatenate(found), encode(TinyEncoder(), texts))
+
+
 class LargePasses(PackingEncoder):
     pass_tokens = 1000
 
