@@ -21,13 +21,14 @@ class TextEdges:
     """The edges of a part of a text, between which lie P pieces of one token or more.
 
     characters: int64[P+1], where the pieces begin, never with white space, and where the last ends; tokens:
-    int64[P+1], how many begin before each; begins_word: bool[P+1]; whole: whether the text ends
-    with the part.
+    int64[P+1], how many begin before each; begins_word: bool[P+1]; until: the character before which there
+    are no other pieces, with the white space after the last; whole: whether the text ends with the part.
     """
 
     characters: Int64
     tokens: Int64
     begins_word: Bool
+    until: int
     whole: bool
 
     @staticmethod
@@ -36,8 +37,7 @@ class TextEdges:
 
         Text follows `begin` that is not white space.
         """
-        ink = _INK.search(text, begin)
-        begin = begin if ink is None else ink.start()
+        begin = next_ink(text, begin)
         characters = (room + CUT_MARGIN_TOKENS) * CHARACTERS_PER_TOKEN
         while True:
             part, whole = text[begin : begin + characters], begin + characters >= len(text)
@@ -46,14 +46,16 @@ class TextEdges:
             # Tokens near the cut of a part may differ from those of the whole text.
             far = int(np.searchsorted(spans.starts, characters - MOST_CHARACTERS))
             usable = len(spans) if whole else max(far, len(spans) - CUT_MARGIN_TOKENS)
-            if whole or usable >= room or characters >= 2 * MOST_CHARACTERS:
-                break
+            # What precedes the first token belongs to it.
+            tokens = np.append(np.arange(max(1, usable)), usable)
+            places, first = np.unique(_inked(part, np.append(0, starts[tokens[1:]])), return_index=True)
+            tokens, words = tokens[first], np.append(spans.begins_word, True)
+            until = begin + int(starts[usable])
+            edges = TextEdges(begin + places, tokens, words[tokens], until, whole)
+            # Of twice MOST_CHARACTERS the first half ends far from the cut, so this comes to an end.
+            if edges.reaches(0, room):
+                return edges
             characters *= 4
-        # What precedes the first token belongs to it.
-        tokens = np.append(np.arange(max(1, usable)), usable)
-        edges, first = np.unique(_inked(part, np.append(0, starts[tokens[1:]])), return_index=True)
-        tokens, words = tokens[first], np.append(spans.begins_word, True)
-        return TextEdges(begin + edges, tokens, words[tokens], whole)
 
     def reaches(self, first: int, room: int) -> bool:
         """Whether a window from this edge on ends within the part."""
@@ -61,7 +63,7 @@ class TextEdges:
         return (
             self.whole
             or tokens[-1] - tokens[first] >= room
-            or characters[-1] - characters[first] >= MOST_CHARACTERS
+            or (first < len(characters) - 1 and self.until - characters[first] >= MOST_CHARACTERS)
         )
 
     def last_within(self, first: int, tokens: int, characters: int) -> int:
@@ -83,6 +85,12 @@ class TextEdges:
         least = max(least, int(np.searchsorted(self.tokens, self.tokens[most] - slack)))
         found = np.flatnonzero(self.begins_word[least : most + 1])
         return least + int(found[-1]) if len(found) else most
+
+
+def next_ink(text: str, place: int) -> int:
+    """The first character from a place on that is not white space, or the place itself where none follows."""
+    ink = _INK.search(text, place)
+    return place if ink is None else ink.start()
 
 
 def _inked(text: str, places: Int64) -> Int64:

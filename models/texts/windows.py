@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from models.errors import TextTooLongError, UnsupportedWindowError
-from models.texts.edges import MOST_CHARACTERS, TextEdges
+from models.texts.edges import MOST_CHARACTERS, TextEdges, next_ink
 from models.tokenizer import CHARACTERS_PER_TOKEN, CUT_MARGIN_TOKENS, Tokenizer
 
 Span = tuple[int, int]
@@ -96,6 +96,7 @@ class WindowCutter:
         room, stop = self.room - len(self.tokenizer.spans(head)), len(text.rstrip())
         begin = reached = 0  # where the next window begins, and where the last one ends
         while reached < stop:
+            reached = next_ink(text, reached)  # so that what comes next holds more than white space
             edges, first = TextEdges.of(self.tokenizer, text, begin, room), 0
             while edges.reaches(first, room):
                 start = int(edges.characters[first])

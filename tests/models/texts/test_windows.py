@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as Vocabulary
 from tokenizers import decoders, models, pre_tokenizers, processors
@@ -101,13 +101,24 @@ def test_a_word_longer_than_a_window_is_cut(unigram: Tokenizer) -> None:
     assert all(len(unigram.tokenize([piece]).token_ids) <= 10 for piece in found)
 
 
+LETTERS = st.sampled_from("ab木水 .\n\u3000é한\u0301")
+RUNS = st.sampled_from(["tea ", "木", "한", " " * 30, "\u3000" * 90, "a" * 50])
+
+
 @settings(max_examples=100, deadline=None)
 @given(
-    text=st.text(st.sampled_from("ab木水 .\n\u3000é한\u0301"), max_size=400),
+    text=st.text(LETTERS, max_size=400) | st.lists(RUNS, max_size=20).map("".join),
     tokens=st.integers(8, 20),
     share=st.floats(0, 0.75),
     characters=st.integers(1, 3),
     most=st.sampled_from([5, 40, 100_000]),
+)
+@example(  # the first part ends with the three tokens of one character, which count as none before its edge
+    text="木한\u0301\u3000木\u3000\u3000한\n.水éé한é\u3000木 ",
+    tokens=8,
+    share=0.65,
+    characters=1,
+    most=100_000,
 )
 @pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
 def test_windows_hold_all_of_a_text_and_fit(
@@ -137,6 +148,15 @@ def test_windows_hold_all_of_a_text_and_fit(
     for start, end in spans:
         assert end - start <= most
         assert not tokenizer.tokenize([text[start:end]], max_length=tokens).truncated[0]
+
+
+def test_white_space_longer_than_a_window_ends_one(wordpiece: Tokenizer) -> None:
+    """It is longer, too, than what is tokenized at once, so that no token of the part comes after it."""
+    before, after = "tea " * 300, "water " * 3
+    text = before + " " * 3 * edges.MOST_CHARACTERS + after
+    spans = list(islice(WindowCutter.of(wordpiece, tokens=256, overlap=64).cut(text), 10))
+    assert [text[start:end].split()[0] for start, end in spans[:2]] == ["tea", "tea"]
+    assert (spans[-2][1], spans[-1]) == (len(before) - 1, (len(text) - len(after), len(text) - 1))
 
 
 def test_neighbours_share_so_many_tokens(wordpiece: Tokenizer) -> None:
