@@ -219,6 +219,8 @@ def main() -> None:
     parser.add_argument("--peer", nargs="*", default=[], dest="peers", metavar="NAME")
     arguments = parser.parse_args()
     device, shape = arguments.device, SHAPES[arguments.shape]
+    if arguments.instructions and device != "cpu":
+        parser.error(f"--instructions {arguments.instructions} is of a CPU: leave out --device {device}")
     count = arguments.passages or PASSAGES[device].get(shape.name, MOST_PASSAGES[device])
     texts = texts_of(arguments.length, count) if arguments.length else passages(count)
     with tempfile.TemporaryDirectory() as folder:

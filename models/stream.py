@@ -100,7 +100,8 @@ def encode_windows(
     watch: Watch,
     abandon: Callable[[], None] = lambda: None,
 ) -> Generator[Representations]:
-    """Representations of consecutive texts: those of a slice, or of a window whose slices are by length.
+    """Representations of consecutive texts: those of a slice, or of a window whose slices are by length, or
+    some texts of which are known.
 
     prepare: runs in one thread, what it returns in `slices_at_once`; abandon: is called before those are
     waited for where the caller leaves; the others as for `encode_stream`.

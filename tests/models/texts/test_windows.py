@@ -153,7 +153,7 @@ def test_windows_hold_all_of_a_text_and_fit(
 def test_white_space_longer_than_a_window_ends_one(wordpiece: Tokenizer) -> None:
     """It is longer, too, than what is tokenized at once, so that no token of the part comes after it."""
     before, after = "tea " * 300, "water " * 3
-    text = before + " " * 3 * edges.MOST_CHARACTERS + after
+    text = before + " " * 5 * edges.MOST_CHARACTERS + after
     spans = list(islice(WindowCutter.of(wordpiece, tokens=256, overlap=64).cut(text), 10))
     assert [text[start:end].split()[0] for start, end in spans[:2]] == ["tea", "tea"]
     assert (spans[-2][1], spans[-1]) == (len(before) - 1, (len(text) - len(after), len(text) - 1))
