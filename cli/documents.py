@@ -21,7 +21,7 @@ from index.errors import DocumentNotFoundError
 if TYPE_CHECKING:
     from index.documents.filters import Filter
 
-app = typer.Typer(help="Put, get, list and delete documents of a collection.", no_args_is_help=True)
+app = typer.Typer(help="Put, get, list, update, count and delete documents.", no_args_is_help=True)
 app.command()(put)
 
 
