@@ -534,12 +534,17 @@ async def test_writes_beside_a_job_survive_it(
 
     await finished(manager, await manager.submit("articles", "short.jsonl"))
     put("d1", "before")
-    job = await manager.submit("articles", "short.jsonl")
-    await until(manager, job, lambda _: any(data.glob("collections/articles/builds/*/segments")))
-    put("d2", "during")
-    with collections.writing("articles") as live:
-        live.delete(["d3"])
-    job = await finished(manager, job)
+    adopt = StagedBuild.adopt
+
+    def adopted_after_writes(staged: StagedBuild) -> str:
+        put("d2", "during")
+        with collections.writing("articles") as live:
+            live.delete(["d3"])
+        return adopt(staged)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StagedBuild, "adopt", adopted_after_writes)
+        job = await finished(manager, await manager.submit("articles", "short.jsonl"))
     assert (job.state, job.documents_done) == ("succeeded", 20)
     snapshot = collections.snapshot("articles")
     assert job.snapshot is not None
