@@ -147,6 +147,8 @@ async def test_the_end_of_each_job_is_told_once(
     before = JobStore(data / "jobs")
     before.load()
     before.write(left)
+    build = ExclusiveLock(data / "jobs" / "build.lock", "held as a build does")
+    build.acquire()  # so that no job begins yet
     manager = JobManager(data, collections, encoders, {"TERCET_CHECKPOINT": "nowhere"}, pool, told.append)
     await manager.start()
     try:
@@ -155,6 +157,7 @@ async def test_the_end_of_each_job_is_told_once(
         waiting = await manager.submit("x", "short.jsonl")
         await manager.cancel(waiting.id)
         assert told == ["failed", "cancelled"]
+        build.release()
         await finished(manager, failing)
         assert told == ["failed", "cancelled", "failed"]
     finally:
@@ -287,6 +290,7 @@ async def test_a_killed_child_fails_its_job_only(manager: JobManager, data: Path
 async def test_stopping_and_restarting(make: MakeManager, manager: JobManager) -> None:
     done = await finished(manager, await manager.submit("articles", "short.jsonl"))
     running = await manager.submit("articles", "long.jsonl")
+    await until(manager, running, lambda job: time_now() > job.created_at)  # by which records are in order
     waiting = await manager.submit("articles", "short.jsonl")
     await until(manager, running, lambda job: job.tokens > 0)
     await manager.stop()
