@@ -97,11 +97,11 @@ async def manager(make: MakeManager) -> JobManager:
 
 
 async def until(manager: JobManager, job: Job, condition: Callable[[Job], bool]) -> Job:
-    for _ in range(2400):
+    for _ in range(4800):
         if condition(manager.get(job.id)):
             return manager.get(job.id)
         await asyncio.sleep(0.05)
-    raise TimeoutError(f"after two minutes: {manager.get(job.id)}")
+    raise TimeoutError(f"after four minutes: {manager.get(job.id)}")
 
 
 async def finished(manager: JobManager, job: Job) -> Job:
@@ -348,7 +348,7 @@ async def test_a_killed_service_takes_its_build_along(
     (child,) = [each for each in psutil.Process(service.pid).children() if "cli.main" in each.cmdline()]
     service.send_signal(signal.SIGKILL)
     await service.wait()
-    await asyncio.to_thread(child.wait, 30)
+    await asyncio.to_thread(child.wait, 120)
     manager = make()
     await manager.start()
     job = await finished(manager, manager.get(job_id))
