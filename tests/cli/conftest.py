@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,9 +15,10 @@ import httpx
 import pytest
 
 from cli.main import main
+from tests.ports import held_port
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-SERVER_SECONDS = 60.0
+SERVER_SECONDS = 180.0
 
 DOCUMENTS = [
     {"id": "tea", "title": "Green tea", "text": "Tea is brewed with hot water.", "metadata": {"year": 2001}},
@@ -128,23 +128,22 @@ def built(tercet: Run, source: Path, data: Path) -> Path:
 
 @pytest.fixture
 def server(built: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    """A running server over the built data root; its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    with (tmp_path / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--data", str(built)],
-            env={**environment, "TERCET_API_KEYS": "secret"},
-            stdout=log,
-            stderr=log,
-        )
-    url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + SERVER_SECONDS
-    while True:
-        assert time.monotonic() < deadline
-        with contextlib.suppress(httpx.HTTPError):
-            if httpx.get(f"{url}/ready").status_code == 200:
-                break
-        time.sleep(0.1)
-    yield url
-    process.terminate()
-    process.wait(SERVER_SECONDS)
+    """A running server over the built data root; its address. It publishes writes when it is asked to."""
+    with held_port() as port:
+        with (tmp_path / "server.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--data", str(built)],
+                env={**environment, "TERCET_API_KEYS": "secret", "TERCET_FLUSH_SECONDS": "3600"},
+                stdout=log,
+                stderr=log,
+            )
+        url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + SERVER_SECONDS
+        while True:
+            assert time.monotonic() < deadline
+            with contextlib.suppress(httpx.HTTPError):
+                if httpx.get(f"{url}/ready").status_code == 200:
+                    break
+            time.sleep(0.1)
+        yield url
+        process.terminate()
+        process.wait(SERVER_SECONDS)

@@ -3,21 +3,22 @@
 import json
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+
+from tests.ports import held_port
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port() -> Iterator[int]:
+    with held_port() as port:
+        yield port
 
 
 def test_demo_builds_what_is_missing_answers_and_serves(
@@ -55,10 +56,10 @@ def test_demo_builds_what_is_missing_answers_and_serves(
         assert "up to date" in seen[0]
         (command,) = [line for line in seen if line.startswith("curl ")]
         body = command.split("-d '")[1].rstrip("'\n")
-        answer = httpx.post(f"http://127.0.0.1:{free_port}/search", json=json.loads(body), timeout=30)
+        answer = httpx.post(f"http://127.0.0.1:{free_port}/search", json=json.loads(body), timeout=120)
         assert len(answer.json()["hits"]) == 3
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
     assert process.returncode == 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parents[2] / "clients" / "javascript" / "tests"
-SECONDS = 120
+SECONDS = 240
 
 
 def node_major() -> int:

@@ -8,19 +8,21 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
 import pytest
 
 from cli.mcp import LARGEST_TOP_K
+from tests.ports import held_port
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
 
 from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 async def check_tools(session: ClientSession) -> None:
@@ -66,11 +68,10 @@ async def over_http(
     server: str, start: Callable[..., subprocess.Popen[str]]
 ) -> AsyncIterator[Callable[..., Awaitable[int]]]:
     """Starts `tercet mcp --http` with options and variables, and gives its port once it listens."""
-    processes = []
+    processes, ports = [], ExitStack()
 
     async def begin(*options: str, **variables: str) -> int:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port: int = listener.getsockname()[1]
+        port = ports.enter_context(held_port())
         process = start("mcp", "--url", server, "--http", "--port", str(port), *options, **variables)
         processes.append(process)
         deadline = time.monotonic() + SECONDS
@@ -87,6 +88,7 @@ async def over_http(
     for process in processes:
         process.terminate()
         process.communicate(timeout=SECONDS)
+    ports.close()
 
 
 async def test_over_http(over_http: Callable[..., Awaitable[int]]) -> None:

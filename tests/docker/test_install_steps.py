@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import string
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from tests.ports import held_port
+
 # Folders that the Dockerfiles use.
 FOLDERS = ("/opt/tercet", "/src", "/data", "/var/cache/tercet", "/tmp/warm")  # noqa: S108 - in the image
 
@@ -32,7 +33,7 @@ KEPT = ("PIP_", "LANG", "LC_", "HTTP", "HTTPS", "http", "https", "no_proxy", "NO
 SHORTER = {"PIP_NO_COMPILE": "1", "KERNEL_VARIANTS": "plain"}
 LEFT_OUT = ("PIP_NO_CACHE_DIR", "PYTHONDONTWRITEBYTECODE")
 
-READY_SECONDS = 60.0
+READY_SECONDS = 240.0
 SERVING_BYTES = (
     500_000_000  # of packages without bytecode and without what the extras parquet and files bring
 )
@@ -115,14 +116,12 @@ def image(cpu: Any, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Reh
 @pytest.fixture
 def server(image: Rehearsal, cpu: Any) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """The image's entrypoint and command, on a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    image.environment["TERCET_PORT"] = str(port)
     command = [*cpu.last("ENTRYPOINT").words, *cpu.last("CMD").words]
-    with subprocess.Popen(command, cwd=image.working, env=image.environment) as process:
-        yield process, port
-        process.kill()
+    with held_port() as port:
+        image.environment["TERCET_PORT"] = str(port)
+        with subprocess.Popen(command, cwd=image.working, env=image.environment) as process:
+            yield process, port
+            process.kill()
 
 
 @pytest.mark.slow

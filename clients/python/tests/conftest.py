@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -19,10 +20,13 @@ KEY = "a-key-of-these-tests"
 SECONDS = 120
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+@contextmanager
+def held_port() -> Iterator[int]:
+    """A port that the server may listen on, and that the system gives nobody else meanwhile."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield int(held.getsockname()[1])
 
 
 @pytest.fixture(scope="session")
@@ -39,19 +43,21 @@ def server(tmp_path_factory: pytest.TempPathFactory, sources: Path) -> Iterator[
     tercet = shutil.which("tercet", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if tercet is None:
         pytest.skip("the command tercet is not installed here; install the server to run these tests")
-    folder, url = tmp_path_factory.mktemp("server"), f"http://127.0.0.1:{free_port()}"
-    command = [tercet, "serve", "--port", url.rpartition(":")[2], "--data", str(sources.parent)]
+    folder = tmp_path_factory.mktemp("server")
+    command = [tercet, "serve", "--data", str(sources.parent)]
     keys = folder / "keys"
     keys.write_text(KEY + "\n")
     keys.chmod(0o600)
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen([*command, "--api-keys-file", str(keys)], stdout=log, stderr=log)
-    try:
-        wait_until_ready(url, process, folder / "log")
-        yield url
-    finally:
-        process.terminate()
-        process.wait(SECONDS)
+    with held_port() as port:
+        command += ["--port", str(port), "--api-keys-file", str(keys)]
+        with (folder / "log").open("w") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            wait_until_ready(url := f"http://127.0.0.1:{port}", process, folder / "log")
+            yield url
+        finally:
+            process.terminate()
+            process.wait(SECONDS)
 
 
 def wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

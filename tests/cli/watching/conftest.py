@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -13,7 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.ports import held_port
+
 Listed = Callable[[], dict[str, Any]]
+SECONDS = 180.0
 
 
 @pytest.fixture
@@ -33,20 +35,19 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(data_root: Path, environment: dict[str, str]) -> Iterator[str]:
     """The address of a server for all tests of a file, each of which has a collection of its own."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    command = [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--data", str(data_root)]
-    with (data_root / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            command, env={**environment, "TERCET_API_KEYS": "secret"}, stdout=log, stderr=log
-        )
-    url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 60
-    while not is_ready(url):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    yield url
-    process.terminate()
-    process.wait(60)
+    with held_port() as port:
+        command = [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--data", str(data_root)]
+        with (data_root / "server.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, env={**environment, "TERCET_API_KEYS": "secret"}, stdout=log, stderr=log
+            )
+        url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + SECONDS
+        while not is_ready(url):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        yield url
+        process.terminate()
+        process.wait(SECONDS)
 
 
 def is_ready(url: str) -> bool:
@@ -78,7 +79,7 @@ def listed(url: str, collection: str) -> Listed:
 @pytest.fixture
 def wait_until() -> Callable[[Callable[[], bool]], None]:
     def wait_until(true: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + SECONDS
         while not true():
             assert time.monotonic() < deadline
             time.sleep(0.1)

@@ -168,8 +168,9 @@ def test_a_file_is_whole_where_all_its_documents_have_its_version() -> None:
 
 
 def test_files_that_are_being_written_wait_and_a_folder_that_is_gone_empties_nothing(
-    url: str, collection: str, listed: Listed, docs: Path
+    url: str, collection: str, listed: Listed, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("cli.watching.sync.SETTLED_SECONDS", 3600.0)  # however slow this test is
     said: list[str] = []
     settings = Settings(api_keys=[SecretStr("secret")])
     with Remote(url, settings) as remote, FileParser(2**20) as parser:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,9 +13,12 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.ports import held_port
+
 WaitUntil = Callable[[Callable[[], bool]], None]
 Listed = Callable[[], dict[str, Any]]
 Start = Callable[..., "subprocess.Popen[str]"]
+SECONDS = 120.0
 
 
 def lines_of(process: subprocess.Popen[str], until: str) -> str:
@@ -52,7 +54,7 @@ def test_changes_follow_and_a_signal_ends_it(
         (docs / "new").rename(docs / "old")
         wait_until(lambda: set(listed()) == {"guide/tea.md#tea", "old/x.txt#1"})
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(SECONDS) == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
 
@@ -62,29 +64,19 @@ def restarted(
     environment: dict[str, str], tmp_path: Path
 ) -> Iterator[tuple[str, Callable[[], subprocess.Popen[bytes]]]]:
     """An address, and what starts a server there."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
     processes = []
+    command = [sys.executable, "-m", "cli.main", "serve", "--data", str(tmp_path / "data"), "--port"]
 
     def begin() -> subprocess.Popen[bytes]:
-        command = [
-            sys.executable,
-            "-m",
-            "cli.main",
-            "serve",
-            "--port",
-            str(port),
-            "--data",
-            str(tmp_path / "data"),
-        ]
         with (tmp_path / "server.log").open("ab") as log:
-            processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+            processes.append(subprocess.Popen([*command, str(port)], env=environment, stdout=log, stderr=log))
         return processes[-1]
 
-    yield f"http://127.0.0.1:{port}", begin
-    for process in processes:
-        process.kill()
-        process.wait()
+    with held_port() as port:
+        yield f"http://127.0.0.1:{port}", begin
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def test_it_outlives_a_server(
@@ -95,13 +87,13 @@ def test_it_outlives_a_server(
 ) -> None:
     url, begin = restarted
     with watching(start, docs, url, "docs") as process:
-        assert process.wait(30) == 1  # a server that is away at the start is likely a wrong address
+        assert process.wait(SECONDS) == 1  # a server that is away at the start is likely a wrong address
     first = begin()
     wait_until(lambda: is_ready(url))
     with watching(start, docs, url, "docs") as process:
         lines_of(process, "is followed")
         first.terminate()
-        first.wait(30)
+        first.wait(SECONDS)
         (docs / "guide" / "tea.md").write_text("# Tea\n\nCold.\n")
         lines_of(process, "trying again in 1 s")
         begin()
@@ -109,7 +101,7 @@ def test_it_outlives_a_server(
         found = httpx.get(f"{url}/collections/docs/documents").json()["documents"]
         assert [each["id"] for each in found] == ["bees.html#bees", "guide/tea.md#tea"]
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait(SECONDS) == 0
 
 
 def is_ready(url: str) -> bool:

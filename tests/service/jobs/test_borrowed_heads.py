@@ -74,7 +74,7 @@ async def manager(settings: Settings, tmp_path: Path, pool: Pool) -> AsyncIterat
 async def built(manager: JobManager, settings: Settings, encoder: str | None) -> CollectionSettings:
     """The settings of a collection that a job has built."""
     job = await manager.submit("made", "one.jsonl", encoder=encoder)
-    for _ in range(2400):
+    for _ in range(4800):
         if manager.get(job.id).finished:
             break
         await asyncio.sleep(0.05)

@@ -97,11 +97,11 @@ async def manager(make: MakeManager) -> JobManager:
 
 
 async def until(manager: JobManager, job: Job, condition: Callable[[Job], bool]) -> Job:
-    for _ in range(2400):
+    for _ in range(4800):
         if condition(manager.get(job.id)):
             return manager.get(job.id)
         await asyncio.sleep(0.05)
-    raise TimeoutError(f"after two minutes: {manager.get(job.id)}")
+    raise TimeoutError(f"after four minutes: {manager.get(job.id)}")
 
 
 async def finished(manager: JobManager, job: Job) -> Job:
@@ -147,6 +147,8 @@ async def test_the_end_of_each_job_is_told_once(
     before = JobStore(data / "jobs")
     before.load()
     before.write(left)
+    build = ExclusiveLock(data / "jobs" / "build.lock", "held as a build does")
+    build.acquire()  # so that no job begins yet
     manager = JobManager(data, collections, encoders, {"TERCET_CHECKPOINT": "nowhere"}, pool, told.append)
     await manager.start()
     try:
@@ -155,6 +157,7 @@ async def test_the_end_of_each_job_is_told_once(
         waiting = await manager.submit("x", "short.jsonl")
         await manager.cancel(waiting.id)
         assert told == ["failed", "cancelled"]
+        build.release()
         await finished(manager, failing)
         assert told == ["failed", "cancelled", "failed"]
     finally:
@@ -287,6 +290,7 @@ async def test_a_killed_child_fails_its_job_only(manager: JobManager, data: Path
 async def test_stopping_and_restarting(make: MakeManager, manager: JobManager) -> None:
     done = await finished(manager, await manager.submit("articles", "short.jsonl"))
     running = await manager.submit("articles", "long.jsonl")
+    await until(manager, running, lambda job: time_now() > job.created_at)  # by which records are in order
     waiting = await manager.submit("articles", "short.jsonl")
     await until(manager, running, lambda job: job.tokens > 0)
     await manager.stop()
@@ -344,7 +348,7 @@ async def test_a_killed_service_takes_its_build_along(
     (child,) = [each for each in psutil.Process(service.pid).children() if "cli.main" in each.cmdline()]
     service.send_signal(signal.SIGKILL)
     await service.wait()
-    await asyncio.to_thread(child.wait, 30)
+    await asyncio.to_thread(child.wait, 120)
     manager = make()
     await manager.start()
     job = await finished(manager, manager.get(job_id))
@@ -534,12 +538,17 @@ async def test_writes_beside_a_job_survive_it(
 
     await finished(manager, await manager.submit("articles", "short.jsonl"))
     put("d1", "before")
-    job = await manager.submit("articles", "short.jsonl")
-    await until(manager, job, lambda _: any(data.glob("collections/articles/builds/*/segments")))
-    put("d2", "during")
-    with collections.writing("articles") as live:
-        live.delete(["d3"])
-    job = await finished(manager, job)
+    adopt = StagedBuild.adopt
+
+    def adopted_after_writes(staged: StagedBuild) -> str:
+        put("d2", "during")
+        with collections.writing("articles") as live:
+            live.delete(["d3"])
+        return adopt(staged)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StagedBuild, "adopt", adopted_after_writes)
+        job = await finished(manager, await manager.submit("articles", "short.jsonl"))
     assert (job.state, job.documents_done) == ("succeeded", 20)
     snapshot = collections.snapshot("articles")
     assert job.snapshot is not None

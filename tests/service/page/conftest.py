@@ -12,6 +12,7 @@ import pytest
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Chromium tells of every answer that is an error; tests that provoke those look at the page instead.
 OF_ANSWERS = "Failed to load resource"
+PATIENCE_MS = 90_000  # for whatever a test waits for; a busy machine begins a browser in seconds
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +22,12 @@ def browser() -> Iterator[Any]:
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         pytest.skip("needs a browser: apt-get install chromium")
+    sync_api.expect.set_options(timeout=PATIENCE_MS)
     with sync_api.sync_playwright() as playwright:
         # Without its own sandbox it also runs as root, as in containers.
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox"], timeout=PATIENCE_MS
+        )
         yield browser
         browser.close()
 
@@ -42,7 +46,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         context = browser.new_context(**{"locale": "en-GB", **options})
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE_MS)
         host = re.match(r"\w+://[^/]+", url)[0]
 
         def console(message: Any) -> None:

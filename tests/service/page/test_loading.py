@@ -464,7 +464,7 @@ def test_a_busy_server_is_asked_again_under_the_same_key(server: str, visit: Vis
         asked.append(json.loads(route.request.post_data))
         if len(asked) == 1:
             error = {"error": {"type": "overloaded", "message": "busy", "param": None, "code": "overloaded"}}
-            route.fulfill(status=429, headers={"Retry-After": "1"}, json=error)
+            route.fulfill(status=429, headers={"Retry-After": "4"}, json=error)
         elif len(asked) == 2:
             route.abort()
         else:
@@ -473,7 +473,7 @@ def test_a_busy_server_is_asked_again_under_the_same_key(server: str, visit: Vis
     page.route("**/collections/again/documents", busy)
     give(page, {"again.jsonl": b'{"id": "a", "text": "tea"}'})
     page.get_by_role("button", name="Load", exact=True).click()
-    page.get_by_text("The server is busy: once more in 1 s").wait_for()
+    page.get_by_text("The server is busy: once more in 4 s").wait_for()
     page.get_by_text("The server does not answer").wait_for()
     page.get_by_role("button", name="Try again").click()
     page.get_by_text("Done: 1 documents are in again.").wait_for()

@@ -10,11 +10,12 @@ from service.http.edge import edge
 REFUSED = {"/embed": 401, "/nowhere": 401, "/health": 405}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def short(monkeypatch: Any) -> None:
     monkeypatch.setattr(edge, "LINGER_SECONDS", 0.5)
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("path", REFUSED)
 def test_a_dripped_body_does_not_keep_a_connection_that_was_answered(
     make_server: Any, connect: Any, path: str
@@ -36,7 +37,10 @@ def test_a_dripped_body_does_not_keep_a_connection_that_was_answered(
         assert ended is not None
 
 
-def test_a_client_that_sends_all_before_it_reads_sees_its_answer(make_server: Any, connect: Any) -> None:
+def test_a_client_that_sends_all_before_it_reads_sees_its_answer(
+    monkeypatch: Any, make_server: Any, connect: Any
+) -> None:
+    monkeypatch.setattr(edge, "LINGER_SECONDS", 60)  # it has to take all of it in that time
     size = 20 << 20  # more than the kernel's buffers hold
     with make_server(max_body_bytes=1000) as url:
         client = connect(url)
@@ -68,6 +72,7 @@ def test_a_body_that_has_arrived_leaves_the_connection_open(make_server: Any, co
             assert "connection" not in answer.headers
 
 
+@pytest.mark.usefixtures("short")
 def test_who_asks_before_sending_is_not_asked_for_a_refused_body(make_server: Any, connect: Any) -> None:
     with make_server(api_keys="key") as url:
         client = connect(url)
