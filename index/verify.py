@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -138,7 +139,7 @@ def _verify_snapshot(collection: Collection, current: str) -> list[str]:
 def _verify_segment(layout: CollectionLayout, entry: SegmentEntry, settings: CollectionSettings) -> list[str]:
     folder = layout.segment(entry.id)
     problems = [problem for name in sorted(entry.files) if (problem := _verify_file(folder, entry, name))]
-    if folder.is_dir():
+    with suppress(FileNotFoundError, NotADirectoryError):  # a publication may remove it meanwhile
         unknown = {path.name for path in folder.iterdir()} - entry.files.keys()
         problems += [f"{folder / name} does not belong to the segment; remove it" for name in sorted(unknown)]
     if problems:  # contents of altered files would only repeat the same damage

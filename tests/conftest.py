@@ -10,7 +10,7 @@ import os
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -208,7 +208,7 @@ class HeldEncoder(TinyEncoder):
         outputs: Sequence[Output] = OUTPUTS,
         adapters: Sequence[str | None] | None = None,
     ) -> Representations:
-        assert self.gate.wait(20)
+        assert self.gate.wait(60)
         self.texts.append(len(batch))
         return super().encode_tokens(batch, outputs, adapters)
 
@@ -344,8 +344,8 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture
-def dead_url() -> str:
-    """An address at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    return f"http://127.0.0.1:{port}"
+def dead_url() -> Iterator[str]:
+    """An address at which nothing listens, and nobody else does meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"

@@ -160,8 +160,9 @@ def main() -> None:
         crash(root, int(sys.argv[3]), int(sys.argv[4]))
     elif command == "write":
         create(root)
+        write(root, 1)  # of a first one that is killed `verify` says that CURRENT may be lost
         say("ready")
-        for version in range(1, 100_000):
+        for version in range(2, 100_000):
             write(root, version)
     elif command == "read":
         create(root)

@@ -153,12 +153,13 @@ def told(base: Path) -> dict[str, Any]:
     found["backups"] = [backup.id for backup in store.list("demo")]
     for name in list_collections(root):
         collection = Collection.open(root, name)
+        current = collection.current()  # before a merge begins, as it may with the opening
         with LiveCollection(collection, LIMITS) as live:
             snapshot = live.snapshot()
             documents = [snapshot.get(id) for id in IDS]
             found[name] = (
                 collection.settings,
-                collection.current(),
+                current,
                 documents,
                 collection.defaults(),
                 collection.effort(),

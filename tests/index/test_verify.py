@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,22 @@ def test_a_publication_meanwhile_is_no_damage(
 ) -> None:
     collection = build(three)
     publish_at_next_reading(three)
+    assert verify(root, "demo") == []
+    assert collection.current() == "000002"
+
+
+def test_a_segment_that_a_publication_removes_meanwhile_is_no_damage(
+    build: Any, three: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its files were read, and before their names are."""
+    collection, listed = build(three), Path.iterdir
+
+    def removed_before(folder: Path) -> Iterator[Path]:
+        monkeypatch.setattr(Path, "iterdir", listed)
+        build(three)
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", removed_before)
     assert verify(root, "demo") == []
     assert collection.current() == "000002"
 

@@ -26,7 +26,7 @@ from models.representations import Representations, SparseRows, TokenVectors
 
 NAME = "demo"
 SETTINGS = CollectionSettings(NAME, "tiny", "f", 4, 2, 20, lexical="idf")
-LIMITS = LiveLimits(merge_width=2)
+LIMITS = LiveLimits(flush_seconds=3600, merge_width=2)  # only what is asked for meets a disk that fails
 SIZE = 4  # documents of a batch
 MOUNT_READ_ONLY, MOUNT_REMOUNT = 1, 32
 

@@ -92,7 +92,7 @@ def test_writes_beside_a_build_survive_it(
     collection: Collection, root: Path, tmp_path: Path, texts: Any, random_texts: Any, mode: Any, seed: int
 ) -> None:
     random, queries = np.random.default_rng(seed), random_texts(4, 99)
-    limits = LiveLimits(merge_width=2)
+    limits = LiveLimits(flush_seconds=3600, merge_width=2)  # nothing is published but by what follows
     with LiveCollection(collection, limits) as live:
         model = put(live, texts(NAMES[:20], 1))
         live.delete(NAMES[:3])

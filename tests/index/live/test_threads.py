@@ -89,10 +89,12 @@ def test_a_thread_that_cannot_be_started_is_tried_again(
 
 
 def test_alarms_ring_in_order_unless_they_are_cancelled(alarms: Alarms) -> None:
-    now, rung, last = time.monotonic(), [], threading.Event()
+    now, rung, all_set, last = time.monotonic(), [], threading.Event(), threading.Event()
+    alarms.call_at(now, lambda: all_set.wait(SECONDS))  # none of the others rings before all are set
     alarms.call_at(now + 0.2, last.set)
     alarms.call_at(now + 0.1, lambda: rung.append("second"))
     alarms.call_at(now + 0.15, lambda: rung.append("never")).cancel()
     alarms.call_at(now + 0.05, lambda: rung.append("first"))
+    all_set.set()
     assert last.wait(SECONDS)
     assert rung == ["first", "second"]
