@@ -36,7 +36,7 @@ QUERIES = [
     {"query": "steam water", "top_k": 4, "weights": {"dense": 1, "sparse": 1, "colbert": 1, "bm25": 0.5}},
     {"query": "black leaf", "fusion": "rrf", "top_k": 30},
 ]
-SOON_SECONDS, LATER_SECONDS = 6.0, 60.0  # the former where somebody is silent for half of it
+SOON_SECONDS, LATER_SECONDS = 20.0, 60.0  # the former where somebody is silent for half of it
 WRITERS, FOLLOWERS = 0, 1
 FOLLOWER = """
 import sys
