@@ -47,7 +47,7 @@ class Cluster:
     def server(self, name: str) -> str:
         """The address of one that has what it had before, and may be a shard."""
         data = self._folder / name
-        settings = Settings(data=data, snapshot_store=self.url)
+        settings = Settings(data=data, snapshot_store=self.url, max_wait_seconds=60)
         app = create_app(settings, self._encoder, moving=SnapshotMoving(self.url, data))
         url = self._stack.enter_context(real_server(app))
         self.apps[url] = app
@@ -55,7 +55,12 @@ class Cluster:
 
     def router(self, name: str, follow_seconds: float = 0.05) -> str:
         """The address of a router that follows the map."""
-        settings = Settings(data=self._folder / name, shards=(self.url,), follow_seconds=follow_seconds)
+        settings = Settings(
+            data=self._folder / name,
+            shards=(self.url,),
+            follow_seconds=follow_seconds,
+            max_wait_seconds=60,
+        )
         return self._stack.enter_context(real_server(create_router_app(settings, self._encoder)))
 
     @contextmanager

@@ -13,6 +13,11 @@ from tests.conftest import TinyEncoder
 if __name__ == "__main__":
     url, data, port = sys.argv[1:]
     settings = Settings(
-        data=Path(data), shards=(url,), port=int(port), follow_seconds=0.1, log_level="warning"
+        data=Path(data),
+        shards=(url,),
+        port=int(port),
+        follow_seconds=0.1,
+        max_wait_seconds=60,
+        log_level="warning",
     )
     run_server(create_router_app(settings, TinyEncoder()), settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -133,8 +134,14 @@ def dying(opened: Opening, at: int) -> Opening:
     return open_dying
 
 
+@pytest.fixture
+def one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before writes are held there is one pass over what was written, however long it takes."""
+    monkeypatch.setattr("cluster.resharding.live.SHORT_SECONDS", math.inf)
+
+
 @pytest.mark.slow
-def test_a_killed_move_goes_on(cluster: Cluster, one: str) -> None:
+def test_a_killed_move_goes_on(cluster: Cluster, one: str, one_pass: None) -> None:
     """It is killed before and after each thing that it asks of servers, and before and after the switch."""
     cluster.serve_map("a", "b")
     routers = [cluster.router("router"), cluster.router("slow", follow_seconds=1.0)]
@@ -180,7 +187,7 @@ def test_a_move_that_is_killed_at_the_switch_goes_on(
 
 
 @pytest.mark.slow
-def test_a_move_is_given_up(cluster: Cluster, one: str) -> None:
+def test_a_move_is_given_up(cluster: Cluster, one: str, one_pass: None) -> None:
     """Writes that were held go on at the shards that there were, and a later move has them all."""
     cluster.serve_map("a", "b")
     router = cluster.router("router")

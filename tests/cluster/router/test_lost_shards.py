@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -25,7 +25,7 @@ from tests.service.conftest import real_server
 
 WORDS = ["tea", "water", "rail", "steam", "leaf", "black"]
 SEARCH = {"collection": "demo", "query": "hot tea", "top_k": 20}
-SOON = {"X-Request-Timeout": "2"}
+SOON_SECONDS, LATER_SECONDS = 2.0, 60.0
 REASONS = {
     "closed": {"unavailable", "paused"},
     "half": {"unavailable"},
@@ -44,7 +44,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory, tiny: Encoder) -> Iterator
 
 @contextmanager
 def routed(root: Path, tiny: Encoder, shard: int, **options: Any) -> Iterator[tuple[str, Relay]]:
-    """The same with the relay before either shard."""
+    """The same with the relay before either shard; options: of the router, but not of who writes to it."""
     with ExitStack() as stack:
         urls = [
             stack.enter_context(real_server(create_app(Settings(data=root / name), tiny)))
@@ -52,12 +52,17 @@ def routed(root: Path, tiny: Encoder, shard: int, **options: Any) -> Iterator[tu
         ]
         faulty = stack.enter_context(relay(urls[shard]))
         urls[shard] = faulty.url
-        settings = Settings(data=root / "router", shards=tuple(urls), **options)
-        router = stack.enter_context(real_server(create_router_app(settings, tiny)))
-        assert httpx.put(f"{router}/collections/demo", json={"lexical": "idf"}).status_code == 201
+        settings = Settings(data=root / "router", shards=tuple(urls), max_wait_seconds=60)
         documents = [{"id": f"d{row}", "text": f"{WORDS[row % 6]} {WORDS[row % 5]}"} for row in range(12)]
-        assert httpx.put(f"{router}/collections/demo/documents", json={"documents": documents}).is_success
-        yield router, faulty
+        with real_server(create_router_app(settings, tiny)) as router:
+            for path, body in (
+                ("collections/demo", {"lexical": "idf"}),
+                ("collections/demo/documents", {"documents": documents}),
+                ("aliases/now", {"collection": "demo"}),
+            ):
+                assert httpx.put(f"{router}/{path}", json=body).is_success
+        app = create_router_app(settings.model_copy(update=options), tiny)
+        yield stack.enter_context(real_server(app)), faulty
 
 
 @pytest.fixture(params=get_args(Fault)[1:])
@@ -71,8 +76,23 @@ def failing(request: Any, servers: tuple[str, Relay]) -> Iterator[tuple[str, Rel
     recovered(router)
 
 
-def search(router: str, **changes: Any) -> httpx.Response:
-    return httpx.post(f"{router}/search", json={**SEARCH, **changes}, headers=SOON, timeout=20)
+def search(router: str, seconds: float = LATER_SECONDS, **changes: Any) -> httpx.Response:
+    """seconds: that it is given."""
+    headers = {"X-Request-Timeout": f"{seconds}"}
+    return httpx.post(f"{router}/search", json={**SEARCH, **changes}, headers=headers, timeout=90)
+
+
+def search_while_it_fails(
+    router: str, faulty: Relay, is_as_wanted: Callable[[httpx.Response], bool], **changes: Any
+) -> dict[str, Any]:
+    """The answer that is wanted. Only where a shard is silent is there another one now and then, as on a
+    machine that is too busy for what is left of a short time.
+    """
+    is_silent = faulty.fault == "silent"
+    while not is_as_wanted(answer := search(router, SOON_SECONDS if is_silent else LATER_SECONDS, **changes)):
+        assert is_silent, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
 
 
 def recovered(router: str) -> None:
@@ -84,12 +104,13 @@ def recovered(router: str) -> None:
 
 def test_a_shard_that_fails_is_named(failing: tuple[str, Relay]) -> None:
     router, faulty = failing
+
+    def is_named(answer: httpx.Response) -> bool:
+        return answer.status_code == 503 and faulty.url in answer.json()["error"]["message"]
+
     for _ in range(3):
-        answer = search(router)
-        assert answer.status_code == 503, answer.text
-        error = answer.json()["error"]
+        error = search_while_it_fails(router, faulty, is_named)["error"]
         assert error["code"] in ("shard_unavailable", "shard_timeout", "shard_failed")
-        assert faulty.url in error["message"]
 
 
 def test_failures_are_counted_by_their_reason(failing: tuple[str, Relay]) -> None:
@@ -107,12 +128,13 @@ def test_failures_are_counted_by_their_reason(failing: tuple[str, Relay]) -> Non
             if risen("tercet_shard_failures_total", url=url, reason=reason)
         }
 
-    while not REASONS[faulty.fault] <= counted(faulty.url):
-        search(router)
+    (other,) = {dict(labels)["url"] for (_, *labels) in before} - {faulty.url}
+    while not (
+        REASONS[faulty.fault] <= counted(faulty.url) and risen("tercet_shard_seconds_count", url=other)
+    ):
+        search_while_it_fails(router, faulty, lambda answer: answer.status_code == 503)
         after = measured(router)
-    (other,) = {dict(labels)["url"] for (_, *labels) in after} - {faulty.url}
     assert counted(other) <= {"deadline", "silent"}  # as on a machine that is busy
-    assert risen("tercet_shard_seconds_count", url=other)
     for direction in ("sent", "received"):
         assert risen("tercet_shard_bytes_total", url=other, direction=direction)
     assert after["tercet_shard_up", ("url", other)] == 1
@@ -133,11 +155,12 @@ def measured(router: str) -> dict[Any, float]:
 
 def test_what_is_missing_is_told_where_that_is_allowed(failing: tuple[str, Relay]) -> None:
     router, faulty = failing
+
+    def is_told(answer: httpx.Response) -> bool:
+        return answer.status_code == 200 and answer.json().get("partial") == {"shards": [faulty.url]}
+
     for changes in ({}, {"fusion": "rrf"}, {"queries": ["tea", "rail"], "query": None, "top_k": 9}):
-        answer = search(router, allow_partial=True, **changes)
-        assert answer.status_code == 200, answer.text
-        found = answer.json()
-        assert found["partial"] == {"shards": [faulty.url]}
+        found = search_while_it_fails(router, faulty, is_told, allow_partial=True, **changes)
         for result in found.get("results", [found]):
             ids = {hit["id"] for hit in result["hits"]}
             assert ids
@@ -170,11 +193,9 @@ def test_answers_are_whole_where_all_shards_answer(servers: tuple[str, Relay]) -
 
 def test_a_silent_shard_ends_what_has_no_time_limit_of_its_own(tmp_path: Path, tiny: Encoder) -> None:
     with (
-        routed(tmp_path, tiny, 1, shards_timeout_seconds=0.3) as (router, faulty),
+        routed(tmp_path, tiny, 1, shards_timeout_seconds=1.0) as (router, faulty),
         httpx.Client(base_url=router, timeout=30) as client,
     ):
-        assert client.put("/aliases/now", json={"collection": "demo"}).is_success
-        faulty.fault = "silent"
         for method, path, body in (
             ("GET", "/collections", None),
             ("GET", "/collections/now", None),
@@ -185,26 +206,27 @@ def test_a_silent_shard_ends_what_has_no_time_limit_of_its_own(tmp_path: Path, t
             ("DELETE", "/aliases/now", None),
             ("POST", "/collections/demo/merge", None),
         ):
+            faulty.fault = "silent"
             error = client.request(method, path, json=body).json()["error"]
-            assert error["code"] in ("shard_timeout", "shard_unavailable"), (path, error)
+            assert error["code"] == "shard_timeout", (path, error)
             assert faulty.url in error["message"]
+            faulty.fault = "none"
+            recovered(router)
         assert client.get("/aliases").json()["aliases"] == [
             {"alias": "now", "collection": "demo", "collections": ["demo"]}
         ]
-        faulty.fault = "none"
-        recovered(router)
         assert [each["name"] for each in client.get("/collections").json()["collections"]] == ["demo"]
 
 
 def test_a_first_shard_that_is_silent_keeps_no_request_beyond_its_time(tmp_path: Path, tiny: Encoder) -> None:
     """The aliases, too, are asked of it, now and then; what it told of them goes on to count."""
     with routed(tmp_path, tiny, 0) as (router, faulty), ThreadPoolExecutor(10) as pool:
-        assert httpx.put(f"{router}/aliases/now", json={"collection": "demo"}).is_success
         assert len(search(router, collection="now").json()["hits"]) == 12
         faulty.fault = "silent"
         time.sleep(KEPT_SECONDS)
         asked = [
-            pool.submit(search, router, collection="now", allow_partial=number > 4) for number in range(10)
+            pool.submit(search, router, 6.0, collection="now", allow_partial=number > 4)
+            for number in range(10)
         ]
         answers = [each.result() for each in asked]
         assert {answer.status_code for answer in answers[:5]} == {503}

@@ -188,8 +188,8 @@ async def test_nobody_looks_after_a_shard_when_the_session_has_ended(dead_url: s
 
 async def test_silence_ends_with_the_deadline() -> None:
     async with shard(always(b"")) as url, client(url) as one:
-        with pytest.raises(ShardTimeoutError, match=f"{url} did not answer within 0.0"):
-            await one.json("GET", "/x", deadline=Deadline(time.monotonic() + 0.05))
+        with pytest.raises(ShardTimeoutError, match=rf"{url} did not answer within 0\."):
+            await one.json("GET", "/x", deadline=Deadline(time.monotonic() + 0.5))
         with pytest.raises(DeadlineExceededError):
             await one.json("GET", "/x", deadline=Deadline(time.monotonic() - 1))
     async with (

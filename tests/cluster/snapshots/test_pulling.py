@@ -10,6 +10,7 @@ import pytest
 from cluster.objects.errors import DamagedObjectError, ObjectMissingError, UnreachableStoreError
 from cluster.objects.folder import FolderStore
 from cluster.objects.store import Moved, ObjectStore, nobody
+from cluster.snapshots import transfers
 from cluster.snapshots.errors import OtherCollectionError, SnapshotNotFoundError
 from cluster.snapshots.published import file_path, manifest_path
 from cluster.snapshots.pulling import Pulled, pull
@@ -152,8 +153,15 @@ def test_a_flipped_byte_is_refused_and_changes_nothing(
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_what_an_interrupted_pull_fetched_is_not_fetched_again(
-    demo: Collection, folder: FolderStore, stages: Path, other: Path, damaged: bool
+    demo: Collection,
+    folder: FolderStore,
+    stages: Path,
+    other: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    damaged: bool,
 ) -> None:
+    monkeypatch.setattr(transfers, "THREADS", 1)  # of several, two may take the first file for theirs
+
     class Breaking(FolderStore):
         """Fails at the second file."""
 

@@ -49,6 +49,12 @@ class Family:
     names: tuple[str, ...]
 
 
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Weights that a test begins at random are the same in whatever order tests run."""
+    torch.manual_seed(0)
+
+
 def disturb(parameters: list[torch.nn.Parameter], seed: int) -> None:
     """Moves parameters as training would, so that each adapter tells."""
     generator = torch.Generator().manual_seed(seed)
@@ -62,6 +68,7 @@ def make_adapters(checkpoint: Path, root: Path) -> Path:
     base = adapter_base(checkpoint)
     made: dict[str, Adapter] = {}
     for seed, (name, settings) in enumerate(SETTINGS.items()):
+        torch.manual_seed(seed)  # weights begin at random
         body = attach(load_body(checkpoint), name, settings)
         disturb(trainable_parameters(body), seed)
         made[name] = save_adapter(root / name, body, settings, base, language="ko", description=f"A {name}.")

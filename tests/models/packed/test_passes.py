@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -236,12 +237,15 @@ def steps_of(work: Callable[[], object], but: Callable[..., object]) -> int:
         steps += event == "opcode"
         return count
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()  # what is called where garbage is collected would count
     sys.settrace(count)
     try:
         work()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return steps
 
 

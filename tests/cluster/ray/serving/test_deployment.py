@@ -48,6 +48,10 @@ PATHS = {
     "--dashboard-agent-listen-port": "/api/serve/applications/",
     "--runtime-env-agent-port": "/get_or_create_runtime_env",
 }
+SILENT = re.compile(
+    r"(shard shard-1 is not asked for a moment, since it failed \d+ times: )?"
+    r"shard shard-1 did not answer within [0-3](\.\d+)? s"
+)
 SEARCH = {"collection": "demo", "query": "green tea", "top_k": 5}
 
 
@@ -65,6 +69,12 @@ class Deployed:
         """Answer to a search that is given 3 s."""
         headers = HEADERS | {"X-Request-Timeout": "3"}
         return httpx.post(f"{self.url}/search", json=SEARCH | options, headers=headers, timeout=30)
+
+    def hits(self) -> object:
+        """Of the same search, which is given as long as it takes."""
+        answer = httpx.post(f"{self.url}/search", json=SEARCH, headers=HEADERS, timeout=120)
+        assert answer.status_code == 200, answer.text
+        return _hits(answer.json())
 
     def processes(self) -> dict[int, psutil.Process]:
         """All that was started, by its number."""
@@ -212,24 +222,24 @@ def test_the_token_is_for_its_owner_alone(deployed: Deployed) -> None:
 
 def test_a_shard_that_hangs_ends_in_an_error_that_names_it(filled: tuple[Deployed, str]) -> None:
     deployed, _ = filled
-    expected = _hits(deployed.search().json())
+    expected = deployed.hits()
     replica = deployed.replica("shard-1")
     replica.send_signal(signal.SIGSTOP)
     try:
-        answer, partial = deployed.search(), deployed.search(allow_partial=True)
+        # A busy machine may take all 3 s before a shard is asked: then the error names none.
+        _within(RECOVERED_SECONDS, lambda: _names_silent_shard(deployed.search()))
+        silent = {"shards": ["shard-1"]}
+        _within(
+            RECOVERED_SECONDS, lambda: deployed.search(allow_partial=True).json().get("partial") == silent
+        )
     finally:
         replica.send_signal(signal.SIGCONT)
-    assert answer.status_code == 503, answer.text
-    # The time that was left when the shard was asked.
-    message = answer.json()["error"]["message"]
-    assert re.fullmatch(r"shard shard-1 did not answer within (3|2\.\d+) s", message), message
-    assert partial.json()["partial"] == {"shards": ["shard-1"]}
     _within(RECOVERED_SECONDS, lambda: _is(deployed.search(), expected))
 
 
 def test_a_shard_that_is_killed_comes_back(filled: tuple[Deployed, str]) -> None:
     deployed, _ = filled
-    expected = _hits(deployed.search().json())
+    expected = deployed.hits()
     deployed.replica("shard-0").kill()
     answer = deployed.search()
     assert _is(answer, expected) or answer.status_code in (503, 504), answer.text
@@ -240,7 +250,7 @@ def test_a_shard_that_is_killed_comes_back(filled: tuple[Deployed, str]) -> None
 
 def test_an_encoder_that_is_killed_comes_back(filled: tuple[Deployed, str]) -> None:
     deployed, _ = filled
-    expected = _hits(deployed.search().json())
+    expected = deployed.hits()
     deployed.replica("encoders").kill()
     _within(RECOVERED_SECONDS, lambda: _is(deployed.search(query="green  tea"), expected))
 
@@ -276,6 +286,12 @@ def _is(answer: httpx.Response, expected: object) -> bool:
     return answer.status_code == 200 and _hits(answer.json()) == expected
 
 
+def _names_silent_shard(answer: httpx.Response) -> bool:
+    """Whether it says so of shard-1, with the time that was left when it was asked."""
+    message = answer.json()["error"]["message"]
+    return answer.status_code == 503 and SILENT.fullmatch(message) is not None
+
+
 def _listening(deployed: Deployed) -> dict[int, Listener]:
     """The ports on which the deployment listens."""
     started = {**deployed.processes(), deployed.command.pid: psutil.Process(deployed.command.pid)}
@@ -299,7 +315,7 @@ def _refusal(address: str, method: str) -> grpc.StatusCode:
     """What a request without a token gets."""
     with grpc.insecure_channel(address) as channel:
         try:
-            channel.unary_unary(f"/{method}")(b"", timeout=10)
+            channel.unary_unary(f"/{method}")(b"", timeout=60)
         except grpc.RpcError as error:
             code: grpc.StatusCode = error.code()
             return code
