@@ -8,9 +8,8 @@ import hashlib
 import inspect
 import os
 import shutil
-import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,7 @@ from models.representations import (
     offsets_of,
 )
 from models.tokenizer import Tokenizer
+from tests.ports import held_port
 
 # How long one example takes says how busy the machine is.
 hypothesis.settings.register_profile("tests", deadline=None)
@@ -208,7 +208,7 @@ class HeldEncoder(TinyEncoder):
         outputs: Sequence[Output] = OUTPUTS,
         adapters: Sequence[str | None] | None = None,
     ) -> Representations:
-        assert self.gate.wait(20)
+        assert self.gate.wait(60)
         self.texts.append(len(batch))
         return super().encode_tokens(batch, outputs, adapters)
 
@@ -344,8 +344,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture
-def dead_url() -> str:
+def dead_url() -> Iterator[str]:
     """An address at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    return f"http://127.0.0.1:{port}"
+    with held_port() as port:
+        yield f"http://127.0.0.1:{port}"
