@@ -96,7 +96,10 @@ async def test_hostile_requests_get_the_one_error_shape(impatient: str) -> None:
     for _ in range(HOSTILE_REQUESTS):
         request = hostile.request()
         has_body = request.method != b"HEAD"
-        answer = await connection.exchange(request.to_bytes(), whole=request.whole, has_body=has_body)
+        for _ in range(2):  # what a busy machine sent too late is sent again
+            answer = await connection.exchange(request.to_bytes(), whole=request.whole, has_body=has_body)
+            if answer is not None or not request.whole:
+                break
         if answer is None:
             assert not request.whole, request
         else:
