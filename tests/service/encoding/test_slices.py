@@ -122,10 +122,10 @@ async def test_a_caller_that_leaves_ends_the_work_ahead(held: Any, pool: Pool) -
         held.gate.clear()
         await asyncio.sleep(0)  # in which the work ahead begins
     await asyncio.sleep(0.01)
-    assert encoding.cancelled
-    assert len(encoding.begun) == 2
     held.gate.set()
     await encoding.close()
+    assert encoding.cancelled
+    assert len(encoding.begun) == 2
 
 
 def test_the_plan_of_windows_by_hand() -> None:
