@@ -66,6 +66,9 @@ class FaultyWorker:
         await self._client.aclose()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._server.is_serving():  # it vanished as this connection was accepted
+            reset(writer)
+            return
         self._writers.add(writer)
         try:
             while await self._answer(reader, writer):
