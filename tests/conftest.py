@@ -8,7 +8,6 @@ import hashlib
 import inspect
 import os
 import shutil
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -41,6 +40,7 @@ from models.representations import (
     offsets_of,
 )
 from models.tokenizer import Tokenizer
+from tests.ports import held_port
 
 # How long one example takes says how busy the machine is.
 hypothesis.settings.register_profile("tests", deadline=None)
@@ -346,6 +346,5 @@ def pytest_collection_finish() -> None:
 @pytest.fixture
 def dead_url() -> Iterator[str]:
     """An address at which nothing listens, and nobody else does meanwhile."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+    with held_port() as port:
+        yield f"http://127.0.0.1:{port}"

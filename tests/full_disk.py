@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+FILLER = "filler"  # the name of a file that takes all space
 
 
 @contextmanager
@@ -16,3 +19,10 @@ def largest_file(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def fill(disk: Path) -> None:
+    """Takes all the space that a disk has left, for a file of it."""
+    with (disk / FILLER).open("ab", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))

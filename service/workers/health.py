@@ -74,9 +74,9 @@ class WorkerHealth:
 
     async def ask(self) -> None:
         """Probes it once."""
-        answers = self._answers
+        answers, state = self._answers, self.state
         try:
-            await self._probe(self.state)
+            await self._probe(state)
         except WorkerSilentError as error:
             if self._answers != answers:
                 return
@@ -89,7 +89,8 @@ class WorkerHealth:
         except EncoderUnavailableError as error:
             self._become(WorkerState.DOWN, str(error))
         else:
-            self._become(WorkerState.UP, "")
+            if self.state is state:  # else the next probe looks into what is suspected since this one began
+                self._become(WorkerState.UP, "")
 
     def _become(self, state: WorkerState, fault: str) -> None:
         if state is not self.state:

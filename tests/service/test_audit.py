@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from service.audit import RETRY_SECONDS
 from service.exceptions import SettingsError
 from tests.service.polling import pause
 
@@ -146,9 +145,10 @@ def test_a_file_that_cannot_be_written_to_is_refused(make_app: Any, tmp_path: Pa
 
 
 async def test_where_entries_are_required_nothing_is_answered_without_one(
-    make_client: Any, tmp_path: Path
+    make_client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first learns it after its change, the next before; then the file is back."""
+    monkeypatch.setattr("service.audit.RETRY_SECONDS", 1000)
     folder = tmp_path / "audit"
     folder.mkdir()
     file = folder / "audit.jsonl"
@@ -164,6 +164,6 @@ async def test_where_entries_are_required_nothing_is_answered_without_one(
         assert (await client.get(f"{url}/rail")).status_code == 200
         assert (await client.post("/search", json={"collection": "demo", "query": "tea"})).is_success
         folder.mkdir()
-        await asyncio.sleep(RETRY_SECONDS)
+        monkeypatch.setattr("service.audit.RETRY_SECONDS", 0)
         assert (await client.delete(f"{url}/rail")).is_success
     assert [each["status"] for each in entries(file)] == [200]

@@ -4,7 +4,6 @@ import asyncio
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from index.errors import InvalidQueryError
 from service.app import create_app, create_worker_app
 from service.http.edge.places import ALWAYS_SERVED
 from service.settings import Settings
+from tests.full_disk import fill
 from tests.service.polling import pause
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo" / "corpus.jsonl"
@@ -377,9 +377,7 @@ async def test_what_a_full_disk_gives_is_documented(make_client: Any, data: Path
     (root / "sources" / "tea.jsonl").write_text('{"id": "a", "text": "tea"}')
     async with make_client(data=root) as client:
         described = operations((await client.get("/openapi.json")).json())
-        with (small_disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
-            while True:
-                file.write(bytes(4096))
+        fill(small_disk)
         statuses = {}
         for name, operation in sorted(described, key=lambda each: each[0].startswith("DELETE")):
             path = name.replace("{name}", "{name}-new") if name == "PUT /collections/{name}" else name

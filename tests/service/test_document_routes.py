@@ -569,7 +569,7 @@ async def test_a_write_that_has_begun_is_finished_though_its_client_leaves(
 
     def slow(*values: Any, **options: Any) -> Any:
         begun.set()
-        assert gate.wait(20)
+        assert gate.wait(60)
         return write(*values, **options)
 
     monkeypatch.setattr(LiveCollection, "put", slow)
@@ -779,8 +779,9 @@ async def test_statistics_tell_what_a_collection_holds(make_client: Any) -> None
         assert 'tercet_deleted_share{collection="demo"} 0.2' in text
     async with make_client(flush_seconds=0.01) as client:
         # A flush is counted once all of it is done, a moment after its documents are published.
-        while "tercet_documents_flushed_total 2.0" not in (text := (await client.get("/metrics")).text):
+        while "tercet_documents_flushed_total 2.0" not in (await client.get("/metrics")).text:
             await pause()
+        text = (await client.get("/metrics")).text
         after = (await client.get("/collections/demo/stats")).json()
         assert (after["documents"], after["segments"], after["unpublished"]["documents"]) == (6, 2, 0)
         assert after["published_position"] == 1

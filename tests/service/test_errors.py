@@ -339,7 +339,7 @@ def test_overload_says_when_to_try_again() -> None:
 )
 def test_what_is_hardly_http_is_answered_in_the_one_shape(server: str, sent: bytes) -> None:
     host, port = server.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(sent)
         received = b""
         while b"\r\n\r\n" not in received or len(received.split(b"\r\n\r\n", 1)[1]) < 10:
@@ -358,7 +358,7 @@ def test_what_is_hardly_http_is_answered_in_the_one_shape(server: str, sent: byt
 def answered(server: str, sent: bytes, packet_bytes: int = 1 << 20) -> bytes:
     """All that the server sends until it closes the connection."""
     host, port = server.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for start in range(0, len(sent), packet_bytes):
             connection.sendall(sent[start : start + packet_bytes])
@@ -397,7 +397,7 @@ def test_trailers_without_end_are_refused(server: str) -> None:
     head = b"POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
     received = b""
     host, port = server.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(head)
         with contextlib.suppress(ConnectionError):
             for _ in range(200):

@@ -63,7 +63,7 @@ def test_answers_conform_to_the_description(
     def conforms(case: Any) -> None:
         # A description cannot tell dimensions, fields and limits: some requests that fit it are 422.
         # The description's own check holds errors of other services' shapes against theirs.
-        response = case.call_and_validate(timeout=20, excluded_checks=[positive_data_acceptance])
+        response = case.call_and_validate(timeout=60, excluded_checks=[positive_data_acceptance])
         assert response.status_code < 500
         if response.status_code >= 400 and shape_of(path) is None:
             check_error(response.status_code, response.headers, response.json())
@@ -92,11 +92,14 @@ async def test_hostile_requests_get_the_one_error_shape(impatient: str) -> None:
     host, _, port = impatient.removeprefix("http://").partition(":")
     hostile = Hostile(SEED)
     statuses = set()
-    connection = Connection(host, int(port), seconds=20)
+    connection = Connection(host, int(port), seconds=60)
     for _ in range(HOSTILE_REQUESTS):
         request = hostile.request()
         has_body = request.method != b"HEAD"
-        answer = await connection.exchange(request.to_bytes(), whole=request.whole, has_body=has_body)
+        for _ in range(2):  # what a busy machine sent too late is sent again
+            answer = await connection.exchange(request.to_bytes(), whole=request.whole, has_body=has_body)
+            if answer is not None or not request.whole:
+                break
         if answer is None:
             assert not request.whole, request
         else:
@@ -120,7 +123,7 @@ def megabytes(count: int) -> Iterator[bytes]:
     [("/embed", 413), ("/search", 413), ("/collections/demo/jobs", 413), ("/nowhere", 404), ("/health", 405)],
 )
 def test_bodies_of_fifty_megabytes_are_refused(server: str, path: str, status: int) -> None:
-    with httpx.Client(base_url=server, timeout=20) as client:
+    with httpx.Client(base_url=server, timeout=60) as client:
         for content in (megabytes(50), b" " * (50 * 2**20)):
             response = client.post(path, content=content, headers={"Content-Type": "application/json"})
             assert response.status_code == status

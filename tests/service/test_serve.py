@@ -8,13 +8,12 @@ import os
 import re
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ import httpx
 import pytest
 
 from service.serving import run_server
+from tests.ports import held_port
 
 DOCUMENTS = [
     {"id": "tea", "text": "Green tea is brewed with hot water.", "metadata": {"year": 2001}},
@@ -31,14 +31,9 @@ DOCUMENTS = [
 ]
 
 PAUSE_SECONDS = 0.1
+PATIENCE_SECONDS = 150  # for a server that begins or ends
 
 Serve = Callable[..., tuple[subprocess.Popen[str], httpx.Client]]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
 
 
 @pytest.fixture
@@ -47,12 +42,12 @@ def serve(tmp_path: Path, repository: Path) -> Iterator[Serve]:
     gives the process and a client of it.
     """
     processes: list[subprocess.Popen[str]] = []
-    clients: list[httpx.Client] = []
+    stack = ExitStack()
 
     def start(
         command: str = "serve", *flags: str, **variables: str
     ) -> tuple[subprocess.Popen[str], httpx.Client]:
-        port = free_port()
+        port = stack.enter_context(held_port())
         environment = {key: value for key, value in os.environ.items() if not key.startswith("TERCET_")}
         environment |= {"PYTHONPATH": str(repository), "TERCET_CHECKPOINT": "minilm-m3"}
         with (tmp_path / f"log-{port}").open("w") as log:
@@ -65,12 +60,11 @@ def serve(tmp_path: Path, repository: Path) -> Iterator[Serve]:
                 preexec_fn=_heed_interrupts,
             )
         processes.append(process)
-        clients.append(httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30))
-        return process, clients[-1]
+        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS)
+        return process, stack.enter_context(client)
 
     yield start
-    for client in clients:
-        client.close()
+    stack.close()
     for process in processes:
         process.kill()
         process.wait()
@@ -79,6 +73,16 @@ def serve(tmp_path: Path, repository: Path) -> Iterator[Serve]:
 def _heed_interrupts() -> None:
     """A shell that starts tests in the background lets its children ignore them."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def hang_ups(handler: signal.Handlers) -> Iterator[None]:
+    """What processes that are started meanwhile do with a hang-up; the tests may run under `nohup`."""
+    former = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, former)
 
 
 def wait_ready(process: subprocess.Popen[str], client: httpx.Client) -> None:
@@ -161,7 +165,7 @@ def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> No
     assert 'tercet_jobs{state="succeeded"} 1.0' in client.get("/metrics").text
 
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
     lines = logged(tmp_path)
     assert any(line["message"] == "request" and line["path"] == "/search" for line in lines)
     assert not [line for line in lines if line["level"] == "WARNING" and "key" in line["message"]]
@@ -171,7 +175,7 @@ def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> No
 def test_after_sigterm_it_is_not_ready_and_still_serves_until_the_pause_or_a_second_signal_ends_it(
     serve: Serve,
 ) -> None:
-    process, client = serve("encoder", "--threads", "1", TERCET_DRAIN_SECONDS="100")
+    process, client = serve("encoder", "--threads", "1", TERCET_DRAIN_SECONDS="1000")
     wait_ready(process, client)
     process.send_signal(signal.SIGTERM)
     while (answer := client.get("/ready")).status_code == 200:
@@ -180,33 +184,31 @@ def test_after_sigterm_it_is_not_ready_and_still_serves_until_the_pause_or_a_sec
     assert "about to end" in answer.json()["error"]["message"]
     assert client.get("/health").status_code == 200
     url = f"{client.base_url}/embed"  # on a new connection
-    assert httpx.post(url, json={"inputs": ["hello"]}, timeout=30).status_code == 200
+    assert httpx.post(url, json={"inputs": ["hello"]}, timeout=PATIENCE_SECONDS).status_code == 200
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("signal_number", "pause"), [(signal.SIGTERM, "0.5"), (signal.SIGHUP, "0.5"), (signal.SIGINT, "300")]
+    ("signal_number", "pause"), [(signal.SIGTERM, "0.5"), (signal.SIGHUP, "0.5"), (signal.SIGINT, "1000")]
 )
 def test_the_pause_ends_by_itself_and_an_interrupt_from_the_keyboard_takes_none(
     serve: Serve, signal_number: int, pause: str
 ) -> None:
-    process, client = serve("encoder", "--threads", "1", "--drain-seconds", pause)
+    with hang_ups(signal.SIG_DFL):
+        process, client = serve("encoder", "--threads", "1", "--drain-seconds", pause)
     wait_ready(process, client)
     process.send_signal(signal_number)
-    assert process.wait(30) == (130 if signal_number == signal.SIGINT else 0)
+    assert process.wait(PATIENCE_SECONDS) == (130 if signal_number == signal.SIGINT else 0)
 
 
 @pytest.mark.slow
 def test_a_server_that_was_told_to_ignore_hang_ups_does(serve: Serve) -> None:
     """As `nohup` tells it."""
-    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
+    with hang_ups(signal.SIG_IGN):
         process, client = serve("encoder", "--drain-seconds", "300")
-    finally:
-        signal.signal(signal.SIGHUP, former)
     wait_ready(process, client)
     process.send_signal(signal.SIGHUP)
     for _ in range(3):
@@ -229,7 +231,7 @@ cli.main.main()
         [sys.executable, "-c", told_early],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(repository)},
-        timeout=100,
+        timeout=PATIENCE_SECONDS,
     )
     assert done.returncode == 0
 
@@ -242,7 +244,7 @@ def test_too_few_open_files_are_told_at_the_start(tmp_path: Path, repository: Pa
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(repository)},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
-        timeout=100,
+        timeout=PATIENCE_SECONDS,
         capture_output=True,
         text=True,
     )
@@ -252,7 +254,7 @@ def test_too_few_open_files_are_told_at_the_start(tmp_path: Path, repository: Pa
 
 def test_a_setting_that_does_nothing_alone_is_told_at_the_start(serve: Serve, tmp_path: Path) -> None:
     process, client = serve("serve", "--publish-keep", "3")
-    assert process.wait(60) == 2
+    assert process.wait(PATIENCE_SECONDS) == 2
     log = (tmp_path / f"log-{client.base_url.port}").read_text()
     assert "setting publish_keep (TERCET_PUBLISH_KEEP) is 3, and does nothing without publish_url" in log
 
@@ -260,6 +262,7 @@ def test_a_setting_that_does_nothing_alone_is_told_at_the_start(serve: Serve, tm
 @pytest.mark.slow
 def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) -> None:
     worker, worker_client = serve("encoder", "--threads", "1", TERCET_API_KEYS="between-us")
+    worker.send_signal(signal.SIGSTOP)  # else it may be ready as soon as the search server listens
     process, client = serve(
         "serve",
         "--encoder-url",
@@ -268,6 +271,7 @@ def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) ->
         TERCET_CHECKPOINT="not-there",
     )
     assert client_ready(process, client) == httpx.codes.SERVICE_UNAVAILABLE
+    worker.send_signal(signal.SIGCONT)
     wait_ready(worker, worker_client)
     wait_ready(process, client)
     assert worker_client.get("/info").status_code == 401
@@ -289,7 +293,7 @@ def test_sigterm_ends_a_server_that_waits_for_its_workers(serve: Serve) -> None:
     process, client = serve("serve", "--encoder-url", "http://127.0.0.1:9")
     assert client_ready(process, client) == httpx.codes.SERVICE_UNAVAILABLE
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
 
 
 def client_ready(process: subprocess.Popen[str], client: httpx.Client) -> int:
@@ -304,7 +308,7 @@ def client_ready(process: subprocess.Popen[str], client: httpx.Client) -> int:
 
 def test_a_checkpoint_that_cannot_be_loaded_ends_the_server(serve: Serve, tmp_path: Path) -> None:
     process, _ = serve("serve", "--checkpoint", "not-there", "--log-format", "text")
-    assert process.wait(60) == 1
+    assert process.wait(PATIENCE_SECONDS) == 1
     (log,) = [file.read_text() for file in tmp_path.glob("log-*")]
     assert "Traceback" not in log
     assert log.splitlines()[-1].startswith("Error: checkpoint 'not-there'")
@@ -320,7 +324,7 @@ def test_a_second_server_on_the_same_data_root_is_refused(
     first, client = serve("serve", "--threads", "1")
     wait_ready(first, client)
     second, _ = serve("serve", "--threads", "1", "--log-format", "text")
-    assert second.wait(60) == 1
+    assert second.wait(PATIENCE_SECONDS) == 1
     said = [file.read_text().splitlines()[-1] for file in tmp_path.glob("log-*")]
     assert f"Error: another server uses the data root {tmp_path / 'data'}: stop it, or" in "\n".join(said)
     command = ["index", "build", str(sources / "articles.jsonl"), "--collection", "beside", "--data", "data"]
@@ -380,17 +384,17 @@ def test_a_download_does_not_keep_the_server_from_ending(serve: Serve, tmp_path:
         HF_HOME=str(tmp_path / "hub"),
         HF_HUB_OFFLINE="0",
     )
-    assert DrippingHub.downloading.wait(60)
+    assert DrippingHub.downloading.wait(PATIENCE_SECONDS)
     assert client_ready(process, client) == httpx.codes.SERVICE_UNAVAILABLE
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
     hub.shutdown()
     hub.server_close()
 
 
 def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> None:
     process, client = serve("serve", "--host", "0.0.0.0", "--checkpoint", "not-there")
-    process.wait(60)
+    process.wait(PATIENCE_SECONDS)
     messages = [line["message"] for line in logged_until_end(tmp_path)]
     assert any("without a key" in message for message in messages)
     assert any("for any name" in message and "allowed_hosts" in message for message in messages)
@@ -407,7 +411,7 @@ def test_a_server_of_known_names_does_not_warn_of_others(serve: Serve, tmp_path:
         "--checkpoint",
         "not-there",
     )
-    process.wait(60)
+    process.wait(PATIENCE_SECONDS)
     messages = [line["message"] for line in logged_until_end(tmp_path)]
     assert any("without a key" in message for message in messages)
     assert not any("for any name" in message for message in messages)
@@ -430,7 +434,7 @@ def test_a_ready_server_collects_no_garbage_among_what_it_loaded(make_app: Any) 
             time.sleep(0.01)
     finally:
         app.state.runtime.failed()  # what ends a server that cannot start ends any
-        thread.join(20)
+        thread.join(PATIENCE_SECONDS)
         gc.unfreeze()
     assert not thread.is_alive()
 
@@ -450,7 +454,7 @@ def test_a_killed_server_comes_back_with_every_write(serve: Serve) -> None:
     hits = client.post("/search", json=query).json()["hits"]
     assert [hit["id"] for hit in hits] == ["dough", "tea"]
     process.kill()
-    process.wait(30)
+    process.wait(PATIENCE_SECONDS)
 
     process, client = serve("serve", "--threads", "1")
     wait_ready(process, client)
@@ -461,7 +465,7 @@ def test_a_killed_server_comes_back_with_every_write(serve: Serve) -> None:
     assert client.get("/collections/articles/stats").json()["position"] == 3
     assert client.put(path, json={"documents": documents}).json()["position"] == 4
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
 
 
 @pytest.mark.slow
@@ -481,7 +485,7 @@ def test_a_keys_file_is_read_again_at_sighup_and_a_broken_one_starts_nothing(
     assert client.get("/info", headers={"Authorization": "Bearer old"}).status_code == 401
     keys.write_text('{"key": "new", "access": "read"}\n{"key": "other"}\n')
     process, client = serve("serve", "--keys-file", str(keys))
-    assert process.wait(30) == 2
+    assert process.wait(PATIENCE_SECONDS) == 2
     log = (tmp_path / f"log-{client.base_url.port}").read_text()
     assert "line 2: access is missing; give it" in log
     assert "other" not in log
@@ -489,28 +493,28 @@ def test_a_keys_file_is_read_again_at_sighup_and_a_broken_one_starts_nothing(
 
 def test_a_reader_of_the_log_who_stalls_stops_nothing(tmp_path: Path, repository: Path) -> None:
     """Nobody reads its standard error: 1,500 requests are answered, and the server ends when told."""
-    port = free_port()
     reading, writing = os.pipe()
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TERCET_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--threads", "1"],
-        cwd=tmp_path,
-        env={**environment, "PYTHONPATH": str(repository), "TERCET_AUDIT": "all"},
-        stderr=writing,
-        preexec_fn=_heed_interrupts,
-    )
-    os.close(writing)
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-            wait_ready(process, client)
-            for _ in range(1500):
-                assert client.get("/info").status_code == 200
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(reading)
+    with held_port() as port:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--threads", "1"],
+            cwd=tmp_path,
+            env={**environment, "PYTHONPATH": str(repository), "TERCET_AUDIT": "all"},
+            stderr=writing,
+            preexec_fn=_heed_interrupts,
+        )
+        os.close(writing)
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
+                wait_ready(process, client)
+                for _ in range(1500):
+                    assert client.get("/info").status_code == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_SECONDS) == 0
+        finally:
+            process.kill()
+            process.wait()
+            os.close(reading)
 
 
 def test_servers_of_a_checkpoint_without_graphs_export_it_once(
@@ -534,6 +538,6 @@ def test_servers_of_a_checkpoint_without_graphs_export_it_once(
     assert {info["engine"] for info in infos} == {"onnx"}
     logs = "".join(path.read_text() for path in tmp_path.glob("log-*"))
     assert logs.count("is exported to") == 1
-    assert logs.count("this one waits") == 1
+    assert logs.count("this one waits") <= 1  # none where the export had ended before the other looked
     assert len([path for path in cache.iterdir() if path.is_dir()]) == 1
     assert sorted((path, path.stat().st_mtime_ns) for path in checkpoint.rglob("*")) == before

@@ -115,11 +115,15 @@ async def test_patience_ends(encoding: Watched, pool: Pool, monkeypatch: pytest.
             pass
 
 
-async def test_a_caller_that_leaves_ends_the_work_ahead(encoding: Watched, pool: Pool) -> None:
+async def test_a_caller_that_leaves_ends_the_work_ahead(held: Any, pool: Pool) -> None:
+    encoding = Watched(held)
     async with aclosing(encode_slices(encoding, pool, TEXTS, request_tokens=10_000)) as found:
         await anext(found)
+        held.gate.clear()
         await asyncio.sleep(0)  # in which the work ahead begins
     await asyncio.sleep(0.01)
+    held.gate.set()
+    await encoding.close()
     assert encoding.cancelled
     assert len(encoding.begun) == 2
 

@@ -51,14 +51,14 @@ async def test_callers_of_one_name_share_calls_and_other_names_do_not_wait() -> 
     def call(name: str) -> str:
         calls.append(name)
         if name == "slow":
-            assert gate.wait(10)
+            assert gate.wait(60)
         return name.upper()
 
     shared = SharedCalls(call, POOL)
     slow = [asyncio.create_task(shared("slow")) for _ in range(100)]
     await asyncio.sleep(0)
     slow[0].cancel()  # one that leaves takes nothing from the others
-    assert await asyncio.wait_for(shared("quick"), 5) == "QUICK"
+    assert await asyncio.wait_for(shared("quick"), 30) == "QUICK"
     gate.set()
     assert await asyncio.gather(*slow[1:]) == ["SLOW"] * 99
     assert calls.count("slow") == 2  # one for the first, one for all who came meanwhile
@@ -71,7 +71,7 @@ async def test_a_caller_in_a_thread_of_the_pool_needs_no_other() -> None:
     def call(name: str) -> str:
         seen.append(threading.current_thread().name)
         begun.set()
-        assert gate.wait(10)
+        assert gate.wait(60)
         return name.upper()
 
     shared = SharedCalls(call, pool)
@@ -81,7 +81,7 @@ async def test_a_caller_in_a_thread_of_the_pool_needs_no_other() -> None:
         return await shared("a")
 
     first = asyncio.create_task(relay(asks()))
-    assert await asyncio.to_thread(begun.wait, 10)
+    assert await asyncio.to_thread(begun.wait, 60)
     second = [asyncio.create_task(shared("a")) for _ in range(3)]
     await asyncio.sleep(0)
     gate.set()
@@ -92,15 +92,20 @@ async def test_a_caller_in_a_thread_of_the_pool_needs_no_other() -> None:
 
 async def test_a_failure_reaches_every_caller_and_is_forgotten() -> None:
     outcomes = iter([ValueError("no"), ValueError("no"), None])
+    gate = threading.Event()
 
     def call(name: str) -> str:
+        assert gate.wait(60)
         error = next(outcomes)
         if error is not None:
             raise error
         return name
 
     shared = SharedCalls(call, POOL)
-    failed = await asyncio.gather(*(shared("a") for _ in range(3)), return_exceptions=True)
+    calls = [asyncio.create_task(shared("a")) for _ in range(3)]
+    await asyncio.sleep(0)
+    gate.set()
+    failed = await asyncio.gather(*calls, return_exceptions=True)
     assert [str(error) for error in failed] == ["no"] * 3
     assert await shared("a") == "a"
     with pytest.raises(StopIteration):
@@ -114,12 +119,12 @@ async def test_an_answer_is_never_from_before_its_question() -> None:
     def look(_: str) -> str:
         found = world
         seen.set()
-        assert gate.wait(10)
+        assert gate.wait(60)
         return found
 
     shared = SharedCalls(look, POOL)
     first = asyncio.create_task(shared("a"))
-    await asyncio.to_thread(seen.wait, 10)
+    await asyncio.to_thread(seen.wait, 60)
     world = "new"
     second = asyncio.create_task(shared("a"))
     await asyncio.sleep(0)

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from index.snapshot import Snapshot
 from service.load.deadlines import within
 from service.load.pools import Pool
 from service.load.relay import relay
+from tests.service.polling import turn_of_the_loop
 
 BEYOND_ANY_POOL = 80
 SEARCH = {"collection": "demo", "query": "hot tea"}
@@ -30,9 +30,12 @@ async def test_a_thread_of_the_pool_works_itself() -> None:
 
     async def work() -> list[tuple[bool, bool]]:
         seen = [(pool.is_here, other.is_here)]
-        for each in (pool, pool, other):
-            await each.run(time.sleep, 0.05)
-            seen.append((pool.is_here, other.is_here))
+        await pool.run(turn_of_the_loop())  # work that ends at once would be gone on from here
+        seen.append((pool.is_here, other.is_here))
+        await pool.run(int)
+        seen.append((pool.is_here, other.is_here))
+        await other.run(pool.submit(int).result)  # as soon as this thread of `pool` waits
+        seen.append((pool.is_here, other.is_here))
         return seen
 
     assert await relay(work()) == [(False, False), (True, False), (True, False), (False, True)]
@@ -49,7 +52,7 @@ async def test_a_thread_of_the_pool_works_itself() -> None:
 
 async def test_work_that_nobody_awaits_any_more_is_not_begun() -> None:
     pool, gate, begun = Pool("brewing", 1), threading.Event(), []
-    first = asyncio.create_task(pool.run(gate.wait, 10))
+    first = asyncio.create_task(pool.run(gate.wait, 60))
     second = asyncio.create_task(pool.run(begun.append, "second"))
     await asyncio.sleep(0)
     second.cancel()
@@ -65,7 +68,7 @@ async def test_work_that_nobody_awaits_any_more_is_not_begun() -> None:
 async def test_work_that_no_thread_took_in_time_fails_at_its_deadline(relayed: bool) -> None:
     """Not only once a thread is free, which may be long after."""
     pool, gate, begun = Pool("brewing", 1), threading.Event(), list[str]()
-    first = asyncio.create_task(pool.run(gate.wait, 30))
+    first = asyncio.create_task(pool.run(gate.wait, 60))
     deadline = within(0.05)
     work = pool.run_in_time(deadline, TimeoutError, begun.append, "late")
     with pytest.raises(TimeoutError):
@@ -80,7 +83,7 @@ async def test_work_that_no_thread_took_in_time_fails_at_its_deadline(relayed: b
 
 async def test_who_leaves_work_with_a_deadline_is_cancelled() -> None:
     pool, gate = Pool("brewing", 1), threading.Event()
-    first = asyncio.create_task(pool.run(gate.wait, 30))
+    first = asyncio.create_task(pool.run(gate.wait, 60))
     second = asyncio.create_task(pool.run_in_time(within(60), TimeoutError, int))
     await asyncio.sleep(0)
     second.cancel()
@@ -98,7 +101,7 @@ async def test_operations_answer_while_searches_and_the_encoder_are_stuck(
     answer = Snapshot.answer
 
     def stuck(*args: Any, **options: Any) -> Any:
-        assert gate.wait(20)
+        assert gate.wait(60)
         return answer(*args, **options)
 
     async with make_client(encoder=held) as client:
@@ -110,7 +113,7 @@ async def test_operations_answer_while_searches_and_the_encoder_are_stuck(
         bodies = [SEARCH, {**SEARCH, "query": query}] * BEYOND_ANY_POOL
         searches = [asyncio.create_task(client.post("/search", json=body)) for body in bodies]
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(50):
                 for path in ("/health", "/ready", "/metrics", "/info", "/collections", "/jobs"):
                     assert (await client.get(path)).status_code == 200, path
                 assert (await client.get("/collections/demo/documents/tea")).status_code == 200

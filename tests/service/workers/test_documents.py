@@ -99,11 +99,11 @@ def test_an_abandoned_build_waits_for_no_worker(make_server: Any, held: Any) -> 
                     pass
             workers.abandon()
             with pytest.raises((CancelledError, EncoderUnavailableError)):
-                answering.result(timeout=10)
+                answering.result(timeout=60)
             held.gate.set()
         waiting = pool.submit(workers.encode, ["tea"])  # for a worker that is gone, two minutes long
         with pytest.raises(EncoderUnavailableError):
-            waiting.result(timeout=10)
+            waiting.result(timeout=60)
         workers.close()
 
 

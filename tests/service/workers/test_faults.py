@@ -8,7 +8,7 @@ import socket
 import struct
 from collections import Counter, deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -23,10 +23,13 @@ from service.exceptions import OverloadedError
 from service.settings import Settings, WorkerAccess
 from service.workers.encoding import RemoteEncoding
 from service.workers.health import WorkerState
+from tests.ports import held_port
 from tests.service.polling import pause
 
-QUICK = WorkerAccess(timeout_seconds=600, probe_seconds=0.1, probe_timeout_seconds=1.5)
 PATIENCE_SECONDS = 30  # far less than the timeout of a request
+QUICK = WorkerAccess(timeout_seconds=600, probe_seconds=0.1, probe_timeout_seconds=PATIENCE_SECONDS)
+# Of workers that hang; a busy machine may keep others from answering in time, too.
+IMPATIENT = replace(QUICK, probe_timeout_seconds=1.5)
 RESET = struct.pack("ii", 1, 0)  # closing discards what was sent and resets the connection
 
 
@@ -36,21 +39,20 @@ class FaultyWorker:
     faults: what to do with the next requests to `/embed`, "reset", "close", or a status and a code to answer.
     """
 
-    def __init__(self, worker: str) -> None:
+    def __init__(self, worker: str, port: int) -> None:
         self.faults: deque[str | tuple[int, str]] = deque()
         self.requests: Counter[str] = Counter()
-        self.url = ""
+        self.url = f"http://127.0.0.1:{port}"
         self.answering = asyncio.Event()
         self.answering.set()
         self._worker = worker
+        self._port = port
         self._writers: set[asyncio.StreamWriter] = set()
         self._client = httpx.AsyncClient(timeout=60)
 
     async def listen(self) -> None:
         """Begins, or comes back at the same address."""
-        port = int(self.url.rpartition(":")[2] or 0)
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
 
     async def vanish(self) -> None:
         """Goes as a killed process does."""
@@ -64,6 +66,9 @@ class FaultyWorker:
         await self._client.aclose()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._server.is_serving():  # it vanished as this connection was accepted
+            reset(writer)
+            return
         self._writers.add(writer)
         try:
             while await self._answer(reader, writer):
@@ -109,14 +114,15 @@ def reset(writer: asyncio.StreamWriter) -> None:
 @asynccontextmanager
 async def faulty(*workers: str) -> AsyncIterator[list[FaultyWorker]]:
     """Each worker behind an address that misbehaves when told to."""
-    found = [FaultyWorker(worker) for worker in workers]
-    for each in found:
-        await each.listen()
-    try:
-        yield found
-    finally:
+    with ExitStack() as ports:
+        found = [FaultyWorker(worker, ports.enter_context(held_port())) for worker in workers]
         for each in found:
-            await each.close()
+            await each.listen()
+        try:
+            yield found
+        finally:
+            for each in found:
+                await each.close()
 
 
 @asynccontextmanager
@@ -204,7 +210,7 @@ async def test_what_one_worker_fails_on_another_may_do(make_worker: Any) -> None
 
 async def test_a_hung_worker_lets_go_of_its_requests_and_is_found_again(make_worker: Any) -> None:
     with make_worker() as url:
-        async with faulty(url) as [worker], connected(worker) as remote:
+        async with faulty(url) as [worker], connected(worker, access=IMPATIENT) as remote:
             worker.answering.clear()
             async with asyncio.timeout(PATIENCE_SECONDS):
                 found = await asyncio.gather(
@@ -223,7 +229,7 @@ async def test_a_hung_worker_lets_go_of_its_requests_and_is_found_again(make_wor
 
 async def test_requests_of_a_hung_worker_move_to_another(make_worker: Any) -> None:
     with make_worker() as url:
-        async with faulty(url, url) as workers, connected(*workers) as remote:
+        async with faulty(url, url) as workers, connected(*workers, access=IMPATIENT) as remote:
             workers[0].answering.clear()
             async with asyncio.timeout(PATIENCE_SECONDS):
                 found = await asyncio.gather(*(remote.encode(["tea"]) for _ in range(6)))
@@ -256,6 +262,8 @@ async def test_a_worker_that_is_no_longer_ready_may_finish_what_it_has(
         async with faulty(url) as [worker], connected(worker) as remote:
             held.gate.clear()
             waiting = asyncio.create_task(remote.encode(["tea"]))
+            while not worker.requests["/embed"]:  # a probe is not to find out before it is sent
+                await pause()
             monkeypatch.setattr(app.state.runtime, "_ready", False)
             await until(remote, WorkerState.DOWN)
             held.gate.set()
@@ -292,9 +300,7 @@ async def test_when_all_are_overloaded_the_soonest_says_when_to_return(
     make_worker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with make_worker() as url:
-        # A busy machine must not make a probe late: that would be another reason to refuse.
-        patient = replace(QUICK, probe_seconds=PATIENCE_SECONDS, probe_timeout_seconds=PATIENCE_SECONDS)
-        async with faulty(url, url) as workers, connected(*workers, access=patient) as remote:
+        async with faulty(url, url) as workers, connected(*workers) as remote:
             for worker, seconds in zip(remote._workers, (7.0, 3.0), strict=True):
 
                 async def busy(*_: Any, seconds: float = seconds) -> Representations:

@@ -79,6 +79,22 @@ async def test_a_probe_in_vain_says_nothing_of_a_worker_that_answers_requests() 
     assert probed.health.state is UP
 
 
+async def test_a_probe_says_nothing_of_what_is_suspected_since_it_began() -> None:
+    probed = Probed(None, None)
+    await probed.health.ask()
+    probe = probed.health._probe
+
+    async def suspected_meanwhile(_state: WorkerState) -> None:
+        probed.health.suspect("it encodes with another fingerprint")
+
+    probed.health._probe = suspected_meanwhile
+    await probed.health.ask()
+    assert probed.health.state is SUSPECTED
+    probed.health._probe = probe
+    await probed.health.ask()
+    assert (probed.asked[-1], probed.health.state) == (SUSPECTED, UP)
+
+
 async def test_a_suspicion_is_looked_into_at_once_and_each_change_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
