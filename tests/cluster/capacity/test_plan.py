@@ -178,7 +178,7 @@ def test_a_billion_by_hand() -> None:
     assert plan.busy == pytest.approx(busy / 2)
     assert plan.nodes == 26
     assert plan.encode_hours == pytest.approx(1.5e11 / (1_499_571 * 8) / 3600)
-    assert plan.index_hours == pytest.approx(2 * 1253 * 76.923 / 16 / 3600, rel=1e-4)
+    assert plan.index_hours == pytest.approx(2 * 838 * 76.923 / 16 / 3600, rel=1e-4)
     # Two encoders at least, though one GPU with 2.1 ms a query would be 21% busy.
     assert (plan.encoders.servers, plan.encoders.busy) == (2, pytest.approx(0.105))
 
