@@ -133,12 +133,8 @@ class Codebook:
 
     @cached_property
     def centroid_tiles(self) -> UInt8:
-        """Centroids, 128 added, as tiles of `nearest_centroids`: uint8[T, 8, S], zeros behind."""
-        centroids, kept = self.centroids.shape
-        values = -(-kept // VALUES_AT_ONCE) * VALUES_AT_ONCE
-        tiles = np.full((-(-centroids // TILE) * TILE, values), OFFSET, np.uint8)
-        tiles[:centroids, :kept] = self.centroids + np.uint8(OFFSET - HALF_OFFSET)
-        return frozen(tiles.reshape(-1, TILE, values))
+        """Centroids as `tiles_of` has them."""
+        return frozen(tiles_of(self.centroids))
 
     @cached_property
     def halves(self) -> tuple[Float32, Float32]:
@@ -149,10 +145,25 @@ class Codebook:
 
     @cached_property
     def half_lengths(self) -> Float32:
-        """Half of the squared length of each centroid of the tiles, without end behind the last."""
-        halves = np.full(len(self.centroid_tiles) * TILE, np.inf, np.float32)
-        halves[: len(self.centroids)] = np.square(self.halves[0]).sum(axis=1) / 2
-        return frozen(halves)
+        """Of the centroids of the tiles, as `half_lengths_of` has them."""
+        return frozen(half_lengths_of(self.centroids))
+
+
+def tiles_of(centroids: UInt8) -> UInt8:
+    """Centroids uint8[M, R] as tiles of kernels uint8[T, 8, S]: 128 added instead of 64, zeros behind."""
+    count, kept = centroids.shape
+    values = -(-kept // VALUES_AT_ONCE) * VALUES_AT_ONCE
+    tiles = np.full((-(-count // TILE) * TILE, values), OFFSET, np.uint8)
+    tiles[:count, :kept] = centroids + np.uint8(OFFSET - HALF_OFFSET)
+    return tiles.reshape(-1, TILE, values)
+
+
+def half_lengths_of(centroids: UInt8) -> Float32:
+    """Half of the squared length of each centroid of the tiles, float32[8 T], without end behind the last."""
+    halves = np.full(-(-len(centroids) // TILE) * TILE, np.inf, np.float32)
+    values = centroids.astype(np.float32) - np.float32(HALF_OFFSET)
+    halves[: len(centroids)] = np.square(values).sum(axis=1) / 2
+    return halves
 
 
 @cache

@@ -22,10 +22,7 @@ VECTORS_AT_ONCE = 1_024  # what is made of them stays in the caches
 
 @one_blas_thread
 def encode(codebook: Codebook, vectors: Float32) -> tuple[UInt8, UInt16]:
-    """Codes uint8[T, P] and numbers of centroids uint16[T] of vectors float32[T, C].
-
-    Which centroid is nearest is found with the vectors as bytes; of two nearly as near it may be either.
-    """
+    """Codes uint8[T, P] and numbers of centroids uint16[T] of vectors float32[T, C]."""
     centroids, tables = codebook.halves
     rotation = codebook.rotation.T.astype(np.float64)
     codes = np.empty((len(vectors), codebook.code_bytes), np.uint8)
@@ -33,9 +30,20 @@ def encode(codebook: Codebook, vectors: Float32) -> tuple[UInt8, UInt16]:
     for first in range(0, len(vectors), VECTORS_AT_ONCE):
         part = slice(first, first + VECTORS_AT_ONCE)
         turned = (vectors[part] @ rotation / codebook.step).astype(np.float32)
-        nearest_centroids(*as_bytes(turned), codebook.centroid_tiles, codebook.half_lengths, nearest[part])
+        nearest[part] = nearest_of(turned, codebook.centroid_tiles, codebook.half_lengths)
         encode_pieces(turned - centroids[nearest[part]], tables, codes[part])
     return codes, nearest
+
+
+def nearest_of(vectors: Float32, tiles: UInt8, half_lengths: Float32) -> UInt16:
+    """The number uint16[T] of the centroid that is nearest to each of the vectors float32[T, R], in steps.
+
+    tiles, half_lengths: of the centroids, as `index.codebook` has them. Found with the vectors as bytes; of
+    two nearly as near it may be either.
+    """
+    nearest = np.empty(len(vectors), np.uint16)
+    nearest_centroids(*as_bytes(vectors), tiles, half_lengths, nearest)
+    return nearest
 
 
 def decode(codebook: Codebook, codes: UInt8, nearest: UInt16) -> Float32:
