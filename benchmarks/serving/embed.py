@@ -1,8 +1,9 @@
 """What one short query takes through `POST /embed`, beside the same engine in this process.
 
 A query of 12 tokens, another one each time, so that no cache has it. Bare: tokenized and encoded here, all
-three outputs, by the fastest engine that runs the checkpoint. HTTP: a server with default settings, asked
-over a kept connection and over a new one, for JSON and for the binary body. Short runs of each kind
+three outputs, by the fastest engine that runs the checkpoint. Session: the same graph run by onnxruntime, of
+tokens made before, in a plain session with one thread or one a core. HTTP: a server with default settings,
+asked over a kept connection and over a new one, for JSON and for the binary body. Short runs of each kind
 alternate, so that whatever else the machine does hits them all; then again while a job of the server builds a
 collection. The client writes and reads bytes, since a library's own work is not the server's.
 """
@@ -15,20 +16,25 @@ import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import onnxruntime
 from serving.cranfield import texts_of
 from serving.server import Server, serving
+from serving.sessions import bare_sessions
 
 from models.checkpoint import ENGLISH, MULTILINGUAL
 from models.encoder import Encoder, Engine, encode
 from models.errors import UnsupportedError
 from models.loader import load_encoder
+from models.representations import OUTPUTS, Int64
+from models.tokenizer import Tokenizer
 from service.answers.binary import MEDIA_TYPE
 from service.settings import Settings
 
@@ -39,6 +45,7 @@ ENGINE_QUERIES = 200
 RATIO, BUILD_RATIO = 1.3, 2.0
 ENGINES: tuple[Engine, ...] = ("native", "onnxruntime")
 JSON = "application/json"
+SESSION = "session"
 BUILD_COPIES = 60  # of Cranfield's abstracts; the job is cancelled
 BEGIN_SECONDS = 120.0
 BEGUN_SECONDS = 5.0  # of processor time, after which a build encodes
@@ -61,17 +68,18 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
 def _of_checkpoint(checkpoint: str, queries: int) -> dict[str, Any]:
     """Figures without and with a build; the ratios of both are to the bare encoder without one."""
     encoder = _fastest(checkpoint)
+    sessions = _Sessions(checkpoint, encoder.tokenizer)
     texts = _queries(encoder)
     with tempfile.TemporaryDirectory(prefix="tercet-embed-") as scratch:
         data = Path(scratch)
         cache = Settings.model_fields["query_cache_bytes"].default
         with serving(data, checkpoint=checkpoint, log_level="info", query_cache_bytes=cache) as server:
-            alone = _medians(encoder, server, texts, queries)
+            alone = _medians(encoder, sessions, server, texts, queries)
             with _building(server, data):
-                beside = _medians(encoder, server, texts, queries)
+                beside = _medians(encoder, sessions, server, texts, queries)
             _require_no_hits(server)
     found = {
-        when: {**times, **_ratios(times, alone["bare_ms"])}
+        when: {**times, **_ratios(times, alone["bare_ms"]), **_over_session(times, alone)}
         for when, times in (("alone", alone), ("beside_build", beside))
     }
     for when, values in found.items():
@@ -109,7 +117,9 @@ def _queries(encoder: Encoder) -> Iterator[str]:
             yield text
 
 
-def _medians(encoder: Encoder, server: Server, texts: Iterator[str], queries: int) -> dict[str, float]:
+def _medians(
+    encoder: Encoder, sessions: _Sessions, server: Server, texts: Iterator[str], queries: int
+) -> dict[str, float]:
     """Milliseconds of each kind at the median."""
     with closing(_Client(server)) as client:
         kinds: dict[str, Ask] = {
@@ -117,11 +127,13 @@ def _medians(encoder: Encoder, server: Server, texts: Iterator[str], queries: in
             "json": lambda text: client.embed(text, JSON),
             "binary": lambda text: client.embed(text, MEDIA_TYPE),
             "new_connection": lambda text: client.embed(text, JSON, new=True),
+            **sessions.kinds,
         }
         taken: dict[str, list[float]] = {kind: [] for kind in kinds}
         for number in range(WARM_UP_RUNS + queries // RUN):
             for kind, ask in kinds.items():
                 some = [next(texts) for _ in range(RUN)]  # made before, so that no kind waits for them
+                sessions.prepare(some)
                 run = [1000 * _seconds(ask, text) for text in some]
                 if number >= WARM_UP_RUNS:
                     taken[kind] += run
@@ -132,10 +144,38 @@ def _ratios(times: dict[str, float], bare_ms: float) -> dict[str, float]:
     return {name.replace("_ms", "_ratio"): round(value / bare_ms, 2) for name, value in times.items()}
 
 
+def _over_session(times: dict[str, float], alone: dict[str, float]) -> dict[str, float]:
+    """The time of an answer over that of the faster plain session without a build."""
+    session_ms = min(value for name, value in alone.items() if name.startswith(SESSION))
+    return {"json_over_session": round(times["json_ms"] / session_ms, 2)}
+
+
 def _seconds(ask: Ask, text: str) -> float:
     started = time.perf_counter()
     ask(text)
     return time.perf_counter() - started
+
+
+class _Sessions:
+    """Plain sessions of a checkpoint's graph. kinds: what runs each on a text that is prepared."""
+
+    def __init__(self, checkpoint: str, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._inputs: dict[str, dict[str, Int64]] = {}
+        self.kinds: dict[str, Ask] = {
+            f"{SESSION}_{threads}_threads": partial(self._run, session)
+            for threads, session in bare_sessions(checkpoint).items()
+        }
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Tokenizes the texts that are run next."""
+        self._inputs = {}
+        for text in texts:
+            ids, mask = self._tokenizer.tokenize([text], "query").padded(self._tokenizer.pad_id)
+            self._inputs[text] = {"input_ids": ids, "attention_mask": mask}
+
+    def _run(self, session: onnxruntime.InferenceSession, text: str) -> object:
+        return session.run(list(OUTPUTS), self._inputs[text])
 
 
 class _Client:

@@ -28,18 +28,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import onnxruntime
 import uvloop
 from serving.cranfield import build, texts_of
 from serving.loop import BASE
 from serving.server import ROOT, Server, serving
+from serving.sessions import bare_sessions
 from serving.timed_command import CLOCKS
 from serving.trees import tree_of
 
-from models.checkpoint import resolve_checkpoint
-from models.cores import usable_cores
 from models.encoder import Encoder
-from models.graphs.record import choose_graph, read_export, verify_graph
 from models.loader import load_encoder
 from models.representations import OUTPUTS
 from service.app import create_app
@@ -155,7 +152,7 @@ def wall_time(
 
     The kinds alternate, so that whatever else the machine does hits them all.
     """
-    sessions = bare_sessions()
+    sessions = {f"bare_{threads}_threads": one for threads, one in bare_sessions(encoder.info.name).items()}
     ids, mask = encoder.tokenizer.tokenize([SHORT_QUERY], "query").padded(encoder.tokenizer.pad_id)
     inputs = {"input_ids": ids, "attention_mask": mask}
     seconds: dict[str, list[float]] = {kind: [] for kind in ("python", "http", "encode", *sessions)}
@@ -203,20 +200,6 @@ def search_over_http(client: http.client.HTTPConnection, name: str, query: str) 
     client.request("POST", "/search", body, {"Content-Type": "application/json"})
     answer = client.getresponse().read()
     return dict(json.loads(answer))
-
-
-def bare_sessions() -> dict[str, onnxruntime.InferenceSession]:
-    """The embedded graph in plain sessions: with one thread, and with one a core."""
-    folder = resolve_checkpoint("minilm-m3", None)
-    path = verify_graph(folder, choose_graph(read_export(folder), None, "cpu")[1])
-    sessions = {}
-    for threads in sorted({1, usable_cores()}):
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        providers = ["CPUExecutionProvider"]
-        sessions[f"bare_{threads}_threads"] = onnxruntime.InferenceSession(str(path), options, providers)
-    return sessions
 
 
 async def in_python(pipeline: SearchPipeline, name: str, query: str) -> float:
