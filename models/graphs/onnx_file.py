@@ -7,6 +7,7 @@ what is not asked for is skipped. Weights are views of the mapped file where the
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -41,26 +42,36 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class OnnxFile:
-    """A graph: its nodes in order, those of branches after the one that chooses them, and its weights."""
+    """A graph: its nodes in order, those of branches after the one that chooses them, and its weights, which
+    are views of the mapped files.
+    """
 
     nodes: list[Node]
     weights: dict[str, Array]
+    maps: list[mmap.mmap]
+
+    def release(self) -> None:
+        """Takes no memory any more for what was read of the files; what is used again is read again."""
+        for mapped in self.maps:
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def read_onnx(path: Path) -> OnnxFile:
     """Reads a file and the data beside it. Raises CheckpointError where it is not such a file."""
+    found = OnnxFile([], {}, [])
+
+    @cache
+    def mapped(name: str) -> memoryview:
+        with path.with_name(name).open("rb") as file:
+            found.maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return memoryview(found.maps[-1])
+
     try:
-        (graph,) = (value for number, value in _fields(_mapped(path)) if number == 7)
-        found = OnnxFile([], {})
-        _read_graph(graph, cache(lambda name: _mapped(path.with_name(name))), found)
+        (graph,) = (value for number, value in _fields(mapped(path.name)) if number == 7)
+        _read_graph(graph, mapped, found)
     except (OSError, ValueError, IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} cannot be read as an ONNX file: {error}") from error
     return found
-
-
-def _mapped(path: Path) -> memoryview:
-    mapped: npt.NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
-    return mapped.data
 
 
 def _varint(data: memoryview, place: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -86,7 +86,8 @@ class Table:
 class BertGraph:
     """Everything between token ids and the last states. words, positions: embeddings, those of positions
     float32[P, D] with the embedding that every token has besides; heads, epsilon: of attention and layer
-    norms; counts_pads: whether a token that stands for padding has no position of its own.
+    norms; counts_pads: whether a token that stands for padding has no position of its own; release: as that
+    of `OnnxFile`.
     """
 
     words: Table
@@ -96,6 +97,7 @@ class BertGraph:
     heads: int
     epsilon: float
     counts_pads: bool
+    release: Callable[[], None]
 
 
 def read_bert_graph(path: Path) -> BertGraph:
@@ -181,6 +183,7 @@ def _bert_of(
         int(attributes[ATTENTION]["num_heads"]),
         float(attributes[NORM]["epsilon"]),
         any(node.kind == "CumSum" for node in found.nodes),
+        found.release,
     )
     _require_shapes(graph, float(attributes[ATTENTION]["scale"]), path)
     return graph

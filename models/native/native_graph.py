@@ -6,7 +6,7 @@ in the cache, and attention is of whole numbers, too. What a text gets does not 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from models.batching import PaddedOutputs
 from models.checkpoint import EncodingSettings
 from models.errors import EncoderMemoryError
-from models.native.bert_graph import Layer, Linear, read_bert_graph
+from models.native.bert_graph import BertGraph, Layer, Linear, read_bert_graph
 from models.native.kernels import (
     INSTRUCTIONS,
     Record,
@@ -52,8 +52,7 @@ class NativeGraph:
         """threads: of a pass with one long text alone; others take one. Raises as `read_bert_graph`."""
         graph = read_bert_graph(path)
         self._graph = graph
-        self._layers = tuple(_record(layer) for layer in graph.layers)
-        graph.layers.clear()  # their matrices are held once, in panels
+        self._layers = tuple(_panels(graph))
         self._settings = settings
         self._pad_id = pad_id
         self._sparse = heads.sparse
@@ -117,6 +116,13 @@ class NativeGraph:
 
             for step, parts in ((project, rows), (attend, heads), (finish, rows)):
                 list(pool.map(step, parts))
+
+
+def _panels(graph: BertGraph) -> Iterator[Record]:
+    """The layers as kernels take them, each let go of in the graph: their matrices are held once."""
+    while graph.layers:
+        yield _record(graph.layers.pop(0))
+        graph.release()
 
 
 def _record(layer: Layer) -> Record:

@@ -15,6 +15,8 @@ from models.graphs.onnx_file import read_onnx
 from models.loader import load_encoder
 from models.native.bert_graph import read_bert_graph
 
+MAPS = Path("/proc/self/maps")
+
 
 @pytest.fixture
 def graph(exported_copy: Path) -> Path:
@@ -31,19 +33,37 @@ def test_the_file_is_read_as_its_library_reads_it(graph: Path) -> None:
         np.testing.assert_array_equal(found.weights[tensor.name], numpy_helper.to_array(tensor))
 
 
-def test_a_file_of_many_weights_is_mapped_once(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_many_weights_is_mapped_once(graph: Path) -> None:
     """Each map holds a descriptor, and a system may allow few."""
     model = onnx.load(graph)
     onnx.save(model, graph, save_as_external_data=True, location="weights", size_threshold=0)
-    mapped, memmap = [], np.memmap
+    before = open_maps(graph.parent)
+    found = read_onnx(graph)
+    assert len(found.weights) == len(model.graph.initializer) > 2
+    assert open_maps(graph.parent) - before == {graph, graph.with_name("weights")}
+    assert len(found.maps) == 2
 
-    def counted(path: Path, *options: str) -> np.ndarray:
-        mapped.append(path.name)
-        return memmap(path, *options)
 
-    monkeypatch.setattr(np, "memmap", counted)
-    assert len(read_onnx(graph).weights) == len(model.graph.initializer) > 2
-    assert mapped == ["model_int8.onnx", "weights"]
+def test_matrices_are_held_once(graph: Path) -> None:
+    """The panels that kernels take, and not the file that they were made of, too."""
+    encoder = load_encoder(str(graph.parent.parent), "native")
+    assert graph in open_maps(graph.parent)
+    assert resident_bytes(graph) == 0
+    encode(encoder, ["wing"])  # whose row of the embeddings is read from the file
+    assert resident_bytes(graph) > 0
+
+
+def open_maps(folder: Path) -> set[Path]:
+    """The files of a folder that this process has mapped."""
+    paths = (Path(line.split(maxsplit=5)[5]) for line in MAPS.read_text().splitlines() if " /" in line)
+    return {path for path in paths if path.parent == folder}
+
+
+def resident_bytes(file: Path) -> int:
+    """Bytes in memory of the maps of a file."""
+    lines = iter(MAPS.with_name("smaps").read_text().splitlines())
+    sizes = [next(rss for rss in lines if rss.startswith("Rss:")) for line in lines if str(file) in line]
+    return sum(1024 * int(size.split()[1]) for size in sizes)
 
 
 def test_a_graph_is_layers(graph: Path) -> None:
