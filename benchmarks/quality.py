@@ -4,9 +4,10 @@ Each collection is built once, with BM25 and without windows, and measured over 
 lexical one without and with the collection's idf, the sums, the sums with BM25, and two baselines over whole
 texts: BM25 of words (stems, or pairs of characters) and of the encoder's word pieces. Some are also measured
 through HNSW and the inverted index with default candidates, in windows, where most documents are longer than
-the encoder reads, and, where the trained checkpoint is at hand as it was before quantization, with float32
-(torch engine). Bars are for the checkpoints that come with the project. A collection's result is written as
-soon as it is there, beside those of the same checkpoint that were measured before.
+the encoder reads, and with float32 (torch engine), where the trained checkpoint is at hand as it was before
+quantization, or the int8 graph's own weights as `benchmarks/turned_back.py` writes them. Bars are for the
+checkpoints that come with the project. A collection's result is written as soon as it is there, beside those
+of the same checkpoint that were measured before.
 
 Run: python benchmarks/quality.py [--sets GROUP] [--checkpoint FOLDER] [FOLDER ...]
      (groups: english, multilingual, crosslingual, pooled; other folders are in BEIR's layout)
@@ -129,7 +130,7 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path, help="BEIR folders")
     parser.add_argument("--sets", choices=SETS, default="english")
     parser.add_argument("--checkpoint", type=lambda path: Path(path).resolve(), default=CHECKPOINT)
-    parser.add_argument("--float32", type=Path, help="the trained checkpoint before quantization")
+    parser.add_argument("--float32", type=Path, help="a checkpoint for torch, trained or turned back")
     parser.add_argument("--table", action="store_true", help="print what was measured, and measure nothing")
     asked = parser.parse_args()
     result = result_file(asked.checkpoint)
