@@ -29,6 +29,8 @@ def main() -> None:
     parser.add_argument("checkpoint", choices=SHIPPED)
     parser.add_argument("folder", type=Path)
     asked = parser.parse_args()
+    if asked.folder.exists():
+        parser.error(f"{asked.folder} is there already; name a folder that is not, or remove it")
     shipped = resolve_checkpoint(asked.checkpoint)
     graph = read_bert_graph(verify_graph(shipped, choose_graph(read_export(shipped), "int8", "cpu")[1]))
     shutil.copytree(shipped, asked.folder, ignore=shutil.ignore_patterns("onnx"))

@@ -103,7 +103,7 @@ def _train_centroids(sample: Float32) -> Float32:
 
 def _nearest(vectors: Float32, centroids: Float32) -> Int64:
     """The number int64[T] of the centroid that is nearest to each vector, as `nearest_of` finds it."""
-    step = max(float(np.abs(centroids).max()), float(np.finfo(np.float32).tiny)) / LARGEST_HALF
+    step = float(np.abs(centroids).max() / LARGEST_HALF)
     as_coded = _in_steps(centroids, step)
     tiles, half_lengths = tiles_of(as_coded), half_lengths_of(as_coded)
     nearest = np.empty(len(vectors), np.int64)
