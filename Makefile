@@ -45,11 +45,11 @@ sanitized: setup
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
 	git ls-files --cached --others --exclude-standard -z | tar --null --files-from - --create | tar --extract --directory $(SANITIZED)
 	ln -s $(abspath .venv) $(SANITIZED)/.venv
-	variants=$$($(BIN)/python -c 'from index.native.kernels import AVAILABLE_INSTRUCTIONS as names; print(*names)') \
-		&& cd $(SANITIZED) && CC=gcc CFLAGS="$(SANITIZERS)" KERNEL_VARIANTS="$$variants" PYTHONPATH=. .venv/bin/python setup.py --quiet build_ext --inplace
+	variants=$$($(BIN)/python -c 'from tercet.index.native.kernels import AVAILABLE_INSTRUCTIONS as names; print(*names)') \
+		&& cd $(SANITIZED) && CC=gcc CFLAGS="$(SANITIZERS)" KERNEL_VARIANTS="$$variants" PYTHONPATH=src .venv/bin/python setup.py --quiet build_ext --inplace
 
 on-sanitized:
-	cd $(SANITIZED) && export PYTHONPATH=. OMP_NUM_THREADS=1 PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:malloc_context_size=8 \
+	cd $(SANITIZED) && export PYTHONPATH=src:. OMP_NUM_THREADS=1 PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:malloc_context_size=8 \
 			LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 		&& .venv/bin/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --timeout 1200 \
 			-k 'not adds_no_' --ignore tests/index/native/test_amx.py $(or $(TESTS),tests/index tests/models/native) \

@@ -61,7 +61,7 @@ class BuildKernels(build_ext):
     """Compiles them where an extension is built, also in place for an editable installation."""
 
     def build_extension(self, ext: Extension) -> None:
-        package = ext.name.partition(".")[0]
+        package = ext.name.split(".")[1]
         build(Path(self.get_ext_fullpath(ext.name)), Path(self.build_temp).resolve(), package)
 
 
@@ -83,7 +83,7 @@ def build(target: Path, folder: Path, package: str = "index") -> None:
         f"-I{SHARED}",
         f"-DVARIANTS(EACH)={''.join(f' EACH({name})' for name in variants)}",
         f'-DSOURCES="{digest(package)}"',
-        f'-DPACKAGE="{package}"',
+        f'-DPACKAGE="tercet.{package}"',
         f'-DREFUSED_ERROR="{refused}"',
         f'-DDAMAGED_ERROR="{damaged}"',
     )
@@ -146,7 +146,9 @@ def digest(package: str) -> str:
 
 if __name__ == "__main__":
     setup(
-        ext_modules=[Extension(f"{package}.native.kernels", [], py_limited_api=True) for package in ERRORS],
+        ext_modules=[
+            Extension(f"tercet.{package}.native.kernels", [], py_limited_api=True) for package in ERRORS
+        ],
         cmdclass={"build_ext": BuildKernels},
         options={"bdist_wheel": {"py_limited_api": "cp311"}},
     )

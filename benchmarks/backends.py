@@ -21,25 +21,25 @@ from typing import Any
 import numpy as np
 from serving.server import machine
 
-from cluster.backends.collections import EngineCollections
-from cluster.backends.engine import Engine, EngineCollection
-from cluster.backends.milvus.engine import MilvusEngine
-from cluster.backends.qdrant.engine import QdrantEngine
-from cluster.backends.snapshot import EngineSnapshot
-from evaluation.beir import read_dataset
-from index.candidates import CandidateLimits, Document, Hit
-from index.collection import Collection
-from index.search.snapshot_query import SnapshotQuery
-from index.snapshot import Snapshot
-from ingest.target import settings_for
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import Representations
-from transfer.milvus.connection import MilvusPlace
-from transfer.milvus.target import MilvusTarget
-from transfer.push import Target, export
-from transfer.qdrant.connection import QdrantPlace
-from transfer.qdrant.target import QdrantTarget
+from tercet.cluster.backends.collections import EngineCollections
+from tercet.cluster.backends.engine import Engine, EngineCollection
+from tercet.cluster.backends.milvus.engine import MilvusEngine
+from tercet.cluster.backends.qdrant.engine import QdrantEngine
+from tercet.cluster.backends.snapshot import EngineSnapshot
+from tercet.evaluation.beir import read_dataset
+from tercet.index.candidates import CandidateLimits, Document, Hit
+from tercet.index.collection import Collection
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.snapshot import Snapshot
+from tercet.ingest.target import settings_for
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations
+from tercet.transfer.milvus.connection import MilvusPlace
+from tercet.transfer.milvus.target import MilvusTarget
+from tercet.transfer.push import Target, export
+from tercet.transfer.qdrant.connection import QdrantPlace
+from tercet.transfer.qdrant.target import QdrantTarget
 
 ROOT = Path(__file__).resolve().parent.parent
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"

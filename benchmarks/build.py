@@ -87,7 +87,16 @@ def write_passages(path: Path, count: int) -> str:
 
 def build(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
     """Builds in a child and samples its resident memory, mapped files included."""
-    command = [sys.executable, "-m", "cli.main", "index", "build", str(corpus), "--collection", "passages"]
+    command = [
+        sys.executable,
+        "-m",
+        "tercet.cli.main",
+        "index",
+        "build",
+        str(corpus),
+        "--collection",
+        "passages",
+    ]
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     child = subprocess.Popen(
         [*command, "--data", str(data), "--checkpoint", checkpoint, "--progress", "json"],
@@ -131,11 +140,11 @@ def in_fresh_process(
 
 def measure_encoding(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
     """The speed of encoding what the build encoded, sorted by length, and nothing else."""
-    from index.collection import Collection
-    from ingest.document_windows import cutter_for, encoded_texts
-    from ingest.sources.reader import DocumentReader
-    from models.encoder import encode
-    from models.loader import load_encoder
+    from tercet.index.collection import Collection
+    from tercet.ingest.document_windows import cutter_for, encoded_texts
+    from tercet.ingest.sources.reader import DocumentReader
+    from tercet.models.encoder import encode
+    from tercet.models.loader import load_encoder
 
     encoder = load_encoder(checkpoint)
     settings = Collection.open(data / "collections", "passages").settings
@@ -156,11 +165,11 @@ def measure_encoding(data: Path, corpus: Path, checkpoint: str) -> dict[str, flo
 
 def measure_serving(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
     """What opening and searching the collection adds to a process. Texts of the corpus are the queries."""
-    from index.collection import Collection
-    from ingest.build import build_collection
-    from ingest.document_encoders import LocalDocuments
-    from models.encoder import encode
-    from models.loader import load_encoder
+    from tercet.index.collection import Collection
+    from tercet.ingest.build import build_collection
+    from tercet.ingest.document_encoders import LocalDocuments
+    from tercet.models.encoder import encode
+    from tercet.models.loader import load_encoder
 
     with corpus.open(encoding="utf-8") as file:
         texts = [json.loads(line)["text"][:100] for _, line in zip(range(SEARCHES), file, strict=False)]

@@ -30,21 +30,21 @@ import scale
 from dense import private_bytes
 from serving.server import machine
 
-from evaluation.beir import read_dataset
-from evaluation.metrics import measure
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits
-from index.token_codecs import RESIDUAL_BITS
-from index.token_vectors.codebook_training import train_codebook
-from ingest.codebook import DEFAULT
-from ingest.target import settings_for
-from models.checkpoint import SHIPPED
-from models.encoder import encode
-from models.loader import load_encoder
-from models.representations import Representations
+from tercet.evaluation.beir import read_dataset
+from tercet.evaluation.metrics import measure
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits
+from tercet.index.token_codecs import RESIDUAL_BITS
+from tercet.index.token_vectors.codebook_training import train_codebook
+from tercet.ingest.codebook import DEFAULT
+from tercet.ingest.target import settings_for
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations
 
 DATA = scale.ROOT.parent / "shared" / "data"
 RESULT = Path(__file__).resolve().parent / "results" / "churn.json"

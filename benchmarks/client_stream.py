@@ -29,7 +29,7 @@ from tercet_client import Client, EmbeddedDocuments, Embeddings, upsert
 from writes.documents import TEXT, Batches
 from writes.http import BINARY, arrays_of
 
-from models.loader import load_encoder
+from tercet.models.loader import load_encoder
 
 RESULT = Path(__file__).resolve().parent / "results" / "client_stream.json"
 BATCH, STRETCH, PREPARED = 100, 10_000, 8

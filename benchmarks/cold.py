@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 import scale
 
-from index.collection import Collection
-from index.files.pieces import Pieces
-from models.checkpoint import SHIPPED
-from models.encoder import encode
-from models.loader import load_encoder
+from tercet.index.collection import Collection
+from tercet.index.files.pieces import Pieces
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
 
 RESULT = scale.ROOT / "benchmarks" / "results" / "cold.json"
 QUERIES = 50

@@ -24,8 +24,8 @@ from typing import Any
 import httpx
 from serving.server import DEMO, machine, serving
 
-from models.encoder import encode
-from models.loader import load_encoder
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
 
 RESULT = Path(__file__).resolve().parent / "results" / "compat.json"
 TEXTS = 32

@@ -27,10 +27,10 @@ from concurrency.history import History, Read, Write
 from concurrency.targets import COLLECTION, SETTINGS, InProcess, OverHttp, OverloadedError, Target
 from serving.server import build, machine, serving
 
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits, LiveObserver
-from index.verify import verify
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits, LiveObserver
+from tercet.index.verify import verify
 
 RESULT = Path(__file__).resolve().parent / "results" / "concurrent_writes.json"
 IDS = [f"d{number:03d}" for number in range(400)]

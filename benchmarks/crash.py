@@ -28,7 +28,7 @@ from crashes.workload import NAME, SETTINGS, THREADS
 from crashes.writer import write_until_killed
 from serving.server import machine
 
-from index.collection import Collection
+from tercet.index.collection import Collection
 
 RESULT = Path(__file__).resolve().parent / "results" / "crash.json"
 LONGEST_SECONDS = 0.8  # of a life

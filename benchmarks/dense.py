@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from index.candidates import DenseOptions
-from index.dense.building import build_dense
-from index.dense.index import LIST_CANDIDATES, DenseIndex, least_effort, usual_effort
-from index.dense.kinds import DenseKind
-from index.dense.library import INDEX_FILE, faiss
-from index.files.array_folder import ArrayFolder
+from tercet.index.candidates import DenseOptions
+from tercet.index.dense.building import build_dense
+from tercet.index.dense.index import LIST_CANDIDATES, DenseIndex, least_effort, usual_effort
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.dense.library import INDEX_FILE, faiss
+from tercet.index.files.array_folder import ArrayFolder
 
 Search = Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int64]]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.building.encoding import BlockEncoder, Encoding, Part
-from cluster.objects.opening import open_store
-from cluster.work.executor import Executor, Work, Worker
+from tercet.cluster.building.encoding import BlockEncoder, Encoding, Part
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.work.executor import Executor, Work, Worker
 
 MOMENTS = ("before the write", "after the write", "before returning")
 

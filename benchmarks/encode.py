@@ -38,10 +38,10 @@ from encoding.shapes import SHAPES, Shape, write
 from roofline import Work
 from serving.server import machine
 
-from models.checkpoint import read_settings
-from models.export_onnx import export
-from models.representations import Int64
-from models.tokenizer import Tokenizer
+from tercet.models.checkpoint import read_settings
+from tercet.models.export_onnx import export
+from tercet.models.representations import Int64
+from tercet.models.tokenizer import Tokenizer
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

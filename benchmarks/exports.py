@@ -26,24 +26,24 @@ from pymilvus import MilvusClient
 from qdrant_client import QdrantClient, models
 from serving.server import machine
 
-from evaluation.beir import read_dataset
-from index.candidates import Document, Weights
-from index.collection import Collection
-from index.snapshot import Snapshot
-from ingest.document_encoders import LocalDocuments
-from ingest.ready import build_ready
-from ingest.target import settings_for
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import LexicalKind, Representations
-from transfer.milvus.connection import MilvusPlace
-from transfer.milvus.target import MilvusTarget
-from transfer.parquet.source import ParquetSource
-from transfer.parquet.target import ParquetTarget
-from transfer.push import Target, export
-from transfer.qdrant.connection import QdrantPlace
-from transfer.qdrant.target import QdrantTarget
-from transfer.queries import CollectionQuery
+from tercet.evaluation.beir import read_dataset
+from tercet.index.candidates import Document, Weights
+from tercet.index.collection import Collection
+from tercet.index.snapshot import Snapshot
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.ready import build_ready
+from tercet.ingest.target import settings_for
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import LexicalKind, Representations
+from tercet.transfer.milvus.connection import MilvusPlace
+from tercet.transfer.milvus.target import MilvusTarget
+from tercet.transfer.parquet.source import ParquetSource
+from tercet.transfer.parquet.target import ParquetTarget
+from tercet.transfer.push import Target, export
+from tercet.transfer.qdrant.connection import QdrantPlace
+from tercet.transfer.qdrant.target import QdrantTarget
+from tercet.transfer.queries import CollectionQuery
 
 ROOT = Path(__file__).resolve().parent.parent
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"

@@ -24,13 +24,13 @@ import numpy as np
 import numpy.typing as npt
 from dense import processor
 
-from index.candidates import Document, Facet, FacetValue
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.documents.filters import parse_filter
-from index.snapshot import Snapshot
-from index.writer import SegmentLimits
-from models.representations import Representations, SparseRows
+from tercet.index.candidates import Document, Facet, FacetValue
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import parse_filter
+from tercet.index.snapshot import Snapshot
+from tercet.index.writer import SegmentLimits
+from tercet.models.representations import Representations, SparseRows
 
 RESULT = Path(__file__).parent / "results" / "facets.json"
 DOCUMENTS, BATCH, DIMENSION, VOCABULARY = 1_000_000, 10_000, 8, 1_000

@@ -29,10 +29,10 @@ from serving.server import machine
 from tiny.layouts import LAYOUTS, Layout
 from tiny.sparse_folders import dense_rows
 
-from models.encoder import Encoder, encode
-from models.export_onnx import export
-from models.loader import load_encoder
-from models.representations import InputType, Representations
+from tercet.models.encoder import Encoder, encode
+from tercet.models.export_onnx import export
+from tercet.models.loader import load_encoder
+from tercet.models.representations import InputType, Representations
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "families.json"

@@ -38,13 +38,13 @@ from dense import CLUSTERS, DIMENSION, processor
 from sparse import VOCABULARY
 from sparse import collection as lexical
 
-from index.candidates import Document, Weights
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.documents.filters import parse_filter
-from index.snapshot import Snapshot
-from index.writer import SegmentLimits
-from models.representations import Representations, SparseRows
+from tercet.index.candidates import Document, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import parse_filter
+from tercet.index.snapshot import Snapshot
+from tercet.index.writer import SegmentLimits
+from tercet.models.representations import Representations, SparseRows
 
 RESULT = Path(__file__).parent / "results" / "filters.json"
 DOCUMENTS, QUERIES, TERMS, TOP, BATCH = 100_000, 100, 12, 10, 10_000

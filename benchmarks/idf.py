@@ -24,23 +24,23 @@ from serving.server import machine
 from sparse import DOCUMENTS, VOCABULARY
 from sparse import collection as synthetic
 
-from evaluation.beir import read_dataset
-from index.candidates import CandidateLimits, Document, Weights
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.snapshot import Snapshot
-from index.writer import SegmentLimits
-from ingest.target import settings_for
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import LexicalKind, Representations, SparseRows
-from service.collections import CollectionRegistry
-from service.encoding.service import LocalEncoding
-from service.encoding.shelf import EncoderShelf
-from service.load.pools import Pools
-from service.search.answers import answer_head, answer_hits
-from service.search.pipeline import SearchPipeline
-from service.search.query import SearchQuery
+from tercet.evaluation.beir import read_dataset
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.snapshot import Snapshot
+from tercet.index.writer import SegmentLimits
+from tercet.ingest.target import settings_for
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import LexicalKind, Representations, SparseRows
+from tercet.service.collections import CollectionRegistry
+from tercet.service.encoding.service import LocalEncoding
+from tercet.service.encoding.shelf import EncoderShelf
+from tercet.service.load.pools import Pools
+from tercet.service.search.answers import answer_head, answer_hits
+from tercet.service.search.pipeline import SearchPipeline
+from tercet.service.search.query import SearchQuery
 
 ROOT = Path(__file__).resolve().parent.parent
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"

@@ -26,15 +26,15 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from index.candidates import CandidateLimits, Document
-from index.catalog.settings import CollectionSettings
-from index.codebook import TILE
-from index.collection import Collection
-from index.native.kernels import centroid_products
-from index.token_codecs import RESIDUAL_BITS, TokenCodec
-from index.token_vectors.codebook_training import train_codebook
-from index.token_vectors.integer_query import LANES
-from models.representations import Float32, Representations, SparseRows, TokenVectors
+from tercet.index.candidates import CandidateLimits, Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.codebook import TILE
+from tercet.index.collection import Collection
+from tercet.index.native.kernels import centroid_products
+from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec
+from tercet.index.token_vectors.codebook_training import train_codebook
+from tercet.index.token_vectors.integer_query import LANES
+from tercet.models.representations import Float32, Representations, SparseRows, TokenVectors
 
 RESULT = Path(__file__).parent / "results" / "late.json"
 QUERY_TOKENS, CANDIDATES, TOKENS, DOCUMENTS, CLUSTERS, QUERIES = 32, 400, 200, 800, 2_000, 10

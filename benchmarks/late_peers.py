@@ -24,13 +24,13 @@ import late
 import numpy as np
 from token_codecs import ROOT, Encoded, codebook_of, encoded, filled
 
-from evaluation.metrics import measure
-from index.candidates import Weights
-from index.token_codecs import RESIDUAL_BITS, TokenCodec
-from ingest.codebook import DEFAULT
-from ingest.target import settings_for
-from models.checkpoint import SHIPPED
-from models.loader import load_encoder
+from tercet.evaluation.metrics import measure
+from tercet.index.candidates import Weights
+from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec
+from tercet.ingest.codebook import DEFAULT
+from tercet.ingest.target import settings_for
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.loader import load_encoder
 
 PEERS = Path(__file__).resolve().parent / "peers"
 RESULT = ROOT / "benchmarks" / "results" / "late_peers.json"

@@ -32,9 +32,9 @@ from crashes.processes import answer_of, warm_up
 from serving.server import machine
 from snapshots import kills, speed, world
 
-from cluster.errors import ClusterError
-from cluster.objects.opening import open_store
-from cluster.snapshots.published import newest_published
+from tercet.cluster.errors import ClusterError
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.snapshots.published import newest_published
 
 RESULT = Path(__file__).resolve().parent / "results" / "object_snapshots.json"
 PUBLISHERS = 16

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from models.encoder import encode
-from models.export_onnx import export, largest_differences
-from models.loader import load_encoder
-from models.representations import Representations, SparseRows, TokenVectors
+from tercet.models.encoder import encode
+from tercet.models.export_onnx import export, largest_differences
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

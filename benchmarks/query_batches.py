@@ -24,7 +24,7 @@ import httpx
 from serving.cranfield import build, texts_of
 from serving.server import ROOT, machine, serving
 
-from models.loader import load_encoder
+from tercet.models.loader import load_encoder
 
 RESULT = ROOT / "benchmarks" / "results" / "query_batches.json"
 CONNECTIONS, BATCH, QUERIES = 8, 32, 192

@@ -35,22 +35,22 @@ import numpy as np
 import psutil
 from build import anonymous_bytes, machine, write_passages
 
-from cluster.building import blocks
-from cluster.building.build import build_shards
-from cluster.building.encoders import encoder_opener
-from cluster.building.settings import ShardedBuild
-from cluster.objects.opening import open_store
-from cluster.ray.executor import ActorPool, RayExecutor
-from cluster.ray.session import prepare
-from cluster.resharding.reshard import reshard
-from cluster.shards.map import newest_map
-from cluster.snapshots.collecting import collect
-from cluster.snapshots.pulling import pull
-from cluster.work.executor import ThisProcess
-from index.collection import Collection
-from index.snapshot import Snapshot
-from index.verify import verify
-from service.settings_reading import load_settings
+from tercet.cluster.building import blocks
+from tercet.cluster.building.build import build_shards
+from tercet.cluster.building.encoders import encoder_opener
+from tercet.cluster.building.settings import ShardedBuild
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.ray.executor import ActorPool, RayExecutor
+from tercet.cluster.ray.session import prepare
+from tercet.cluster.resharding.reshard import reshard
+from tercet.cluster.shards.map import newest_map
+from tercet.cluster.snapshots.collecting import collect
+from tercet.cluster.snapshots.pulling import pull
+from tercet.cluster.work.executor import ThisProcess
+from tercet.index.collection import Collection
+from tercet.index.snapshot import Snapshot
+from tercet.index.verify import verify
+from tercet.service.settings_reading import load_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "ray_build.json"
@@ -119,9 +119,8 @@ def build_here(folder: Path, corpus: Path, checkpoint: str) -> dict[str, Any]:
     """The build of one process with one encoder thread, as each worker has."""
     command = [
         sys.executable,
-        "-P",
         "-m",
-        "cli.main",
+        "tercet.cli.main",
         "index",
         "build",
         str(corpus),
@@ -255,8 +254,8 @@ def stored(snapshots: list[Snapshot]) -> dict[bytes, tuple[int, bytes]]:
 
 def scores(snapshots: list[Snapshot], settings: Any) -> dict[str, list[float]]:
     """The exact dense scores of every document for each query; others depend on idf, or on codes."""
-    from models.encoder import encode
-    from service.encoding.service import local_encoder
+    from tercet.models.encoder import encode
+    from tercet.service.encoding.service import local_encoder
 
     encoder = local_encoder(settings)
     found: dict[str, list[float]] = {}
@@ -274,9 +273,8 @@ def killed_build(folder: Path, corpus: Path, checkpoint: str) -> dict[str, Any]:
     url = (folder / "killed").as_uri()
     command = [
         sys.executable,
-        "-P",
         "-m",
-        "cli.main",
+        "tercet.cli.main",
         "index",
         "build",
         str(corpus),

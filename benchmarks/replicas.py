@@ -31,16 +31,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from serving.cranfield import texts_of
 from serving.server import Server, machine, serving
 
-from cluster.objects.opening import open_store
-from cluster.shards.placement import shards_of
-from cluster.snapshots.pushing import push
-from index.candidates import Document
-from index.collection import Collection
-from ingest.target import open_or_create
-from models.checkpoint import ENGLISH
-from models.encoder import encode
-from models.loader import load_encoder
-from models.representations import Representations
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.snapshots.pushing import push
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.ingest.target import open_or_create
+from tercet.models.checkpoint import ENGLISH
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "replicas.json"
@@ -58,8 +58,8 @@ ROUTERS = ("one server", "two", "two, hedged")
 SLOW = """
 import random, sys, time
 from pathlib import Path
-from service.shard.serving import ShardServing
-from cli.main import main
+from tercet.service.shard.serving import ShardServing
+from tercet.cli.main import main
 
 def late(answer):
     def answered(*given, **options):
@@ -75,8 +75,8 @@ main()
 # A router that never asks a second server because the first takes long.
 PLAIN = """
 import sys
-from cluster.shards import budget
-from cli.main import main
+from tercet.cluster.shards import budget
+from tercet.cli.main import main
 
 budget.SHARE = 0.0
 sys.argv = ["tercet", "serve"]

@@ -33,9 +33,9 @@ from typing import Any
 import httpx
 from serving.server import Server, environment, free_port, machine, serving
 
-from cluster.objects.opening import open_store
-from cluster.shards.map import newest_map
-from models.checkpoint import ENGLISH
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.shards.map import newest_map
+from tercet.models.checkpoint import ENGLISH
 
 RESULT = Path(__file__).resolve().parent / "results" / "resharding.json"
 NAME = "articles"
@@ -52,7 +52,7 @@ Figures = dict[str, Any]
 def tercet(*arguments: str) -> subprocess.Popen[str]:
     """A command under way."""
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "cli.main", *arguments],
+        [sys.executable, "-m", "tercet.cli.main", *arguments],
         env=environment({}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

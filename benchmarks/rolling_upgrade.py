@@ -48,9 +48,9 @@ from shard_tests.questions import (
     rows_of,
 )
 
-from cluster.objects.opening import open_store
-from cluster.snapshots.pushing import push
-from models.representations import Int64
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.snapshots.pushing import push
+from tercet.models.representations import Int64
 
 RESULT = Path(__file__).resolve().parent / "results" / "rolling_upgrade.json"
 SHARDS, ROUTERS = 2, 2

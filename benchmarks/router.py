@@ -29,13 +29,13 @@ import numpy as np
 from serving.cranfield import texts_of
 from serving.server import Server, machine, serving
 
-from cluster.shards.placement import shards_of
-from index.candidates import Document
-from ingest.target import open_or_create
-from models.checkpoint import ENGLISH
-from models.encoder import encode
-from models.loader import load_encoder
-from models.representations import Representations
+from tercet.cluster.shards.placement import shards_of
+from tercet.index.candidates import Document
+from tercet.ingest.target import open_or_create
+from tercet.models.checkpoint import ENGLISH
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "router.json"

@@ -33,7 +33,7 @@ from router import CACHE_BYTES, CLIENTS, NAME, ROOT, SHARDS, build
 from serving.cranfield import texts_of
 from serving.server import Server, environment, free_port, machine, serving, wait_until_ready
 
-from models.checkpoint import ENGLISH
+from tercet.models.checkpoint import ENGLISH
 
 RESULT = ROOT / "benchmarks" / "results" / "router_ray.json"
 QUICK_TEXTS = 300
@@ -87,7 +87,7 @@ def on_ray(folder: Path, shards: Sequence[Path], settings: Figures) -> Iterator[
     file.write_text(json.dumps(deployment), encoding="utf-8")  # which is YAML, too
     with (folder / "deploy.log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli.main", "deploy", "ray", str(file)],
+            [sys.executable, "-m", "tercet.cli.main", "deploy", "ray", str(file)],
             env=environment({}),
             stdout=subprocess.DEVNULL,
             stderr=log,

@@ -137,7 +137,7 @@ def learn_routers(work: Path) -> dict[str, float]:
     accuracies = {}
     texts = [f"{name}={work / name}.txt" for name in DOMAINS]
     for name, kind in (("gate", "gate"), ("centroid", "centroid"), ("soft", "soft")):
-        command = [sys.executable, "-m", "cli.main", "adapters", "route", name, *texts, "--kind", kind]
+        command = [sys.executable, "-m", "tercet.cli.main", "adapters", "route", name, *texts, "--kind", kind]
         found = subprocess.run(
             [*command, "--adapters", str(work / "adapters"), "--json"], check=True, capture_output=True
         )

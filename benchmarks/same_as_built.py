@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 from serving.server import machine
 
-from index.candidates import Document, Weights
-from index.catalog.layout import CollectionLayout
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.documents.filters import Filter, parse_filter
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits
-from index.snapshot import Snapshot
-from index.verify import verify
-from models.representations import Representations, SparseRows, TokenVectors
+from tercet.index.candidates import Document, Weights
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import Filter, parse_filter
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits
+from tercet.index.snapshot import Snapshot
+from tercet.index.verify import verify
+from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 RESULT = Path(__file__).resolve().parent / "results" / "same_as_built.json"
 DENSE, COLBERT, VOCABULARY = 32, 16, 500

@@ -32,19 +32,19 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.rankings import ranking
-from index.candidates import Document, Weights
-from index.collection import Collection
-from index.errors import CollectionNotFoundError
-from index.snapshot import Snapshot
-from index.token_codecs import RESIDUAL_BITS
-from index.token_vectors.codebook_training import train_codebook
-from ingest.codebook import DEFAULT
-from ingest.target import settings_for
-from models.checkpoint import SHIPPED
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import (
+from tercet.evaluation.rankings import ranking
+from tercet.index.candidates import Document, Weights
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError
+from tercet.index.snapshot import Snapshot
+from tercet.index.token_codecs import RESIDUAL_BITS
+from tercet.index.token_vectors.codebook_training import train_codebook
+from tercet.ingest.codebook import DEFAULT
+from tercet.ingest.target import settings_for
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import (
     Float32,
     Int64,
     Representations,

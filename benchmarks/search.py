@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from serving.server import machine
 
-from evaluation.beir import TEST, read_judged_queries
-from index.collection import Collection
-from index.snapshot import Snapshot
-from models.checkpoint import ENGLISH
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import Float64, Representations
+from tercet.evaluation.beir import TEST, read_judged_queries
+from tercet.index.collection import Collection
+from tercet.index.snapshot import Snapshot
+from tercet.models.checkpoint import ENGLISH
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float64, Representations
 
 ROOT = Path(__file__).resolve().parent.parent
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
@@ -43,7 +43,7 @@ Figures = dict[str, Any]
 
 def built(root: Path, folder: Path, checkpoint: str, kind: str) -> Snapshot:
     """The collection of a folder, in a file system folder of its own."""
-    tercet = [sys.executable, "-m", "cli.main"]
+    tercet = [sys.executable, "-m", "tercet.cli.main"]
     command = [*tercet, "index", "build", str(folder), "--collection", kind, "--data", str(root)]
     command += ["--checkpoint", checkpoint, *KINDS[kind]]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)

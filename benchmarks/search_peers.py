@@ -30,15 +30,15 @@ import scale
 from peers.asked import CLIENTS, TOP, measured
 from serving.server import machine
 
-from index.candidates import CandidateLimits, DenseOptions, Weights
-from index.collection import Collection
-from index.fusion import weighted_sum
-from index.snapshot import Snapshot
-from ingest.target import settings_for
-from models.checkpoint import SHIPPED
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import Float32, Output, Representations
+from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
+from tercet.index.collection import Collection
+from tercet.index.fusion import weighted_sum
+from tercet.index.snapshot import Snapshot
+from tercet.ingest.target import settings_for
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float32, Output, Representations
 
 PEERS = Path(__file__).resolve().parent / "peers"
 RESULT = Path(__file__).resolve().parent / "results" / "search_peers.json"

@@ -31,13 +31,13 @@ from dense import CLUSTERS, DIMENSION, points, processor
 from sparse import VOCABULARY
 from sparse import collection as lexical
 
-from index.candidates import CandidateLimits, Document, Hit, SearchResult, Weights
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.dense.kinds import DenseKind
-from index.snapshot import Snapshot
-from index.writer import SegmentLimits
-from models.representations import Representations, SparseRows, TokenVectors
+from tercet.index.candidates import CandidateLimits, Document, Hit, SearchResult, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.snapshot import Snapshot
+from tercet.index.writer import SegmentLimits
+from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 RESULT = Path(__file__).parent / "results" / "segments.json"
 DIVISIONS = (1, 10, 100)

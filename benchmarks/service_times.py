@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 import scale
 
-from index.snapshot import Snapshot
-from models.checkpoint import SHIPPED
-from models.encoder import encode
-from models.loader import load_encoder
-from models.representations import Float64, Representations
+from tercet.index.snapshot import Snapshot
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float64, Representations
 
 RESULT = Path(__file__).parent / "results" / "service_times.json"
 PASSAGES, REPEATS, WARM_UP = 3_000, 20, 2

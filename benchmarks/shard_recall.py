@@ -30,19 +30,26 @@ import numpy as np
 from build import SCALE_MIX, SEED
 from serving.server import machine
 
-from cluster.shards.placement import shards_of
-from index.candidates import CandidateLimits, DenseOptions, Document, Page, Weights
-from index.dense.index import least_effort
-from index.dense.kinds import DenseKind
-from index.search.merging import left_of, merged
-from index.search.shard_search import ShardQuery
-from index.search.snapshot_query import SnapshotQuery
-from index.snapshot import Snapshot
-from ingest.target import open_or_create
-from models.checkpoint import ENGLISH
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import Float32, Float64, InputType, Representations, SparseRows, TokenVectors
+from tercet.cluster.shards.placement import shards_of
+from tercet.index.candidates import CandidateLimits, DenseOptions, Document, Page, Weights
+from tercet.index.dense.index import least_effort
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.search.merging import left_of, merged
+from tercet.index.search.shard_search import ShardQuery
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.snapshot import Snapshot
+from tercet.ingest.target import open_or_create
+from tercet.models.checkpoint import ENGLISH
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import (
+    Float32,
+    Float64,
+    InputType,
+    Representations,
+    SparseRows,
+    TokenVectors,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "shard_recall.json"

@@ -149,9 +149,9 @@ WRITERS: dict[str, Callable[[Path, list[str], int], Path]] = {
 
 def measure(source: Path, checkpoint: str) -> dict[str, Any]:
     """Reads a source to its end and encodes its first documents. Runs in a process of its own."""
-    from ingest.sources.reader import DocumentReader
-    from models.encoder import encode
-    from models.loader import load_encoder
+    from tercet.ingest.sources.reader import DocumentReader
+    from tercet.models.encoder import encode
+    from tercet.models.loader import load_encoder
 
     with Peak() as peak:
         started = time.perf_counter()

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.files.array_folder import ArrayFolder
-from index.search.lexical_search import LexicalSearch
-from index.sparse.inverted_index import InvertedIndex, build_inverted
-from index.sparse.query import LexicalQuery
-from models.representations import SparseRows
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.search.lexical_search import LexicalSearch
+from tercet.index.sparse.inverted_index import InvertedIndex, build_inverted
+from tercet.index.sparse.query import LexicalQuery
+from tercet.models.representations import SparseRows
 
 RESULT = Path(__file__).parent / "results" / "sparse.json"
 DOCUMENTS, VOCABULARY, TOKENS, QUERY_TERMS, QUERIES, TOP = 200_000, 250_002, 92, 12, 300, 100

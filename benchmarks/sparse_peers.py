@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 from sparse import DOCUMENTS, TOP, Query, best_rows, collection, processor
 
-from index.files.array_folder import ArrayFolder
-from index.sparse.inverted_index import InvertedIndex, build_inverted
-from models.representations import SparseRows
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.sparse.inverted_index import InvertedIndex, build_inverted
+from tercet.models.representations import SparseRows
 
 PEERS = Path(__file__).parent / "peers"
 RESULT = Path(__file__).parent / "results" / "sparse_peers.json"

@@ -19,7 +19,7 @@ from pathlib import Path
 from serving.server import environment, machine, serving
 
 RESULT = Path(__file__).resolve().parent / "results" / "start.json"
-IMPORTS = ("index.collection", "service.serving")
+IMPORTS = ("tercet.index.collection", "tercet.service.serving")
 
 
 def until_ready(data: Path) -> float:

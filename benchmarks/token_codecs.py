@@ -25,24 +25,24 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from evaluation.beir import Dataset, read_dataset
-from evaluation.metrics import measure
-from evaluation.rankings import ranking
-from index.candidates import Weights
-from index.catalog.settings import CollectionSettings
-from index.codebook import Codebook, sign_codebook
-from index.collection import Collection
-from index.fusion import weighted_sum
-from index.token_codecs import RESIDUAL_BITS, TokenCodec
-from index.token_vectors.codebook_training import MOST_VECTORS, train_codebook
-from index.token_vectors.pooling import pooled
-from index.token_vectors.store import TokenVectorStore
-from ingest.codebook import DEFAULT, ENOUGH_VECTORS, SHARE
-from ingest.target import settings_for
-from models.checkpoint import SHIPPED
-from models.encoder import encode
-from models.loader import load_encoder
-from models.representations import Representations, TokenVectors
+from tercet.evaluation.beir import Dataset, read_dataset
+from tercet.evaluation.metrics import measure
+from tercet.evaluation.rankings import ranking
+from tercet.index.candidates import Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.codebook import Codebook, sign_codebook
+from tercet.index.collection import Collection
+from tercet.index.fusion import weighted_sum
+from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec
+from tercet.index.token_vectors.codebook_training import MOST_VECTORS, train_codebook
+from tercet.index.token_vectors.pooling import pooled
+from tercet.index.token_vectors.store import TokenVectorStore
+from tercet.ingest.codebook import DEFAULT, ENOUGH_VECTORS, SHARE
+from tercet.ingest.target import settings_for
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations, TokenVectors
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

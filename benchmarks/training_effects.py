@@ -63,8 +63,8 @@ def trained(values: Values, output: Path) -> Values:
     """Runs the training; returns the parameters that it trains, CPU seconds of its steps, and tokens."""
     from safetensors.numpy import load_file
 
-    from training.run import run_training
-    from training.settings.reading import settings_from
+    from tercet.training.run import run_training
+    from tercet.training.settings.reading import settings_from
 
     steps: list[Values] = []
     clock: list[float] = []

@@ -28,8 +28,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from training.settings.reading import settings_from
-from training.settings.run import FinetuneRun
+from tercet.training.settings.reading import settings_from
+from tercet.training.settings.run import FinetuneRun
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -68,7 +68,7 @@ def settings(batch: int, steps: int, precision: str) -> FinetuneRun:
 
 def train(run: FinetuneRun, folder: Path) -> float:
     """Tokens a second of `tercet train`, after its first step."""
-    from training.run import run_training
+    from tercet.training.run import run_training
 
     steps: list[tuple[int, float]] = []
 
@@ -84,10 +84,10 @@ def bare(run: FinetuneRun, folder: Path) -> float:
     """Tokens a second of the body alone, forward and backward over the same texts, after the first step."""
     import torch
 
-    from training.distributed import Ranks
-    from training.m3.finetune import Finetune
-    from training.run import finetuning
-    from training.runs.base import open_base
+    from tercet.training.distributed import Ranks
+    from tercet.training.m3.finetune import Finetune
+    from tercet.training.run import finetuning
+    from tercet.training.runs.base import open_base
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     folder.joinpath("tokens-0").mkdir(parents=True)

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from models.checkpoint import SHIPPED, resolve_checkpoint
-from models.graphs.record import choose_graph, read_export, verify_graph
-from models.native.bert_graph import BertGraph, Layer, Linear, Norm, read_bert_graph
-from models.representations import Float32
+from tercet.models.checkpoint import SHIPPED, resolve_checkpoint
+from tercet.models.graphs.record import choose_graph, read_export, verify_graph
+from tercet.models.native.bert_graph import BertGraph, Layer, Linear, Norm, read_bert_graph
+from tercet.models.representations import Float32
 
 SIDES = ("query", "key", "value")
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.table import Table
 
-from cli import options
-from cli.flag_groups import with_flag_groups
-from cli.output import console, error_console, print_json
+from tercet.cli import options
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.output import console, error_console, print_json
 
 if TYPE_CHECKING:
-    from models.adapters.routers import LearnedSettings, Router, RouterBase
-    from models.encoder import Encoder
-    from models.representations import Float32
-    from training.routers import RouterReport
+    from tercet.models.adapters.routers import LearnedSettings, Router, RouterBase
+    from tercet.models.encoder import Encoder
+    from tercet.models.representations import Float32
+    from tercet.training.routers import RouterReport
 
 Scores = Literal["centroid", "gate"]
 SLICE_TEXTS = 512
@@ -60,10 +60,10 @@ def route(
     as_json: options.AsJson = False,
 ) -> None:
     """Make a router, which chooses adapters for texts, and report its accuracy on texts held out."""
-    from models.adapters.router_files import write_router
-    from models.adapters.routers import FixedSettings, Router
-    from service.encoding.service import local_encoder
-    from training.routers import learn_router
+    from tercet.models.adapters.router_files import write_router
+    from tercet.models.adapters.routers import FixedSettings, Router
+    from tercet.service.encoding.service import local_encoder
+    from tercet.training.routers import learn_router
 
     pairs = _pairs(given)
     settings = encoding.settings()
@@ -109,7 +109,7 @@ def _adapter(word: str) -> str | None:
 def _settings(
     kind: str, adapters: tuple[str | None, ...], scores: Scores, temperature: float | None
 ) -> LearnedSettings:
-    from models.adapters.routers import CentroidSettings, GateSettings, SoftSettings
+    from tercet.models.adapters.routers import CentroidSettings, GateSettings, SoftSettings
 
     if kind == "centroid":
         return CentroidSettings(adapters)
@@ -120,9 +120,9 @@ def _settings(
 
 def _base_of(root: Path, adapters: tuple[str | None, ...]) -> RouterBase | None:
     """The base that all adapters share, or None where no adapter is named."""
-    from models.adapters.files import read_adapter
-    from models.adapters.routers import RouterBase
-    from models.errors import CheckpointError
+    from tercet.models.adapters.files import read_adapter
+    from tercet.models.adapters.routers import RouterBase
+    from tercet.models.errors import CheckpointError
 
     bases = {
         RouterBase(base.name, base.fingerprint)
@@ -138,7 +138,7 @@ def _base_of(root: Path, adapters: tuple[str | None, ...]) -> RouterBase | None:
 
 def _require_base(encoder: Encoder, adapters: tuple[str | None, ...]) -> None:
     """Raises AdapterUnusableError unless the adapters belong to the encoder that gives the vectors."""
-    from models.errors import AdapterNotServedError
+    from tercet.models.errors import AdapterNotServedError
 
     for name in adapters:
         if name is not None:
@@ -150,9 +150,9 @@ def _dense(encoder: Encoder, path: Path) -> Float32:
     """Dense vectors float32[N, D] of the documents of a file by the base encoder."""
     import numpy as np
 
-    from models.encoder import encode
-    from models.errors import UnsupportedError
-    from training.data.documents import read_texts
+    from tercet.models.encoder import encode
+    from tercet.models.errors import UnsupportedError
+    from tercet.training.data.documents import read_texts
 
     if "dense" not in encoder.info.sides:
         raise UnsupportedError(f"{encoder.info.name} has no dense side, which routers of this kind choose by")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.table import Table
 
-from cli import options
-from cli.adapter_routes import route
-from cli.flag_groups import with_flag_groups
-from cli.output import console, error_console, print_json
+from tercet.cli import options
+from tercet.cli.adapter_routes import route
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.output import console, error_console, print_json
 
 if TYPE_CHECKING:
-    from models.adapters.record import Adapter
-    from models.encoder import AdapterDescription
+    from tercet.models.adapters.record import Adapter
+    from tercet.models.encoder import AdapterDescription
 
 app = typer.Typer(help="List, merge, stack and route among adapters.", no_args_is_help=True)
 app.command()(route)
@@ -34,7 +34,7 @@ def list_adapters(
     as_json: options.AsJson = False,
 ) -> None:
     """Show the adapters and routers of an encoder, and what keeps one from being used."""
-    from service.encoding.service import local_encoder
+    from tercet.service.encoding.service import local_encoder
 
     settings = encoding.settings()
     found = local_encoder(settings).describe_adapters()
@@ -64,8 +64,8 @@ def merge(
     description: Description = "",
 ) -> None:
     """Make one adapter of several of one kind and base."""
-    from models.adapters.files import read_adapter, write_adapter
-    from models.adapters.merging import merge_adapters
+    from tercet.models.adapters.files import read_adapter, write_adapter
+    from tercet.models.adapters.merging import merge_adapters
 
     _require_new(output, folders)
     merged = merge_adapters(
@@ -78,11 +78,11 @@ def merge(
 @app.command()
 def stack(folders: Folders, output: Output, description: Description = "") -> None:
     """Make an adapter that puts others of its folder on top of each other, the first one innermost."""
-    from models.adapters.files import read_adapter, write_adapter
-    from models.adapters.library import resolve_parts
-    from models.adapters.record import Adapter
-    from models.adapters.settings import StackSettings
-    from models.errors import CheckpointError
+    from tercet.models.adapters.files import read_adapter, write_adapter
+    from tercet.models.adapters.library import resolve_parts
+    from tercet.models.adapters.record import Adapter
+    from tercet.models.adapters.settings import StackSettings
+    from tercet.models.errors import CheckpointError
 
     _require_new(output, folders)
     for folder in folders:

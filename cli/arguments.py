@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from service.exceptions import SettingsError
+from tercet.service.exceptions import SettingsError
 
 SHOWN_BYTES = 80
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from index.candidates import Document
+    from tercet.index.candidates import Document
 
 BATCH_DOCUMENTS = 64
 BATCH_CHARACTERS = 400_000
@@ -25,7 +25,7 @@ def document_record(document: Document) -> dict[str, Any]:
 
 def stored_record(document: Document) -> dict[str, Any]:
     """What is stored of it: half a character in a text is replaced, which no request can hold."""
-    from index.documents.store import decode_document, encode_document
+    from tercet.index.documents.store import decode_document, encode_document
 
     return document_record(decode_document(document.id, encode_document(document)[1]))
 

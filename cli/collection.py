@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli import options
-from cli.export_targets import TargetFlags, To
-from cli.flag_groups import with_flag_groups
-from cli.opened import publish_unpublished
-from cli.output import counted, error_console
+from tercet.cli import options
+from tercet.cli.export_targets import TargetFlags, To
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.opened import publish_unpublished
+from tercet.cli.output import counted, error_console
 
 if TYPE_CHECKING:
-    from index.collection import Collection
-    from index.snapshot import Snapshot
-    from service.settings import Settings
-    from transfer.queries import CollectionQuery
+    from tercet.index.collection import Collection
+    from tercet.index.snapshot import Snapshot
+    from tercet.service.settings import Settings
+    from tercet.transfer.queries import CollectionQuery
 
 EXAMPLE_WORDS = 8
 
@@ -60,8 +60,8 @@ def export(
     What is exported is the state at the beginning, also while a server writes the collection. Needs the extra
     of the target: tercet[parquet], tercet[qdrant] or tercet[milvus].
     """
-    from cli.progress import count_progress
-    from transfer.push import export as push
+    from tercet.cli.progress import count_progress
+    from tercet.transfer.push import export as push
 
     if overwrite and resume:
         raise typer.BadParameter("goes without --overwrite", param_hint="--resume")
@@ -110,7 +110,7 @@ def print_query(
 @contextmanager
 def _snapshot(settings: Settings, name: str) -> Iterator[tuple[Collection, Snapshot]]:
     """The collection as it is now. What only its ledger holds is flushed first, unless a server writes it."""
-    from index.collection import Collection
+    from tercet.index.collection import Collection
 
     collection = Collection.open(options.collections_root(settings), name)
     publish_unpublished(collection, settings)
@@ -125,11 +125,11 @@ def _query(
     settings: Settings, collection: Collection, snapshot: Snapshot, text: str, *, colbert: bool
 ) -> CollectionQuery:
     """The query of a text. Raises FingerprintMismatchError where the encoder is not the collection's."""
-    from cli.encoders import encoder_of
-    from index.candidates import Weights
-    from ingest.encoder_match import require_encoder
-    from models.encoder import encode, with_adapter
-    from transfer.queries import CollectionQuery
+    from tercet.cli.encoders import encoder_of
+    from tercet.index.candidates import Weights
+    from tercet.ingest.encoder_match import require_encoder
+    from tercet.models.encoder import encode, with_adapter
+    from tercet.transfer.queries import CollectionQuery
 
     encoder = with_adapter(
         encoder_of(settings, snapshot.settings), snapshot.settings.adapter, snapshot.settings.name

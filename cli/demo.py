@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import options
-from cli.output import console, error_console, print_hits
+from tercet.cli import options
+from tercet.cli.output import console, error_console, print_hits
 
 if TYPE_CHECKING:
-    from models.encoder import Encoder
-    from service.settings import Settings
+    from tercet.models.encoder import Encoder
+    from tercet.service.settings import Settings
 
-CORPUS = Path(__file__).resolve().parent.parent / "examples" / "demo"
+CORPUS = Path(__file__).parent.parent / "demo"
 COLLECTION = "demo"
 LANGUAGES = ("en", "ko", "ja")  # of the queries, one of each
 HITS = 3
@@ -39,19 +39,19 @@ def demo(
     engine: options.Engine = None,
 ) -> None:
     """Index the bundled corpus, answer three queries, and serve."""
-    from service.encoding.service import local_encoder
+    from tercet.service.encoding.service import local_encoder
 
     settings = options.settings_from(host=host, port=port, data=data, checkpoint=checkpoint, engine=engine)
     if serve:
-        from service.http.wire.listening import listening_socket
+        from tercet.service.http.wire.listening import listening_socket
 
         listening_socket(settings.host, settings.port).close()  # a taken port should fail before the work
     encoder = local_encoder(settings)
     _build(settings, encoder)
     _answer(settings, encoder)
     if serve:
-        from service.app import create_app
-        from service.serving import run_server
+        from tercet.service.app import create_app
+        from tercet.service.serving import run_server
 
         del encoder  # the service loads its own
         _announce(settings)
@@ -66,13 +66,13 @@ def corpus_texts() -> list[str]:
 
 def _build(settings: Settings, encoder: Encoder) -> None:
     """Builds the collection, unless the same corpus, encoder and kind of lexical weights did so before."""
-    from cli.progress import build_progress
-    from index.collection import delete_collection
-    from index.errors import CollectionNotFoundError
-    from index.files.directory import write_json_atomically
-    from ingest.build import build_collection
-    from ingest.document_encoders import LocalDocuments
-    from service.collections import CollectionRegistry
+    from tercet.cli.progress import build_progress
+    from tercet.index.collection import delete_collection
+    from tercet.index.errors import CollectionNotFoundError
+    from tercet.index.files.directory import write_json_atomically
+    from tercet.ingest.build import build_collection
+    from tercet.ingest.document_encoders import LocalDocuments
+    from tercet.service.collections import CollectionRegistry
 
     corpus = CORPUS / "corpus.jsonl"
     root = options.collections_root(settings)
@@ -115,8 +115,8 @@ def _build(settings: Settings, encoder: Encoder) -> None:
 
 def _read_marker(marker: Path) -> dict[str, Any] | None:
     """What the last demo built, or None where no readable file says so."""
-    from index.errors import DamagedIndexError
-    from index.files.content import read_json_object
+    from tercet.index.errors import DamagedIndexError
+    from tercet.index.files.content import read_json_object
 
     try:
         return read_json_object(marker)
@@ -125,8 +125,8 @@ def _read_marker(marker: Path) -> dict[str, Any] | None:
 
 
 def _answer(settings: Settings, encoder: Encoder) -> None:
-    from cli.search import run_queries
-    from service.search.query import SearchQuery
+    from tercet.cli.search import run_queries
+    from tercet.service.search.query import SearchQuery
 
     lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     by_language: dict[str, str] = {}

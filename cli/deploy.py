@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import options
-from cli.building.stopping import interruptible
-from cli.output import console, error_console, print_json, print_warning
+from tercet.cli import options
+from tercet.cli.building.stopping import interruptible
+from tercet.cli.output import console, error_console, print_json, print_warning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.ray.serving.application import Piece
-    from cluster.ray.serving.config import ServeDeployment
-    from cluster.ray.serving.deploy import PartState
-    from cluster.ray.serving.ports import Port
+    from tercet.cluster.ray.serving.application import Piece
+    from tercet.cluster.ray.serving.config import ServeDeployment
+    from tercet.cluster.ray.serving.deploy import PartState
+    from tercet.cluster.ray.serving.ports import Port
 
 app = typer.Typer(
     help="Run encoders, shards and routers together.", no_args_is_help=True, rich_markup_mode=None
@@ -52,13 +52,13 @@ def ray(
 
     On a cluster the command ends once all of it answers; the deployment stays.
     """
-    from cluster.ray.errors import DeploymentError
-    from cluster.ray.serving.application import pieces_of, shards_of
-    from cluster.ray.serving.config import LOCAL, read_deployment
-    from cluster.ray.serving.deploy import deploy as run
-    from cluster.ray.serving.deploy import take_down
-    from cluster.ray.serving.ports import ports_of
-    from cluster.ray.serving.session import connected
+    from tercet.cluster.ray.errors import DeploymentError
+    from tercet.cluster.ray.serving.application import pieces_of, shards_of
+    from tercet.cluster.ray.serving.config import LOCAL, read_deployment
+    from tercet.cluster.ray.serving.deploy import deploy as run
+    from tercet.cluster.ray.serving.deploy import take_down
+    from tercet.cluster.ray.serving.ports import ports_of
+    from tercet.cluster.ray.serving.session import connected
 
     deployment = read_deployment(file)
     part = deployment.ray if address is None else deployment.ray.model_copy(update={"address": address})

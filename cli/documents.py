@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import options
-from cli.batches import document_record
-from cli.documents_list import list_documents
-from cli.documents_put import put
-from cli.filters import FilterJson, json_of, parse_filter
-from cli.opened import opened_live, opened_remote, opened_snapshot
-from cli.output import console, counted, print_json
-from cli.remote import Url, path_of
-from index.errors import DocumentNotFoundError
+from tercet.cli import options
+from tercet.cli.batches import document_record
+from tercet.cli.documents_list import list_documents
+from tercet.cli.documents_put import put
+from tercet.cli.filters import FilterJson, json_of, parse_filter
+from tercet.cli.opened import opened_live, opened_remote, opened_snapshot
+from tercet.cli.output import console, counted, print_json
+from tercet.cli.remote import Url, path_of
+from tercet.index.errors import DocumentNotFoundError
 
 if TYPE_CHECKING:
-    from index.documents.filters import Filter
+    from tercet.index.documents.filters import Filter
 
 app = typer.Typer(help="Put, get, list, update, count and delete documents.", no_args_is_help=True)
 app.command()(put)

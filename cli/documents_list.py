@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import options
-from cli.batches import document_record
-from cli.filters import FilterJson, parse_filter
-from cli.opened import opened_remote, opened_snapshot
-from cli.output import print_json
-from cli.remote import Remote, Url, path_of
+from tercet.cli import options
+from tercet.cli.batches import document_record
+from tercet.cli.filters import FilterJson, parse_filter
+from tercet.cli.opened import opened_remote, opened_snapshot
+from tercet.cli.output import print_json
+from tercet.cli.remote import Remote, Url, path_of
 
 if TYPE_CHECKING:
-    from index.documents.filters import Filter
-    from index.snapshot import Snapshot
+    from tercet.index.documents.filters import Filter
+    from tercet.index.snapshot import Snapshot
 
 PAGE = 1000
 
@@ -74,7 +74,7 @@ def _documents_of(
 def _ordered(
     snapshot: Snapshot, field: str, condition: Filter | None, *, descending: bool
 ) -> Iterator[dict[str, Any]]:
-    from index.reading.ordered import Order
+    from tercet.index.reading.ordered import Order
 
     order, after = Order(field, descending), None
     while page := snapshot.ordered_page(order, after, PAGE, condition):

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli import options
-from cli.batches import batches
-from cli.flag_groups import with_flag_groups
-from cli.opened import opened_remote
-from cli.output import console, counted
-from cli.reading.flags import SOURCE, ReadingFlags
-from cli.reading.shown import say_columns
-from cli.remote import Url, path_of
-from cli.sources import GivenSources, given_sources
+from tercet.cli import options
+from tercet.cli.batches import batches
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.opened import opened_remote
+from tercet.cli.output import console, counted
+from tercet.cli.reading.flags import SOURCE, ReadingFlags
+from tercet.cli.reading.shown import say_columns
+from tercet.cli.remote import Url, path_of
+from tercet.cli.sources import GivenSources, given_sources
 
 if TYPE_CHECKING:
-    from ingest.sources.reader import Reading
-    from service.settings import Settings
+    from tercet.ingest.sources.reader import Reading
+    from tercet.service.settings import Settings
 
 
 @with_flag_groups
@@ -66,7 +66,7 @@ def put(
             raise typer.BadParameter("goes without --watch: files go by their paths", param_hint="--id-field")
         if len(source) > 1:
             raise typer.BadParameter("is one folder with --watch and --sync", param_hint="SOURCE")
-        from cli.watching.command import keep_like
+        from tercet.cli.watching.command import keep_like
 
         keep_like(url, settings, Path(source[0]), collection, read_as, mark, on_error, watch=watch)
         return
@@ -87,8 +87,8 @@ def _put_here(
     on_error: Literal["stop", "skip"],
     read_as: Reading,
 ) -> None:
-    from cli.building.run import build_with
-    from index.collection import Collection
+    from tercet.cli.building.run import build_with
+    from tercet.index.collection import Collection
 
     Collection.open(options.collections_root(settings), collection)
     done = build_with(settings, collection, given.paths, on_error=on_error, reading=read_as, mode="upsert")
@@ -107,9 +107,9 @@ def _put_remote(
     data: Path | None,
 ) -> None:
     """Sends documents in batches, each under a key of its own, so that a repeat changes nothing."""
-    from cli.encoders import tokenizer_of
-    from cli.progress import count_progress
-    from ingest.sources.reader import DocumentReader
+    from tercet.cli.encoders import tokenizer_of
+    from tercet.cli.progress import count_progress
+    from tercet.ingest.sources.reader import DocumentReader
 
     with opened_remote(url, data) as remote, count_progress("put", "documents") as report:
         found = remote.ask("GET", path_of(collection))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli import options
-from cli.flag_groups import with_flag_groups
-from cli.output import counted, error_console
-from service.exceptions import ServiceError
+from tercet.cli import options
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.output import counted, error_console
+from tercet.service.exceptions import ServiceError
 
 if TYPE_CHECKING:
-    from models.representations import Output
+    from tercet.models.representations import Output
 
 
 @with_flag_groups
@@ -34,11 +34,11 @@ def embed(
     adapter: options.Adapter = None,
 ) -> None:
     """Write the three representations of texts as arrays."""
-    from index.files.directory import write_atomically
-    from models.encoder import with_adapter
-    from models.stream import encode_stream
-    from service.answers.binary import BinaryBody
-    from service.encoding.service import local_encoder
+    from tercet.index.files.directory import write_atomically
+    from tercet.models.encoder import with_adapter
+    from tercet.models.stream import encode_stream
+    from tercet.service.answers.binary import BinaryBody
+    from tercet.service.encoding.service import local_encoder
 
     wanted = _parse_outputs(outputs)
     if not output.parent.is_dir():
@@ -68,10 +68,10 @@ def embed(
 
 def read_texts(path: Path) -> Iterator[str]:
     """The `text` of each line. Raises SourceError naming the line where there is none."""
-    from index.errors import InvalidDocumentError
-    from ingest.errors import SourceError
-    from ingest.sources.json_text import parse_json
-    from ingest.sources.lines import LineFile
+    from tercet.index.errors import InvalidDocumentError
+    from tercet.ingest.errors import SourceError
+    from tercet.ingest.sources.json_text import parse_json
+    from tercet.ingest.sources.lines import LineFile
 
     lines = LineFile(path)
     for number, line in lines:
@@ -90,7 +90,7 @@ def read_texts(path: Path) -> Iterator[str]:
 
 
 def _parse_outputs(words: str) -> list[Output]:
-    from models.representations import OUTPUTS
+    from tercet.models.representations import OUTPUTS
 
     chosen = [word.strip() for word in words.split(",")]
     unknown = sorted(set(chosen) - set(OUTPUTS))

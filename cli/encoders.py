@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from index.catalog.settings import CollectionSettings
-    from models.encoder import Encoder
-    from models.tokenizer import Tokenizer
-    from service.settings import Settings
+    from tercet.index.catalog.settings import CollectionSettings
+    from tercet.models.encoder import Encoder
+    from tercet.models.tokenizer import Tokenizer
+    from tercet.service.settings import Settings
 
 
 def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
@@ -18,9 +18,9 @@ def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
     Where a flag --checkpoint or --heads is given, that one is opened. Whether it is the collection's is still
     to be checked. Raises CheckpointError that says what to give, and other ModelError.
     """
-    from ingest.encoder_match import checkpoint_of
-    from models.errors import CheckpointError
-    from service.encoding.service import local_encoder
+    from tercet.ingest.encoder_match import checkpoint_of
+    from tercet.models.errors import CheckpointError
+    from tercet.service.encoding.service import local_encoder
 
     named = checkpoint_of(collection)
     if settings.flags & {"checkpoint", "heads"} or named is None:
@@ -40,9 +40,9 @@ def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
 
 def tokenizer_of(checkpoint: str) -> Tokenizer | None:
     """The tokenizer of a checkpoint that lies on this machine; None of any other, which is not fetched."""
-    from models.borrowed_heads import split_heads
-    from models.checkpoint import SHIPPED, resolve_checkpoint
-    from models.loader import load_tokenizer
+    from tercet.models.borrowed_heads import split_heads
+    from tercet.models.checkpoint import SHIPPED, resolve_checkpoint
+    from tercet.models.loader import load_tokenizer
 
     checkpoint, _ = split_heads(checkpoint)
     if checkpoint not in SHIPPED and not Path(checkpoint).expanduser().is_dir():
@@ -52,8 +52,8 @@ def tokenizer_of(checkpoint: str) -> Tokenizer | None:
 
 def _is_of(collection: CollectionSettings, encoder: Encoder) -> bool:
     """Whether a collection was built with the encoder and its adapter."""
-    from models.encoder import with_adapter
-    from models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
+    from tercet.models.encoder import with_adapter
+    from tercet.models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
 
     try:
         found = with_adapter(encoder, collection.adapter, collection.name).info.fingerprint

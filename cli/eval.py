@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from cli import options
-from cli.flag_groups import with_flag_groups
-from cli.output import console, counted, print_json
-from cli.search import parse_weights
-from index.dense.kinds import DenseKind
-from index.token_codecs import TokenCodec
+from tercet.cli import options
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.output import console, counted, print_json
+from tercet.cli.search import parse_weights
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.token_codecs import TokenCodec
 
 if TYPE_CHECKING:
-    from evaluation.run import EvaluationReport
+    from tercet.evaluation.run import EvaluationReport
 
 
 @with_flag_groups
@@ -64,14 +64,14 @@ def evaluate(
     nDCG@10, recall@100 and reciprocal rank@10 of each side, of their sums, and of BM25 over word pieces; with
     --bm25 also of that side, and of the sum with it.
     """
-    from cli.progress import build_progress
-    from evaluation.errors import MissingExtraError
-    from index.bm25.languages import DEFAULT_LANGUAGE
-    from models.encoder import with_adapter
-    from service.encoding.service import local_encoder
+    from tercet.cli.progress import build_progress
+    from tercet.evaluation.errors import MissingExtraError
+    from tercet.index.bm25.languages import DEFAULT_LANGUAGE
+    from tercet.models.encoder import with_adapter
+    from tercet.service.encoding.service import local_encoder
 
     try:
-        from evaluation.run import evaluate as run
+        from tercet.evaluation.run import evaluate as run
     except ImportError as error:
         raise MissingExtraError(
             f"tercet eval needs more packages ({error}): pip install -c constraints.txt -e '.[cpu,eval]'"

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cli import options
-from cli.output import console, megabytes, print_json, print_pairs, print_warning
+from tercet.cli import options
+from tercet.cli.output import console, megabytes, print_json, print_pairs, print_warning
 
 
 def export(
@@ -36,9 +36,9 @@ def export(
 
     Prints how far each output is from torch at most, and warns where int8 loses much.
     """
-    from cli.demo import corpus_texts
-    from models.checkpoint import resolve_checkpoint
-    from models.errors import UnsupportedError
+    from tercet.cli.demo import corpus_texts
+    from tercet.models.checkpoint import resolve_checkpoint
+    from tercet.models.errors import UnsupportedError
 
     if (output is None) == (adapter is None):
         raise typer.BadParameter("give one of both", param_hint="--output, --adapter")
@@ -47,13 +47,13 @@ def export(
     folder = resolve_checkpoint(checkpoint, revision)
     lender = None if heads is None else resolve_checkpoint(heads)
     try:
-        from models.export_onnx import export as export_checkpoint
-        from models.export_onnx import export_adapter
+        from tercet.models.export_onnx import export as export_checkpoint
+        from tercet.models.export_onnx import export_adapter
     except ImportError as error:
         raise UnsupportedError(
             f"export needs torch ({error}): pip install -c constraints.txt -e '.[cpu,torch]'"
         ) from error
-    from models.int8.loss import FIGURES, LEAST_KEPT, poor_sides
+    from tercet.models.int8.loss import FIGURES, LEAST_KEPT, poor_sides
 
     texts = corpus_texts() if int8 else []
     if adapter is not None:

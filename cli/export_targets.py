@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from service.server_urls import url_of
+from tercet.service.server_urls import url_of
 
 if TYPE_CHECKING:
-    from index.catalog.settings import CollectionSettings
-    from transfer.push import Target
+    from tercet.index.catalog.settings import CollectionSettings
+    from tercet.transfer.push import Target
 
 To = Literal["parquet", "qdrant", "milvus", "elasticsearch", "vespa"]
 KEYS = {
@@ -113,24 +113,24 @@ class TargetFlags:
             raise typer.BadParameter(f"{error}", param_hint="--url") from error
 
     def _qdrant(self, settings: CollectionSettings, url: str | None, batch: int, key: str | None) -> Target:
-        from transfer.errors import missing
+        from tercet.transfer.errors import missing
 
         try:
-            from transfer.qdrant.connection import QdrantPlace
-            from transfer.qdrant.target import QdrantTarget
+            from tercet.transfer.qdrant.connection import QdrantPlace
+            from tercet.transfer.qdrant.target import QdrantTarget
         except ImportError as error:
             raise missing("qdrant-client", "qdrant", error) from error
         place = QdrantPlace(url, None if self.path is None else str(self.path.resolve()), key)
         return QdrantTarget(place, self.collection_name or settings.name, settings, batch)
 
     def _milvus(self, settings: CollectionSettings, url: str | None, batch: int, key: str | None) -> Target:
-        from transfer.errors import missing
+        from tercet.transfer.errors import missing
 
         if self.path is not None and self.path.suffix != ".db":
             raise typer.BadParameter("the file of Milvus Lite ends in .db", param_hint="--path")
         try:
-            from transfer.milvus.connection import MilvusPlace
-            from transfer.milvus.target import MilvusTarget
+            from tercet.transfer.milvus.connection import MilvusPlace
+            from tercet.transfer.milvus.target import MilvusTarget
         except ImportError as error:
             raise missing("pymilvus", "milvus", error) from error
         uri = url if self.path is None else str(self.path.resolve())
@@ -140,9 +140,9 @@ class TargetFlags:
     def _over_rest(
         self, to: To, settings: CollectionSettings, url: str | None, batch: int, key: str | None
     ) -> Target:
-        from transfer.elasticsearch import ElasticsearchTarget
-        from transfer.rest import RestServer
-        from transfer.vespa import VespaTarget
+        from tercet.transfer.elasticsearch import ElasticsearchTarget
+        from tercet.transfer.rest import RestServer
+        from tercet.transfer.vespa import VespaTarget
 
         scheme, kind = ("ApiKey", ElasticsearchTarget) if to == "elasticsearch" else ("Bearer", VespaTarget)
         server = None
@@ -153,10 +153,10 @@ class TargetFlags:
 
 
 def _parquet(output: Path, settings: CollectionSettings) -> Target:
-    from transfer.errors import missing
+    from tercet.transfer.errors import missing
 
     try:
-        from transfer.parquet.target import ParquetTarget
+        from tercet.transfer.parquet.target import ParquetTarget
     except ImportError as error:
         raise missing("pyarrow", "parquet", error) from error
     return ParquetTarget(output, settings)

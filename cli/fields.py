@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast, get_args
 import typer
 
 if TYPE_CHECKING:
-    from index.documents.metadata import FieldType
+    from tercet.index.documents.metadata import FieldType
 
 
 def parse_fields(declared: list[str]) -> dict[str, FieldType]:
     """Fields from `NAME:TYPE` words. Raises typer.BadParameter."""
-    from index.documents.metadata import FieldType
+    from tercet.index.documents.metadata import FieldType
 
     fields: dict[str, FieldType] = {}
     for word in declared:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from index.documents.boosts import Boost
-    from index.documents.filters import Filter
+    from tercet.index.documents.boosts import Boost
+    from tercet.index.documents.filters import Filter
 
 FilterJson = Annotated[
     str | None,
@@ -21,14 +21,14 @@ def parse_filter(text: str | None) -> Filter | None:
     """The filter of a flag, if it is given. Raises typer.BadParameter for what is not JSON, or
     InvalidQueryError.
     """
-    from index.documents.filters import parse_filter as parsed
+    from tercet.index.documents.filters import parse_filter as parsed
 
     return None if text is None else parsed(json_of(text))
 
 
 def parse_boosts(texts: Sequence[str]) -> tuple[Boost, ...]:
     """The boosts of flags. Raises typer.BadParameter for what is not JSON, or InvalidQueryError."""
-    from index.documents.boosts import parse_boost
+    from tercet.index.documents.boosts import parse_boost
 
     return tuple(parse_boost(json_of(text, "--boost")) for text in texts)
 
@@ -37,7 +37,7 @@ def json_of(text: str, flag: str = "--filter") -> Any:
     """The value of a flag's JSON. Raises typer.BadParameter."""
     import orjson
 
-    from index.documents.json_values import loads
+    from tercet.index.documents.json_values import loads
 
     try:
         return loads(text.encode())

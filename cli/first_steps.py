@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from cli import options
-from cli.output import console
+from tercet.cli import options
+from tercet.cli.output import console
 
 FIRST = [
     ("tercet demo", "index a small corpus in five languages, answer three queries, serve it"),
@@ -26,7 +26,7 @@ ALWAYS = [
 
 def print_first_steps() -> None:
     """Prints what to do first, or next where there are collections."""
-    from index.collection import list_collections
+    from tercet.index.collection import list_collections
 
     settings = options.settings_from()
     names = list_collections(options.collections_root(settings))

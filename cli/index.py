@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli import index_alias, index_backup, index_reshard, index_snapshots, index_tune, index_upkeep, options
-from cli.index_build import build
-from cli.output import console, counted, megabytes, print_json, print_pairs
+from tercet.cli import (
+    index_alias,
+    index_backup,
+    index_reshard,
+    index_snapshots,
+    index_tune,
+    index_upkeep,
+    options,
+)
+from tercet.cli.index_build import build
+from tercet.cli.output import console, counted, megabytes, print_json, print_pairs
 
 if TYPE_CHECKING:
-    from index.catalog.defaults import SearchDefaults
-    from index.catalog.settings import CollectionSettings
-    from index.inspection import Inspection
+    from tercet.index.catalog.defaults import SearchDefaults
+    from tercet.index.catalog.settings import CollectionSettings
+    from tercet.index.inspection import Inspection
 
 app = typer.Typer(help="Build, inspect, verify and back up collections.", no_args_is_help=True)
 app.command()(build)
@@ -34,7 +42,7 @@ app.add_typer(index_alias.app, name="alias")
 @app.command()
 def inspect(name: options.Name, data: options.Data = None, as_json: options.AsJson = False) -> None:
     """Show a collection's settings, its current snapshot, and what they take on disk."""
-    from index.inspection import inspect_collection
+    from tercet.index.inspection import inspect_collection
 
     root = options.collections_root(options.settings_from(data=data))
     description = _described(inspect_collection(root, name))
@@ -47,8 +55,8 @@ def inspect(name: options.Name, data: options.Data = None, as_json: options.AsJs
 @app.command()
 def verify(name: options.Name, data: options.Data = None, as_json: options.AsJson = False) -> None:
     """Check every checksum, count, offset and id of the current snapshot; exit code 1 on damage."""
-    from index.errors import DamagedIndexError
-    from index.verify import verify as problems_of
+    from tercet.index.errors import DamagedIndexError
+    from tercet.index.verify import verify as problems_of
 
     problems = problems_of(options.collections_root(options.settings_from(data=data)), name)
     if as_json:
@@ -99,7 +107,7 @@ def _dense_index(inspection: Inspection) -> dict[str, Any]:
 
 
 def _defaults(defaults: SearchDefaults, settings: CollectionSettings) -> dict[str, Any]:
-    from service.search.answers import sides_record
+    from tercet.service.search.answers import sides_record
 
     return {
         "weights": sides_record(defaults.weights, bm25=settings.bm25),

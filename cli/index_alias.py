@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli import options
-from cli.output import console, print_json, print_pairs
+from tercet.cli import options
+from tercet.cli.output import console, print_json, print_pairs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from index.catalog.aliases import Aliases
+    from tercet.index.catalog.aliases import Aliases
 
 app = typer.Typer(help="Second names of collections: put, list, delete.", no_args_is_help=True)
 
@@ -34,8 +34,8 @@ def put(
     as_json: options.AsJson = False,
 ) -> None:
     """Make an alias, or switch it to other collections in one step; a running server follows at once."""
-    from index.catalog.alike import names_of
-    from service.answers.aliases import alias_record
+    from tercet.index.catalog.alike import names_of
+    from tercet.service.answers.aliases import alias_record
 
     meant = _aliases(data).put(alias, *names)
     if as_json:
@@ -48,7 +48,7 @@ def put(
 @app.command("list")
 def list_all(data: options.Data = None, as_json: options.AsJson = False) -> None:
     """Show all aliases and their collections."""
-    from service.answers.aliases import alias_record
+    from tercet.service.answers.aliases import alias_record
 
     found = _aliases(data).all()
     if as_json:
@@ -65,6 +65,6 @@ def delete(alias: Alias, data: options.Data = None) -> None:
 
 
 def _aliases(data: Path | None) -> Aliases:
-    from index.catalog.aliases import Aliases
+    from tercet.index.catalog.aliases import Aliases
 
     return Aliases(options.collections_root(options.settings_from(data=data)))

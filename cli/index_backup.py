@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import options
-from cli.output import console, counted, megabytes, print_json, print_pairs
-from cli.remote import Remote, Url, named_url, path_of
+from tercet.cli import options
+from tercet.cli.output import console, counted, megabytes, print_json, print_pairs
+from tercet.cli.remote import Remote, Url, named_url, path_of
 
 if TYPE_CHECKING:
-    from index.backups.store import BackupStore
-    from service.settings import Settings
+    from tercet.index.backups.store import BackupStore
+    from tercet.service.settings import Settings
 
 
 def backup(
@@ -91,10 +91,10 @@ def _make(settings: Settings, name: str, url: str | None) -> dict[str, Any]:
         with Remote(url, settings) as remote:
             made: dict[str, Any] = remote.ask("POST", path_of(name, "backups"))
             return made
-    from cli.progress import count_progress
-    from index.backups.making import make_backup
-    from index.collection import Collection
-    from index.live.collection import LiveCollection
+    from tercet.cli.progress import count_progress
+    from tercet.index.backups.making import make_backup
+    from tercet.index.collection import Collection
+    from tercet.index.live.collection import LiveCollection
 
     root, store = _places(settings)
     collection = Collection.open(root, name)
@@ -124,11 +124,11 @@ def _delete(settings: Settings, name: str, id: str, url: str | None) -> None:
 
 
 def _restore(settings: Settings, name: str, id: str, new_name: str | None) -> dict[str, Any]:
-    from cli.progress import count_progress
-    from index.backups.restoring import restore_as, restore_into
-    from index.collection import Collection
-    from index.errors import CollectionNotFoundError
-    from index.live.collection import LiveCollection
+    from tercet.cli.progress import count_progress
+    from tercet.index.backups.restoring import restore_as, restore_into
+    from tercet.index.collection import Collection
+    from tercet.index.errors import CollectionNotFoundError
+    from tercet.index.live.collection import LiveCollection
 
     root, store = _places(settings)
     name = _own_name(root, name)
@@ -149,14 +149,14 @@ def _restore(settings: Settings, name: str, id: str, new_name: str | None) -> di
 
 def _places(settings: Settings) -> tuple[Path, BackupStore]:
     """The folder of collections, and where backups lie."""
-    from index.backups.store import BackupStore
+    from tercet.index.backups.store import BackupStore
 
     return options.collections_root(settings), BackupStore(settings.data / "backups")
 
 
 def _own_name(root: Path, name: str) -> str:
     """The name of the collection that an alias means; it may have been deleted."""
-    from index.catalog.aliases import Aliases
+    from tercet.index.catalog.aliases import Aliases
 
     return Aliases(root).collection_of(name)
 

@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli import options
-from cli.building.elsewhere import ElsewhereFlags, build_elsewhere
-from cli.building.new_collection import NewCollectionFlags
-from cli.building.ready import ReadyFlags, ready_source
-from cli.building.remote import build_remote
-from cli.building.reports import print_json_report, print_report, told
-from cli.building.run import build_ready_with, build_with
-from cli.building.stopping import stop_when_stdin_closes
-from cli.flag_groups import with_flag_groups
-from cli.output import console, error_console
-from cli.reading.flags import SOURCE, ReadingFlags, as_json
-from cli.reading.shown import inferred_as_said, say_columns, show_sources
-from cli.remote import Url
-from cli.sources import STDIN, GivenSources, given_sources
+from tercet.cli import options
+from tercet.cli.building.elsewhere import ElsewhereFlags, build_elsewhere
+from tercet.cli.building.new_collection import NewCollectionFlags
+from tercet.cli.building.ready import ReadyFlags, ready_source
+from tercet.cli.building.remote import build_remote
+from tercet.cli.building.reports import print_json_report, print_report, told
+from tercet.cli.building.run import build_ready_with, build_with
+from tercet.cli.building.stopping import stop_when_stdin_closes
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.output import console, error_console
+from tercet.cli.reading.flags import SOURCE, ReadingFlags, as_json
+from tercet.cli.reading.shown import inferred_as_said, say_columns, show_sources
+from tercet.cli.remote import Url
+from tercet.cli.sources import STDIN, GivenSources, given_sources
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from index.documents.metadata import FieldType
-    from ingest.sources.reader import Reading
-    from ingest.target import AskedSettings
-    from models.tokenizer import Tokenizer
-    from service.settings import Settings
+    from tercet.index.documents.metadata import FieldType
+    from tercet.ingest.sources.reader import Reading
+    from tercet.ingest.target import AskedSettings
+    from tercet.models.tokenizer import Tokenizer
+    from tercet.service.settings import Settings
 
 
 @with_flag_groups
@@ -126,7 +126,7 @@ def build(
                 settings=of_new,
             )
     else:
-        from index.catalog.settings import check_collection_name
+        from tercet.index.catalog.settings import check_collection_name
 
         check_collection_name(collection)
         with told(progress), given_sources(source) as given:
@@ -142,7 +142,7 @@ def build(
             if progress != "json":
                 say_columns(given, read_as)
             if elsewhere.asked:
-                from cluster.building.settings import ShardedBuild
+                from tercet.cluster.building.settings import ShardedBuild
 
                 codec = of_new.pop("token_codec")
                 sharded = ShardedBuild(
@@ -218,10 +218,10 @@ def _infer_fields(
 
 def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:
     """That of the collection's encoder, or of a new one's, where it is on this machine."""
-    from cli.encoders import tokenizer_of
-    from index.collection import Collection
-    from index.errors import CollectionNotFoundError
-    from ingest.encoder_match import checkpoint_of
+    from tercet.cli.encoders import tokenizer_of
+    from tercet.index.collection import Collection
+    from tercet.index.errors import CollectionNotFoundError
+    from tercet.ingest.encoder_match import checkpoint_of
 
     try:
         found = checkpoint_of(Collection.open(options.collections_root(settings), collection).settings)
@@ -231,6 +231,6 @@ def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:
 
 
 def _exists(settings: Settings, collection: str) -> bool:
-    from ingest.target import exists
+    from tercet.ingest.target import exists
 
     return exists(options.collections_root(settings), collection)

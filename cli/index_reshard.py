@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli import options
-from cli.building.elsewhere import MOST_SHARDS, RayFlags, shard_servers
-from cli.building.stopping import interruptible
-from cli.flag_groups import with_flag_groups
-from cli.index_snapshots import StoreUrl
-from cli.output import console, counted, error_console, print_failure, print_json
+from tercet.cli import options
+from tercet.cli.building.elsewhere import MOST_SHARDS, RayFlags, shard_servers
+from tercet.cli.building.stopping import interruptible
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.index_snapshots import StoreUrl
+from tercet.cli.output import console, counted, error_console, print_failure, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cluster.resharding.reshard import ReshardProgress, ReshardReport
-    from cluster.work.executor import Executor
-    from service.settings import Settings
+    from tercet.cluster.resharding.reshard import ReshardProgress, ReshardReport
+    from tercet.cluster.work.executor import Executor
+    from tercet.service.settings import Settings
 
 
 @with_flag_groups
@@ -71,7 +71,7 @@ def reshard(
         return
     if shards is None:
         raise typer.BadParameter("is needed: how many shards there are to be", param_hint="--shards")
-    from cluster.resharding.reshard import reshard as reshard_collection
+    from tercet.cluster.resharding.reshard import reshard as reshard_collection
 
     settings = options.settings_from(ray_address=ray.ray_address)
     servers = shard_servers(shard_urls, shards)
@@ -121,9 +121,9 @@ def _moved_live(
     servers: Sequence[Sequence[str]],
     progress: Callable[[ReshardProgress], None],
 ) -> ReshardReport:
-    from cluster.resharding.live import reshard_live
-    from cluster.resharding.servers import opened_servers
-    from cluster.shards.transport import ShardAccess
+    from tercet.cluster.resharding.live import reshard_live
+    from tercet.cluster.resharding.servers import opened_servers
+    from tercet.cluster.shards.transport import ShardAccess
 
     with opened_servers(ShardAccess.of(settings)) as opened:
         return reshard_live(
@@ -138,10 +138,10 @@ def _moved_live(
 
 
 def _abort(url: str, *, as_json: bool) -> None:
-    from cluster.resharding.live import give_up
-    from cluster.resharding.reshard import required_map
-    from cluster.resharding.servers import opened_servers
-    from cluster.shards.transport import ShardAccess
+    from tercet.cluster.resharding.live import give_up
+    from tercet.cluster.resharding.reshard import required_map
+    from tercet.cluster.resharding.servers import opened_servers
+    from tercet.cluster.shards.transport import ShardAccess
 
     store, _ = required_map(url)
     with opened_servers(ShardAccess.of(options.settings_from())) as opened:
@@ -158,7 +158,7 @@ def _abort(url: str, *, as_json: bool) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[ReshardProgress], None]]:
-    from cli.progress import count_progress
+    from tercet.cli.progress import count_progress
 
     with count_progress("Dividing", "segments") as report:
         yield lambda now: report(now.segments, max(1, now.total))

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import options
-from cli.index_upkeep import merge_remotely
-from cli.output import console, counted, megabytes, print_json, print_warning
-from cli.remote import Remote, Url
-from index.errors import CollectionBusyError
+from tercet.cli import options
+from tercet.cli.index_upkeep import merge_remotely
+from tercet.cli.output import console, counted, megabytes, print_json, print_warning
+from tercet.cli.remote import Remote, Url
+from tercet.index.errors import CollectionBusyError
 
 if TYPE_CHECKING:
-    from index.collection import Collection
-    from service.settings import Settings
+    from tercet.index.collection import Collection
+    from tercet.service.settings import Settings
 
 StoreUrl = Annotated[
     str,
@@ -43,10 +43,10 @@ def push(
     What was written is flushed first. Where a running server writes the collection, give its address
     with --url for that; without it the snapshot is pushed as it is published.
     """
-    from cli.progress import count_progress
-    from cluster.objects.opening import open_store
-    from cluster.snapshots.pushing import push as push_snapshot
-    from index.collection import Collection
+    from tercet.cli.progress import count_progress
+    from tercet.cluster.objects.opening import open_store
+    from tercet.cluster.snapshots.pushing import push as push_snapshot
+    from tercet.index.collection import Collection
 
     settings = options.settings_from(data=data)
     store = open_store(store_url)
@@ -108,9 +108,9 @@ def pull(
 
     Only what is not here is fetched.
     """
-    from cli.progress import count_progress
-    from cluster.objects.opening import open_store
-    from cluster.snapshots.pulling import pull as pull_snapshot
+    from tercet.cli.progress import count_progress
+    from tercet.cluster.objects.opening import open_store
+    from tercet.cluster.snapshots.pulling import pull as pull_snapshot
 
     settings = options.settings_from(data=data)
     store = open_store(store_url)
@@ -168,8 +168,8 @@ def collect(
     as_json: options.AsJson = False,
 ) -> None:
     """Remove older snapshots from an object store, and files that no kept one names."""
-    from cluster.objects.opening import open_store
-    from cluster.snapshots.collecting import collect as collect_store
+    from tercet.cluster.objects.opening import open_store
+    from tercet.cluster.snapshots.collecting import collect as collect_store
 
     store = open_store(store_url)
     found = collect_store(store, keep=keep, grace=timedelta(hours=grace_hours), dry_run=dry_run)
@@ -187,7 +187,7 @@ def collect(
 
 def _flush(collection: Collection, settings: Settings, url: str | None) -> None:
     """Publishes here what was written, by the server of an address where that is given."""
-    from index.live.collection import LiveCollection
+    from tercet.index.live.collection import LiveCollection
 
     name = collection.settings.name
     if url is not None:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cli import options
-from cli.embed import read_texts
-from cli.flag_groups import with_flag_groups
-from cli.output import console, print_json
+from tercet.cli import options
+from tercet.cli.embed import read_texts
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.output import console, print_json
 
 if TYPE_CHECKING:
-    from index.catalog.effort import DenseEffort
-    from index.collection import Collection
-    from index.tuning import MeasuredEffort
-    from models.representations import Float32
-    from service.settings import Settings
+    from tercet.index.catalog.effort import DenseEffort
+    from tercet.index.collection import Collection
+    from tercet.index.tuning import MeasuredEffort
+    from tercet.models.representations import Float32
+    from tercet.service.settings import Settings
 
 
 @with_flag_groups
@@ -49,7 +49,7 @@ def tune(
     Searches that give search_options of their own keep them. A server that has the collection goes on; its
     next search takes what was stored.
     """
-    from index.collection import Collection
+    from tercet.index.collection import Collection
 
     if reset and (dry_run or file is not None):
         raise typer.BadParameter("goes alone", param_hint="--reset")
@@ -72,7 +72,7 @@ def tune(
     else:
         _print_report(rows, effort, stored=stored)
     if effort.recall < recall:
-        from service.exceptions import ServiceError
+        from tercet.service.exceptions import ServiceError
 
         raise ServiceError(
             f"no effort finds {recall:.3f} of the {k} nearest, at most {effort.recall:.4f}, so nothing was "
@@ -90,9 +90,9 @@ def _found(
     seed: int,
 ) -> tuple[list[MeasuredEffort], DenseEffort]:
     """What each effort gives, and the last of them with where it comes from."""
-    from cli.progress import count_progress
-    from index.catalog.effort import DenseEffort
-    from index.tuning import EffortTuning
+    from tercet.cli.progress import count_progress
+    from tercet.index.catalog.effort import DenseEffort
+    from tercet.index.tuning import EffortTuning
 
     snapshot = collection.snapshot()
     tuning = EffortTuning(snapshot, k)
@@ -119,10 +119,10 @@ def _found(
 
 def _encoded(collection: Collection, settings: Settings, texts: list[str], file: Path) -> Float32:
     """The dense vectors of queries, by the collection's encoder."""
-    from cli.encoders import encoder_of
-    from ingest.encoder_match import require_encoder
-    from ingest.errors import SourceError
-    from models.encoder import encode, with_adapter
+    from tercet.cli.encoders import encoder_of
+    from tercet.ingest.encoder_match import require_encoder
+    from tercet.ingest.errors import SourceError
+    from tercet.models.encoder import encode, with_adapter
 
     if not texts:
         raise SourceError(f"{file}: no texts; give at least one line")

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import options
-from cli.fields import parse_fields
-from cli.output import console, megabytes, print_json, print_pairs
-from cli.remote import Remote, Url, named_url, path_of
+from tercet.cli import options
+from tercet.cli.fields import parse_fields
+from tercet.cli.output import console, megabytes, print_json, print_pairs
+from tercet.cli.remote import Remote, Url, named_url, path_of
 
 POLL_SECONDS = 0.2
 
@@ -22,8 +22,8 @@ def merge(name: options.Name, url: Url = None, data: options.Data = None) -> Non
         with Remote(url, settings) as remote:
             segments = merge_remotely(remote, name)["segments"]
     else:
-        from index.collection import Collection
-        from index.live.collection import LiveCollection
+        from tercet.index.collection import Collection
+        from tercet.index.live.collection import LiveCollection
 
         collection = Collection.open(options.collections_root(settings), name)
         with named_url(settings), LiveCollection(collection) as live:
@@ -67,8 +67,8 @@ def fields(
                 "fields"
             ]
     else:
-        from index.collection import Collection
-        from index.live.collection import LiveCollection
+        from tercet.index.collection import Collection
+        from tercet.index.live.collection import LiveCollection
 
         collection = Collection.open(options.collections_root(settings), name)
         with named_url(settings), LiveCollection(collection) as live:
@@ -88,9 +88,9 @@ def stats(
         with Remote(url, settings) as remote:
             found: dict[str, Any] = remote.ask("GET", path_of(name, "stats"))
     else:
-        from index.collection import Collection
-        from index.live.statistics import published_statistics
-        from service.answers.statistics import statistics_record
+        from tercet.index.collection import Collection
+        from tercet.index.live.statistics import published_statistics
+        from tercet.service.answers.statistics import statistics_record
 
         collection = Collection.open(options.collections_root(settings), name)
         found = statistics_record(collection.settings.name, published_statistics(collection))

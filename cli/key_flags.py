@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from service.exceptions import SettingsError
-from service.keys import KEY_SETTINGS
+from tercet.service.exceptions import SettingsError
+from tercet.service.keys import KEY_SETTINGS
 
 
 def refuse_key_flags(arguments: Sequence[str]) -> None:

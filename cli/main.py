@@ -15,36 +15,36 @@ from typing import Annotated
 
 import typer
 
-import cli.adapters
-import cli.collection
-import cli.demo
-import cli.deploy
-import cli.doctor
-import cli.documents
-import cli.embed
-import cli.eval
-import cli.export
-import cli.index
-import cli.mcp
-import cli.plan
-import cli.search
-import cli.serve
-import cli.train
-import cli.tune
-from cli.arguments import require_text
-from cli.first_steps import print_first_steps
-from cli.key_flags import refuse_key_flags
-from cli.output import print_failure
-from cluster.errors import ClusterError
-from evaluation.errors import DatasetError
-from index.errors import SearchIndexError
-from ingest.errors import IngestError
-from models.cores import usable_cores
-from models.errors import ModelError
-from service.exceptions import ServiceError, SettingsError
-from service.open_files import allow_open_files
-from training.errors import TrainingError
-from transfer.errors import TransferError
+import tercet.cli.adapters
+import tercet.cli.collection
+import tercet.cli.demo
+import tercet.cli.deploy
+import tercet.cli.doctor
+import tercet.cli.documents
+import tercet.cli.embed
+import tercet.cli.eval
+import tercet.cli.export
+import tercet.cli.index
+import tercet.cli.mcp
+import tercet.cli.plan
+import tercet.cli.search
+import tercet.cli.serve
+import tercet.cli.train
+import tercet.cli.tune
+from tercet.cli.arguments import require_text
+from tercet.cli.first_steps import print_first_steps
+from tercet.cli.key_flags import refuse_key_flags
+from tercet.cli.output import print_failure
+from tercet.cluster.errors import ClusterError
+from tercet.evaluation.errors import DatasetError
+from tercet.index.errors import SearchIndexError
+from tercet.ingest.errors import IngestError
+from tercet.models.cores import usable_cores
+from tercet.models.errors import ModelError
+from tercet.service.exceptions import ServiceError, SettingsError
+from tercet.service.open_files import allow_open_files
+from tercet.training.errors import TrainingError
+from tercet.transfer.errors import TransferError
 
 COMPLETING = "_TERCET_COMPLETE"  # what a shell sets when it asks what may come next
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
@@ -70,24 +70,24 @@ def application(arguments: list[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_tercet)
-    app.command()(cli.demo.demo)
-    app.command()(cli.doctor.doctor)
+    app.command()(tercet.cli.demo.demo)
+    app.command()(tercet.cli.doctor.doctor)
     server = bool({"serve", "encoder"} & set(arguments[:1])) or COMPLETING in os.environ
-    app.command()(cli.serve.serve_command(with_flags=server))
-    app.command()(cli.serve.encoder_command(with_flags=server))
-    app.add_typer(cli.index.app, name="index")
-    app.add_typer(cli.deploy.app, name="deploy")
-    app.command()(cli.search.search)
-    app.command()(cli.embed.embed)
-    app.command()(cli.mcp.mcp)
-    app.command("eval")(cli.eval.evaluate)
-    app.command()(cli.tune.tune)
-    app.command()(cli.export.export)
-    app.command()(cli.plan.plan)
-    app.command()(cli.train.train)
-    app.add_typer(cli.adapters.app, name="adapters")
-    app.add_typer(cli.documents.app, name="documents")
-    app.add_typer(cli.collection.app, name="collection")
+    app.command()(tercet.cli.serve.serve_command(with_flags=server))
+    app.command()(tercet.cli.serve.encoder_command(with_flags=server))
+    app.add_typer(tercet.cli.index.app, name="index")
+    app.add_typer(tercet.cli.deploy.app, name="deploy")
+    app.command()(tercet.cli.search.search)
+    app.command()(tercet.cli.embed.embed)
+    app.command()(tercet.cli.mcp.mcp)
+    app.command("eval")(tercet.cli.eval.evaluate)
+    app.command()(tercet.cli.tune.tune)
+    app.command()(tercet.cli.export.export)
+    app.command()(tercet.cli.plan.plan)
+    app.command()(tercet.cli.train.train)
+    app.add_typer(tercet.cli.adapters.app, name="adapters")
+    app.add_typer(tercet.cli.documents.app, name="documents")
+    app.add_typer(tercet.cli.collection.app, name="collection")
     return app
 
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import options
-from cli.remote import Remote, RemoteError, path_of
-from service.exceptions import SettingsError
-from service.http.asgi import Receive, Scope, Send, header
-from service.http.hosts import AllowedHosts
-from service.http.wire.listening import is_loopback
+from tercet.cli import options
+from tercet.cli.remote import Remote, RemoteError, path_of
+from tercet.service.exceptions import SettingsError
+from tercet.service.http.asgi import Receive, Scope, Send, header
+from tercet.service.http.hosts import AllowedHosts
+from tercet.service.http.wire.listening import is_loopback
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
-    from service.http.asgi import Application
+    from tercet.service.http.asgi import Application
 
 INSTRUCTIONS = (
     "Search the collections of a Tercet server. Look at list_collections first, search in one of them, and "
@@ -76,7 +76,7 @@ def serve_http(server: MCPServer, host: str, port: int, names: Sequence[str]) ->
 
 def of_known_hosts(app: Application, hosts: AllowedHosts) -> Application:
     """The application for requests that name one of the hosts, and are not of pages of others."""
-    from service.errors import Failure
+    from tercet.service.errors import Failure
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -7,25 +7,25 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import options
-from cli.output import error_console
-from cli.remote import Remote, named_url, usual_url
-from index.errors import CollectionBusyError, StorageError
+from tercet.cli import options
+from tercet.cli.output import error_console
+from tercet.cli.remote import Remote, named_url, usual_url
+from tercet.index.errors import CollectionBusyError, StorageError
 
 UNWRITABLE = (CollectionBusyError, StorageError, OSError)
 
 if TYPE_CHECKING:
-    from index.collection import Collection
-    from index.live.collection import LiveCollection
-    from index.snapshot import Snapshot
-    from service.settings import Settings
+    from tercet.index.collection import Collection
+    from tercet.index.live.collection import LiveCollection
+    from tercet.index.snapshot import Snapshot
+    from tercet.service.settings import Settings
 
 
 @contextmanager
 def opened_live(name: str, data: Path | None) -> Iterator[LiveCollection]:
     """A collection to write, which no server writes."""
-    from index.collection import Collection
-    from index.live.collection import LiveCollection
+    from tercet.index.collection import Collection
+    from tercet.index.live.collection import LiveCollection
 
     settings = options.settings_from(data=data)
     collection = Collection.open(options.collections_root(settings), name)
@@ -45,8 +45,8 @@ def opened_snapshot(name: str, data: Path | None) -> Iterator[Snapshot]:
     """The documents of a collection, or of all that an alias means; those that only a ledger holds, too,
     unless a server writes it, which is said then.
     """
-    from index.catalog.aliases import Aliases
-    from index.snapshot import Snapshot
+    from tercet.index.catalog.aliases import Aliases
+    from tercet.index.snapshot import Snapshot
 
     settings = options.settings_from(data=data)
     with ExitStack() as opened:
@@ -57,8 +57,8 @@ def opened_snapshot(name: str, data: Path | None) -> Iterator[Snapshot]:
 
 def _snapshot_of(opened: ExitStack, settings: Settings, name: str) -> Snapshot:
     """Of one collection, by its own name, open until the stack is left."""
-    from index.collection import Collection
-    from index.live.collection import LiveCollection
+    from tercet.index.collection import Collection
+    from tercet.index.live.collection import LiveCollection
 
     collection = Collection.open(options.collections_root(settings), name)
     if collection.has_unpublished():
@@ -75,7 +75,7 @@ def publish_unpublished(collection: Collection, settings: Settings) -> None:
     """Brings what only a collection's ledger holds into a segment; where a server writes it, or it cannot be
     written, says that this is left out.
     """
-    from index.live.collection import LiveCollection
+    from tercet.index.live.collection import LiveCollection
 
     if collection.has_unpublished():
         try:

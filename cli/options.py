@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
 
-from index.token_codecs import LARGEST_POOLING
+from tercet.index.token_codecs import LARGEST_POOLING
 
 if TYPE_CHECKING:
-    from index.bm25.languages import Bm25Language as Language
-    from index.windows.settings import WindowChoice
-    from service.settings import Settings
+    from tercet.index.bm25.languages import Bm25Language as Language
+    from tercet.index.windows.settings import WindowChoice
+    from tercet.service.settings import Settings
 
 
 def collection_names(incomplete: str) -> list[str]:
     """Collections in the data root that shells offer where a name begins so."""
-    from index.collection import list_collections
+    from tercet.index.collection import list_collections
 
     return [
         name for name in list_collections(collections_root(settings_from())) if name.startswith(incomplete)
@@ -162,14 +162,14 @@ class EncoderFlags:
 
 def settings_from(**given: object) -> Settings:
     """Settings with these flags, where given, over the environment and tercet.toml."""
-    from service.settings_reading import load_settings
+    from tercet.service.settings_reading import load_settings
 
     return load_settings(given)
 
 
 def window_from(tokens: int | None, overlap: int | None, *, none: bool) -> WindowChoice:
     """The windows that three flags ask for. Raises typer.BadParameter."""
-    from index.windows.settings import WindowSettings, default_overlap
+    from tercet.index.windows.settings import WindowSettings, default_overlap
 
     if none:
         if tokens is not None or overlap is not None:
@@ -189,7 +189,7 @@ def window_from(tokens: int | None, overlap: int | None, *, none: bool) -> Windo
 @contextmanager
 def window_flags() -> Iterator[None]:
     """Names the flag where an encoder does not take the windows that were asked for."""
-    from models.errors import UnsupportedWindowError
+    from tercet.models.errors import UnsupportedWindowError
 
     try:
         yield
@@ -204,7 +204,7 @@ def collections_root(settings: Settings) -> Path:
 
 def bm25_language(name: str | None, *, bm25: bool) -> Language | None:
     """The language of that name. Raises typer.BadParameter for one that is not known, or without BM25."""
-    from index.bm25.languages import Bm25Language as Known
+    from tercet.index.bm25.languages import Bm25Language as Known
 
     if name is None:
         return None

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from index.candidates import Document, Hit
-    from service.search.highlights import Highlight, HitHighlights
+    from tercet.index.candidates import Document, Hit
+    from tercet.service.search.highlights import Highlight, HitHighlights
 
 EXCERPT_LINES = 2  # that a text may take
 SIDES = ("dense", "sparse", "colbert")

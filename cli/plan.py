@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cli.flag_groups import with_flag_groups
-from cli.output import console, print_json, print_pairs
-from cluster.capacity.workload import EncoderName
-from index.token_codecs import TokenCodec
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.output import console, print_json, print_pairs
+from tercet.cluster.capacity.workload import EncoderName
+from tercet.index.token_codecs import TokenCodec
 
 if TYPE_CHECKING:
-    from cluster.capacity.plan import Plan
-    from cluster.capacity.scenarios import Latency
+    from tercet.cluster.capacity.plan import Plan
+    from tercet.cluster.capacity.scenarios import Latency
 
 GIB = 2**30
 
@@ -101,11 +101,11 @@ def plan(
     All of it is calculated from figures measured on small machines; docs/capacity.md says which, and what is
     left out.
     """
-    from cli.progress import count_progress
-    from cluster.capacity.measured import TEXT_BYTES
-    from cluster.capacity.plan import plan_for
-    from cluster.capacity.scenarios import latencies
-    from cluster.capacity.workload import Machines, Workload
+    from tercet.cli.progress import count_progress
+    from tercet.cluster.capacity.measured import TEXT_BYTES
+    from tercet.cluster.capacity.plan import plan_for
+    from tercet.cluster.capacity.scenarios import latencies
+    from tercet.cluster.capacity.workload import Machines, Workload
 
     workload = Workload(
         round(documents),

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from cli import options
-from cli.output import error_console, print_json
-from ingest.build import BuildProgress
+from tercet.cli import options
+from tercet.cli.output import error_console, print_json
+from tercet.ingest.build import BuildProgress
 
 Report = Callable[[BuildProgress], None]
 

@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 import typer
 
-from index.errors import CollectionBusyError
-from service.exceptions import ServiceError
+from tercet.index.errors import CollectionBusyError
+from tercet.service.exceptions import ServiceError
 
 if TYPE_CHECKING:
     import httpx
 
-    from service.settings import Settings
+    from tercet.service.settings import Settings
 
 Url = Annotated[
     str | None,

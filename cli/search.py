@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import options
-from cli.filters import FilterJson, json_of, parse_boosts, parse_filter
-from cli.flag_groups import with_flag_groups
-from cli.output import print_json
-from cli.remote import Remote, Url
-from cli.search_answers import print_answer, search_body
-from cli.search_list import list_collections
+from tercet.cli import options
+from tercet.cli.filters import FilterJson, json_of, parse_boosts, parse_filter
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.output import print_json
+from tercet.cli.remote import Remote, Url
+from tercet.cli.search_answers import print_answer, search_body
+from tercet.cli.search_list import list_collections
 
 FACET_VALUES = 10
 
 if TYPE_CHECKING:
-    from index.candidates import Weights
-    from index.fusion import Fusion
-    from models.encoder import Encoder
-    from service.search.query import SearchOutcome, SearchQuery
-    from service.search.stored_queries import Like
-    from service.settings import Settings
+    from tercet.index.candidates import Weights
+    from tercet.index.fusion import Fusion
+    from tercet.models.encoder import Encoder
+    from tercet.service.search.query import SearchOutcome, SearchQuery
+    from tercet.service.search.stored_queries import Like
+    from tercet.service.settings import Settings
 
 
 @with_flag_groups
@@ -112,8 +112,8 @@ def search(
 
     Without --url what a server has written since its last flush is left out, which is said then.
     """
-    from index.candidates import Page
-    from service.search.query import SearchQuery
+    from tercet.index.candidates import Page
+    from tercet.service.search.query import SearchQuery
 
     if name is None:
         list_collections(encoding.settings(), url, as_json=as_json)
@@ -147,7 +147,7 @@ def search(
 
 def _wanted(query: str | None, like: list[str], unlike: list[str]) -> str | Like:
     """What to search for. Raises typer.BadParameter where the command does not say it, or twice."""
-    from service.search.stored_queries import LikeDocument, LikeExamples
+    from tercet.service.search.stored_queries import LikeDocument, LikeExamples
 
     if query is not None and (like or unlike):
         raise typer.BadParameter("it is in the place of QUERY; leave one out", param_hint="--like")
@@ -166,11 +166,11 @@ def _answer_here(settings: Settings, asked: SearchQuery) -> dict[str, Any]:
     """The answer of this process, in the shape of the server's. What no segment holds is brought into one, or
     said to be left out.
     """
-    from cli.encoders import encoder_of
-    from cli.opened import publish_unpublished
-    from index.catalog.aliases import Aliases
-    from index.collection import Collection
-    from service.search.answers import answer_head, answer_hits
+    from tercet.cli.encoders import encoder_of
+    from tercet.cli.opened import publish_unpublished
+    from tercet.index.catalog.aliases import Aliases
+    from tercet.index.collection import Collection
+    from tercet.service.search.answers import answer_head, answer_hits
 
     root = options.collections_root(settings)
     collections = [Collection.open(root, each) for each in Aliases(root).collections_of(asked.collection)]
@@ -183,11 +183,11 @@ def _answer_here(settings: Settings, asked: SearchQuery) -> dict[str, Any]:
 
 def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]) -> list[SearchOutcome]:
     """The outcome of each query, in order, through the same pipeline as over HTTP."""
-    from service.collections import CollectionRegistry
-    from service.encoding.service import LocalEncoding
-    from service.encoding.shelf import EncoderShelf
-    from service.load.pools import Pools
-    from service.search.pipeline import SearchPipeline
+    from tercet.service.collections import CollectionRegistry
+    from tercet.service.encoding.service import LocalEncoding
+    from tercet.service.encoding.shelf import EncoderShelf
+    from tercet.service.load.pools import Pools
+    from tercet.service.search.pipeline import SearchPipeline
 
     async def answers() -> list[SearchOutcome]:
         encoding = LocalEncoding(
@@ -208,9 +208,9 @@ def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]
 
 def parse_weights(words: str) -> Weights:
     """Weights from a preset's name or from three or four numbers. Raises typer.BadParameter."""
-    from index.candidates import Weights
-    from index.errors import InvalidQueryError
-    from index.fusion import weights_preset
+    from tercet.index.candidates import Weights
+    from tercet.index.errors import InvalidQueryError
+    from tercet.index.fusion import weights_preset
 
     parts = words.split(",")
     try:

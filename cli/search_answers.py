@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from cli.output import console, error_console, print_hits, print_pairs
+from tercet.cli.output import console, error_console, print_hits, print_pairs
 
 if TYPE_CHECKING:
-    from index.candidates import Hit
-    from service.search.highlights import HitHighlights
-    from service.search.query import SearchQuery
+    from tercet.index.candidates import Hit
+    from tercet.service.search.highlights import HitHighlights
+    from tercet.service.search.query import SearchQuery
 
 
 def search_body(asked: SearchQuery, conditions: Any, boosts: Sequence[Any]) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def search_body(asked: SearchQuery, conditions: Any, boosts: Sequence[Any]) -> d
 
     conditions, boosts: the filter, and the boosts, as JSON has them.
     """
-    from service.search.stored_queries import LikeDocument, LikeExamples
+    from tercet.service.search.stored_queries import LikeDocument, LikeExamples
 
     query: Any = asked.query
     if isinstance(query, LikeDocument):
@@ -45,8 +45,8 @@ def search_body(asked: SearchQuery, conditions: Any, boosts: Sequence[Any]) -> d
 
 def hits_of(answer: Mapping[str, Any]) -> tuple[list[Hit], list[HitHighlights] | None]:
     """The hits of an answer, and what is marked in each, None where that was not asked for."""
-    from index.candidates import Document, Hit, Scores, Window
-    from service.search.highlights import HitHighlights
+    from tercet.index.candidates import Document, Hit, Scores, Window
+    from tercet.service.search.highlights import HitHighlights
 
     hits = [
         Hit(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cli import options
-from cli.output import console, counted, error_console, print_json, print_pairs
-from cli.remote import Remote
+from tercet.cli import options
+from tercet.cli.output import console, counted, error_console, print_json, print_pairs
+from tercet.cli.remote import Remote
 
 if TYPE_CHECKING:
-    from service.settings import Settings
+    from tercet.service.settings import Settings
 
 
 def list_collections(settings: Settings, url: str | None, *, as_json: bool) -> None:
@@ -37,8 +37,8 @@ def list_collections(settings: Settings, url: str | None, *, as_json: bool) -> N
 
 
 def _collections_here(settings: Settings) -> list[dict[str, Any]]:
-    from index.collection import list_collections as names_of
-    from index.inspection import inspect_collection
+    from tercet.index.collection import list_collections as names_of
+    from tercet.index.inspection import inspect_collection
 
     root = options.collections_root(settings)
     found = [inspect_collection(root, name) for name in names_of(root)]

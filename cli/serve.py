@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 import typer
 
-from service.keys import KEY_SETTINGS
+from tercet.service.keys import KEY_SETTINGS
 
 if TYPE_CHECKING:
-    from service.following import Following
-    from service.moving import Moving
-    from service.publishing import Publishing
-    from service.settings import Settings
+    from tercet.service.following import Following
+    from tercet.service.moving import Moving
+    from tercet.service.publishing import Publishing
+    from tercet.service.settings import Settings
 
 # Settings about searching mean nothing to a worker that only encodes.
 _NOT_OF_A_WORKER = frozenset(
@@ -56,18 +56,18 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
     def serve(**flags: Any) -> None:
         """Serve search over HTTP: encoder, index and API in one process."""
         with _kept():
-            from cli.options import settings_from
-            from service.app import create_app
-            from service.serving import run_server
+            from tercet.cli.options import settings_from
+            from tercet.service.app import create_app
+            from tercet.service.serving import run_server
 
             settings = settings_from(**flags)
             settings.require_needed()
             if settings.shards:
-                from cluster.router.app import create_router_app  # which has an HTTP client of its own
+                from tercet.cluster.router.app import create_router_app  # which has an HTTP client of its own
 
                 app = create_router_app(settings)
             elif settings.backend is not None:
-                from cluster.backends.app import create_backend_app  # which has the engine's client
+                from tercet.cluster.backends.app import create_backend_app  # which has the engine's client
 
                 app = create_backend_app(settings)
             else:
@@ -86,7 +86,7 @@ def _following(settings: Settings) -> Following | None:
     """What follows published snapshots, where a setting asks for it. Raises SettingsError."""
     if settings.follow is None:
         return None
-    from cluster.snapshots.following import Follower
+    from tercet.cluster.snapshots.following import Follower
 
     with _store_of("follow"):
         return Follower(settings.follow, settings.data)
@@ -96,7 +96,7 @@ def _moving(settings: Settings) -> Moving | None:
     """What copies collections as a re-sharding asks, where a setting allows it. Raises SettingsError."""
     if settings.snapshot_store is None:
         return None
-    from cluster.snapshots.moving import SnapshotMoving
+    from tercet.cluster.snapshots.moving import SnapshotMoving
 
     with _store_of("snapshot_store"):
         return SnapshotMoving(settings.snapshot_store, settings.data)
@@ -106,7 +106,7 @@ def _publishing(settings: Settings) -> Publishing | None:
     """What publishes the server's collections, where a setting asks for it. Raises SettingsError."""
     if settings.publish_url is None:
         return None
-    from cluster.snapshots.publishing import Publisher
+    from tercet.cluster.snapshots.publishing import Publisher
 
     with _store_of("publish_url"):
         return Publisher(settings.publish_url, settings.data, settings.publish_keep)
@@ -115,8 +115,8 @@ def _publishing(settings: Settings) -> Publishing | None:
 @contextmanager
 def _store_of(setting: str) -> Iterator[None]:
     """Within it, a URL that names no store is told as what the setting says. Raises SettingsError."""
-    from cluster.objects.errors import StoreAddressError
-    from service.exceptions import SettingsError
+    from tercet.cluster.objects.errors import StoreAddressError
+    from tercet.service.exceptions import SettingsError
 
     try:
         yield
@@ -130,9 +130,9 @@ def encoder_command(*, with_flags: bool) -> Callable[..., None]:
     def encoder(**flags: Any) -> None:
         """Serve an encoder alone, for search servers elsewhere."""
         with _kept():
-            from cli.options import settings_from
-            from service.app import create_worker_app
-            from service.serving import run_server
+            from tercet.cli.options import settings_from
+            from tercet.service.app import create_worker_app
+            from tercet.service.serving import run_server
 
             settings = settings_from(**flags)
             app = create_worker_app(settings)
@@ -163,7 +163,7 @@ def _with_settings(
 
 
 def _parameters(without: frozenset[str]) -> list[inspect.Parameter]:
-    from service.settings import PREFIX, Settings  # pydantic takes a third of a second to load
+    from tercet.service.settings import PREFIX, Settings  # pydantic takes a third of a second to load
 
     parameters = []
     for name, field in Settings.model_fields.items():

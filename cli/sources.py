@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.output import error_console
-from index.errors import DuplicateDocumentError
-from ingest.errors import SourceError
+from tercet.cli.output import error_console
+from tercet.index.errors import DuplicateDocumentError
+from tercet.ingest.errors import SourceError
 
 if TYPE_CHECKING:
-    from ingest.sources.checks import Skipped
+    from tercet.ingest.sources.checks import Skipped
 
 STDIN = "-"
 STDIN_NAME = "standard input"
@@ -35,7 +35,7 @@ class GivenSources:
 
     def print_skips(self, skips: Iterable[Skipped], skipped: int = 0) -> None:
         """Prints the records that are listed as left out, and how many more there were."""
-        from ingest.sources.checks import LISTED_SKIPS
+        from tercet.ingest.sources.checks import LISTED_SKIPS
 
         for skip in skips:
             error_console().print(f"skipped {self.said(skip)}", markup=False, soft_wrap=True)
@@ -54,8 +54,8 @@ def given_sources(words: Sequence[str]) -> Iterator[GivenSources]:
     if STDIN not in words:
         yield GivenSources([Path(word) for word in words])
         return
-    from index.files.scratch import scratch_folder
-    from ingest.sources.stdin import kept
+    from tercet.index.files.scratch import scratch_folder
+    from tercet.ingest.sources.stdin import kept
 
     with scratch_folder() as folder:
         stdin = kept(sys.stdin.buffer, folder)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from cli import options
-from cli.output import console, error_console, print_json
+from tercet.cli import options
+from tercet.cli.output import console, error_console, print_json
 
 if TYPE_CHECKING:
-    from training.loop import Report
+    from tercet.training.loop import Report
 
 LINES_EVERY_STEPS = 10
 TRAINED = Path("trained")
@@ -43,15 +43,15 @@ def train(
     """Train an encoder: pre-training, fine-tuning or an adapter, as the settings say.
 
     Goes on where a run into the same folder was cut off. On several GPUs: torchrun --nproc-per-node N -m
-    cli.main train CONFIG.
+    tercet.cli.main train CONFIG.
     """
-    from training.errors import MissingExtraError
-    from training.settings.reading import read_settings
+    from tercet.training.errors import MissingExtraError
+    from tercet.training.settings.reading import read_settings
 
     settings = read_settings(config)
     try:
-        from training.distributed import is_first_process
-        from training.run import run_training
+        from tercet.training.distributed import is_first_process
+        from tercet.training.run import run_training
     except ImportError as error:
         raise MissingExtraError(
             f"training needs more packages ({error}): "

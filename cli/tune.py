@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from cli import options
-from cli.flag_groups import with_flag_groups
-from cli.output import SIDES, console, print_json
+from tercet.cli import options
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.output import SIDES, console, print_json
 
 if TYPE_CHECKING:
-    from evaluation.tune import FoldReport, Setting, TuningReport
+    from tercet.evaluation.tune import FoldReport, Setting, TuningReport
 
 
 @with_flag_groups
@@ -52,10 +52,10 @@ def tune(
     if folder is None:
         _reset(root, name, as_json=as_json)
         return
-    from cli.encoders import encoder_of
-    from cli.progress import count_progress
-    from evaluation.tune import tune as run
-    from index.collection import Collection
+    from tercet.cli.encoders import encoder_of
+    from tercet.cli.progress import count_progress
+    from tercet.evaluation.tune import tune as run
+    from tercet.index.collection import Collection
 
     encoder = encoder_of(settings, Collection.open(root, name).settings)
     with count_progress("Scoring", "queries") as progress:
@@ -78,7 +78,7 @@ def tune(
 
 
 def _reset(root: Path, name: str, *, as_json: bool) -> None:
-    from index.collection import Collection
+    from tercet.index.collection import Collection
 
     removed = Collection.open(root, name).remove_defaults()
     if as_json:

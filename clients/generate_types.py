@@ -32,8 +32,8 @@ Schema = dict[str, Any]
 
 def description() -> Schema:
     """That of a search server with default settings."""
-    from service.app import create_app
-    from service.settings import Settings
+    from tercet.service.app import create_app
+    from tercet.service.settings import Settings
 
     return create_app(Settings()).openapi()
 

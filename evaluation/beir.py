@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.errors import DatasetError
-from index.candidates import Document
-from ingest.sources.lines import LineFile
-from ingest.sources.reader import read_documents
+from tercet.evaluation.errors import DatasetError
+from tercet.index.candidates import Document
+from tercet.ingest.sources.lines import LineFile
+from tercet.ingest.sources.reader import read_documents
 
 QUERY_FILES = ("queries.jsonl", "queries.jsonl.gz")
 TEST = "test"

@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 import bm25s
 import numpy as np
 
-from index.bm25.formula import K1, B
-from models.representations import Float32, Int32, TokenBatch
+from tercet.index.bm25.formula import K1, B
+from tercet.models.representations import Float32, Int32, TokenBatch
 
 
 class Bm25:

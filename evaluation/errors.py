@@ -1,6 +1,6 @@
 """Exceptions about data sets to measure and tune on, and about what measuring needs."""
 
-from service.exceptions import ServiceError
+from tercet.service.exceptions import ServiceError
 
 
 class DatasetError(ServiceError):

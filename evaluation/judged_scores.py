@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import CandidateLimits
-from index.fusion import relative_sums
-from index.snapshot import Snapshot
-from models.representations import Bool, Float64, Int64, Representations
+from tercet.index.candidates import CandidateLimits
+from tercet.index.fusion import relative_sums
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Bool, Float64, Int64, Representations
 
 DEPTH = 10
 

@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from index.candidates import CandidateLimits, Weights
-from index.files.packed_bytes import PackedBytes
-from index.fusion import best, relative_sum
-from index.search.snapshot_query import SnapshotQuery
-from index.snapshot import Snapshot
-from models.representations import OUTPUTS, Float32, Representations
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.fusion import best, relative_sum
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import OUTPUTS, Float32, Representations
 
 DEPTH = 100
 SUM = "sum"

@@ -11,26 +11,26 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from evaluation.beir import Dataset, read_dataset
-from evaluation.bm25 import Bm25
-from evaluation.metrics import measure
-from evaluation.rankings import DEPTH, exhaustive_rankings, indexed_rankings
-from evaluation.runs import check_run_ids, write_runs
-from index.bm25.languages import Bm25Language
-from index.candidates import CandidateLimits, Weights
-from index.collection import Collection
-from index.errors import InvalidQueryError
-from index.files.directory import make_folder
-from index.files.packed_bytes import PackedBytes
-from index.fusion import best
-from index.search.query import check_bm25
-from index.snapshot import Snapshot
-from index.token_codecs import TokenCodec
-from ingest.build import BuildProgress, build_collection
-from ingest.document_encoders import LocalDocuments
-from ingest.target import AskedSettings
-from models.encoder import Encoder, encode
-from models.representations import LexicalKind
+from tercet.evaluation.beir import Dataset, read_dataset
+from tercet.evaluation.bm25 import Bm25
+from tercet.evaluation.metrics import measure
+from tercet.evaluation.rankings import DEPTH, exhaustive_rankings, indexed_rankings
+from tercet.evaluation.runs import check_run_ids, write_runs
+from tercet.index.bm25.languages import Bm25Language
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.collection import Collection
+from tercet.index.errors import InvalidQueryError
+from tercet.index.files.directory import make_folder
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.fusion import best
+from tercet.index.search.query import check_bm25
+from tercet.index.snapshot import Snapshot
+from tercet.index.token_codecs import TokenCodec
+from tercet.ingest.build import BuildProgress, build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.target import AskedSettings
+from tercet.models.encoder import Encoder, encode
+from tercet.models.representations import LexicalKind
 
 COLLECTION = "evaluation"
 BM25 = "bm25"

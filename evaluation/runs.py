@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from evaluation.errors import DatasetError
-from index.files.directory import write_atomically
+from tercet.evaluation.errors import DatasetError
+from tercet.index.files.directory import write_atomically
 
 
 def check_run_ids(ids: Iterable[str]) -> None:

@@ -11,18 +11,18 @@ from typing import TypedDict
 
 import numpy as np
 
-from evaluation.beir import TEST, JudgedQueries, read_judged_queries
-from evaluation.errors import TuningError
-from evaluation.judged_scores import judged_scores, ndcg_table
-from evaluation.weight_search import Choice, Fold, choose, cross_validate, weight_directions
-from index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.collection import Collection
-from index.snapshot import Snapshot
-from ingest.encoder_match import require_encoder
-from models.cores import usable_cores
-from models.encoder import Encoder, encode, with_adapter
-from models.representations import Float64, Representations
+from tercet.evaluation.beir import TEST, JudgedQueries, read_judged_queries
+from tercet.evaluation.errors import TuningError
+from tercet.evaluation.judged_scores import judged_scores, ndcg_table
+from tercet.evaluation.weight_search import Choice, Fold, choose, cross_validate, weight_directions
+from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.collection import Collection
+from tercet.index.snapshot import Snapshot
+from tercet.ingest.encoder_match import require_encoder
+from tercet.models.cores import usable_cores
+from tercet.models.encoder import Encoder, encode, with_adapter
+from tercet.models.representations import Float64, Representations
 
 FEWEST_QUERIES = 10
 FEWEST_FOLDS = 2

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.representations import OUTPUTS, Float64, Int64, Output
+from tercet.models.representations import OUTPUTS, Float64, Int64, Output
 
 # Neighbouring ratios of two weights differ by a third of an octave; they go up to 16, and then a side is off.
 STEPS_PER_OCTAVE = 3

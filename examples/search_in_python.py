@@ -7,11 +7,11 @@ import json
 import tempfile
 from pathlib import Path
 
-from index.collection import Collection
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from models.encoder import encode
-from models.loader import load_encoder
+from tercet.index.collection import Collection
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
 
 RECIPES = [
     {"id": "sourdough", "text": "Sourdough rises by wild yeast; the starter is fed with flour and water."},

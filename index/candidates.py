@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from models.representations import OUTPUTS
+from tercet.models.representations import OUTPUTS
 
 DEFAULT_CANDIDATES = 200
 

@@ -4,7 +4,7 @@ It stands for a vector x by a centroid and a few bytes, each for some values of 
 by a rotation R, which may leave out dimensions; its centroid c is the nearest one; the rest R x - c is cut
 into pieces, each coded as the nearest of the 256 entries of its table (product quantization of residuals:
 Jégou, Douze and Schmid 2011, section 4; R as Ge et al. 2013). What is stored stands for `R^T (c + entries)`,
-scaled to length 1, which token vectors have. `index.token_vectors.coding` codes by it.
+scaled to length 1, which token vectors have. `tercet.index.token_vectors.coding` codes by it.
 
 Centroids and entries are bytes of one step, so small that their sums fit a byte: what is added up are the
 very values that inner products are taken with.
@@ -21,9 +21,9 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from index.errors import DamagedIndexError
-from index.files.arrays import frozen
-from models.representations import Float32
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.arrays import frozen
+from tercet.models.representations import Float32
 
 UInt8 = npt.NDArray[np.uint8]
 

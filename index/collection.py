@@ -10,20 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from index.catalog.aliases import Aliases
-from index.catalog.defaults import SearchDefaults
-from index.catalog.effort import DenseEffort
-from index.catalog.layout import EMPTY_NAME, CollectionLayout
-from index.catalog.manifest import Manifest
-from index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
-from index.dense.kinds import NO_VECTORS, Device, Vectors
-from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
-from index.files.directory import force, put_in_place, remove_file, remove_folder
-from index.files.lock import ExclusiveLock, is_held
-from index.ledger.reader import LedgerReader
-from index.segments.segment import Segment
-from index.snapshot import Snapshot
-from index.writer import SegmentLimits, SnapshotWriter
+from tercet.index.catalog.aliases import Aliases
+from tercet.index.catalog.defaults import SearchDefaults
+from tercet.index.catalog.effort import DenseEffort
+from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
+from tercet.index.dense.kinds import NO_VECTORS, Device, Vectors
+from tercet.index.errors import (
+    CollectionExistsError,
+    CollectionNotFoundError,
+    DamagedIndexError,
+    InvalidNameError,
+)
+from tercet.index.files.directory import force, put_in_place, remove_file, remove_folder
+from tercet.index.files.lock import ExclusiveLock, is_held
+from tercet.index.ledger.reader import LedgerReader
+from tercet.index.segments.segment import Segment
+from tercet.index.snapshot import Snapshot
+from tercet.index.writer import SegmentLimits, SnapshotWriter
 
 T = TypeVar("T")
 

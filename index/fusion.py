@@ -14,11 +14,11 @@ from typing import Literal
 
 import numpy as np
 
-from index.candidates import Weights
-from index.errors import InvalidQueryError
-from index.files.packed_bytes import PackedBytes, first_of, order_of
-from index.scoring import DECIMALS
-from models.representations import Float32, Float64, Int64
+from tercet.index.candidates import Weights
+from tercet.index.errors import InvalidQueryError
+from tercet.index.files.packed_bytes import PackedBytes, first_of, order_of
+from tercet.index.scoring import DECIMALS
+from tercet.models.representations import Float32, Float64, Int64
 
 WEIGHT_PRESETS: Mapping[str, Weights] = MappingProxyType(
     {

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from index.catalog.defaults import SearchDefaults
-from index.catalog.effort import DenseEffort
-from index.catalog.manifest import Manifest, SegmentEntry
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.dense.kinds import DenseKind, Vectors
-from index.files.arrays import ArraySource
-from index.files.packed_arrays import PackedArrays
-from index.segments.files import PACKED_FILE, open_arrays
+from tercet.index.catalog.defaults import SearchDefaults
+from tercet.index.catalog.effort import DenseEffort
+from tercet.index.catalog.manifest import Manifest, SegmentEntry
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.dense.kinds import DenseKind, Vectors
+from tercet.index.files.arrays import ArraySource
+from tercet.index.files.packed_arrays import PackedArrays
+from tercet.index.segments.files import PACKED_FILE, open_arrays
 
 # Beginnings of the names of files and arrays, and the part of the index that they belong to.
 _PARTS = (

@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from index.catalog.layout import EMPTY_NAME, CollectionLayout
-from index.catalog.manifest import Manifest, SegmentEntry, is_manifest_name, segment_id
-from index.catalog.publication import Outcome, Publication
-from index.catalog.remains import remove_all_but, remove_unfinished, remove_written
-from index.catalog.settings import CollectionSettings
-from index.dense.kinds import Device, Vectors, segment_kind
-from index.errors import DamagedIndexError
-from index.files.directory import force
-from index.segments.deletes import write_deletes
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
-from index.segments.writer import FilledSegment, SegmentWriter
-from models.representations import Int64
+from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
+from tercet.index.catalog.manifest import Manifest, SegmentEntry, is_manifest_name, segment_id
+from tercet.index.catalog.publication import Outcome, Publication
+from tercet.index.catalog.remains import remove_all_but, remove_unfinished, remove_written
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.kinds import Device, Vectors, segment_kind
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.directory import force
+from tercet.index.segments.deletes import write_deletes
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.index.segments.writer import FilledSegment, SegmentWriter
+from tercet.models.representations import Int64
 
 FIRST = Manifest(EMPTY_NAME, "", ())
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.representations import Int64
+from tercet.models.representations import Int64
 
 
 def runs(values: Int64) -> Iterator[tuple[int, slice]]:

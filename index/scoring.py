@@ -11,13 +11,21 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from index.blas import one_blas_thread
-from index.native.kernels import exact_maxsim, near_maxsim, score_rows
-from index.runs import runs
-from index.token_vectors.query import QueryTokens
-from index.token_vectors.store import TokenVectorStore
-from index.token_vectors.texts import StoredTexts
-from models.representations import Float32, Float64, Int32, Int64, SparseRows, offsets_of, ragged_positions
+from tercet.index.blas import one_blas_thread
+from tercet.index.native.kernels import exact_maxsim, near_maxsim, score_rows
+from tercet.index.runs import runs
+from tercet.index.token_vectors.query import QueryTokens
+from tercet.index.token_vectors.store import TokenVectorStore
+from tercet.index.token_vectors.texts import StoredTexts
+from tercet.models.representations import (
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    SparseRows,
+    offsets_of,
+    ragged_positions,
+)
 
 DECIMALS = 6
 ROUNDING = 10**-DECIMALS  # by as much a near score and an exact one can differ once both are rounded

@@ -14,34 +14,34 @@ from operator import attrgetter
 
 import numpy as np
 
-from index.bm25.explanation import explain_bm25
-from index.bm25.query import Bm25Query, Bm25Statistics, WeighedWords, WordCounts
-from index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
-from index.catalog.alike import united_settings
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest, segment_record
-from index.catalog.settings import CollectionSettings
-from index.dense.kinds import Device
-from index.documents.boosts import Boost, check_boosts
-from index.documents.conditions import condition_of
-from index.documents.filters import Filter
-from index.errors import DamagedIndexError, InvalidQueryError
-from index.fusion import SIDES, Fusion
-from index.reading.documents import StoredDocuments
-from index.runs import runs
-from index.scoring import DECIMALS
-from index.search.boosts import boosts_at
-from index.search.choice import Choice
-from index.search.exact_scores import Candidates, scored
-from index.search.explanation import Explanation, explain
-from index.search.facets import FieldCounts, counts_of, facets_of
-from index.search.hits import hits_of
-from index.search.late_interaction import late_scores
-from index.search.query import CheckedQuery, check_facets, check_options, check_query, check_weights
-from index.search.ranking import rank, rank_reciprocally
-from index.search.retrieval import numbers_of, retrieve
-from index.search.shard_search import ShardQuery, ShardSearch
-from index.search.snapshot_query import (
+from tercet.index.bm25.explanation import explain_bm25
+from tercet.index.bm25.query import Bm25Query, Bm25Statistics, WeighedWords, WordCounts
+from tercet.index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
+from tercet.index.catalog.alike import united_settings
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import Manifest, segment_record
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.kinds import Device
+from tercet.index.documents.boosts import Boost, check_boosts
+from tercet.index.documents.conditions import condition_of
+from tercet.index.documents.filters import Filter
+from tercet.index.errors import DamagedIndexError, InvalidQueryError
+from tercet.index.fusion import SIDES, Fusion
+from tercet.index.reading.documents import StoredDocuments
+from tercet.index.runs import runs
+from tercet.index.scoring import DECIMALS
+from tercet.index.search.boosts import boosts_at
+from tercet.index.search.choice import Choice
+from tercet.index.search.exact_scores import Candidates, scored
+from tercet.index.search.explanation import Explanation, explain
+from tercet.index.search.facets import FieldCounts, counts_of, facets_of
+from tercet.index.search.hits import hits_of
+from tercet.index.search.late_interaction import late_scores
+from tercet.index.search.query import CheckedQuery, check_facets, check_options, check_query, check_weights
+from tercet.index.search.ranking import rank, rank_reciprocally
+from tercet.index.search.retrieval import numbers_of, retrieve
+from tercet.index.search.shard_search import ShardQuery, ShardSearch
+from tercet.index.search.snapshot_query import (
     DEFAULT_LIMITS,
     DEFAULT_OPTIONS,
     DEFAULT_WEIGHTS,
@@ -49,10 +49,10 @@ from index.search.snapshot_query import (
     SnapshotQuery,
     check_snapshot_query,
 )
-from index.segments.segment import Segment
-from index.sparse.idf import CollectionIdf, GivenIdf
-from index.sparse.term_versions import TermVersion
-from models.representations import Float32, Float64, Int64, Representations
+from tercet.index.segments.segment import Segment
+from tercet.index.sparse.idf import CollectionIdf, GivenIdf
+from tercet.index.sparse.term_versions import TermVersion
+from tercet.models.representations import Float32, Float64, Int64, Representations
 
 SCORED_ROWS = 8192
 

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from index.candidates import DenseOptions
-from index.catalog.effort import LARGEST_EFFORT
-from index.dense.index import DenseIndex, least_effort, usual_effort
-from index.dense.kinds import DenseKind
-from index.errors import InvalidQueryError
-from index.search.dense_search import DenseSearch
-from index.search.threads import in_parts
-from index.segments.segment import Segment
-from index.snapshot import Snapshot
-from models.representations import Float32
+from tercet.index.candidates import DenseOptions
+from tercet.index.catalog.effort import LARGEST_EFFORT
+from tercet.index.dense.index import DenseIndex, least_effort, usual_effort
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.errors import InvalidQueryError
+from tercet.index.search.dense_search import DenseSearch
+from tercet.index.search.threads import in_parts
+from tercet.index.segments.segment import Segment
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Float32
 
 NOISE = 0.5  # of a vector's length
 STEP = 2**0.5  # from one effort to the next

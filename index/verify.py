@@ -9,18 +9,18 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
-from index.catalog.manifest import Manifest, SegmentEntry
-from index.catalog.settings import CollectionSettings
-from index.collection import OPEN_ATTEMPTS, Collection
-from index.errors import DamagedIndexError, SearchIndexError, damaged
-from index.files.content import sha256_of
-from index.ledger.reader import LedgerReader
-from index.segments.contents import kept_ids_in_order, segment_faults
-from index.segments.deletes import read_deletes
-from index.segments.files import check_file
-from index.segments.segment import Segment
-from index.segments.window_contents import window_faults
+from tercet.index.catalog.layout import FIRST_MANIFEST, CollectionLayout
+from tercet.index.catalog.manifest import Manifest, SegmentEntry
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import OPEN_ATTEMPTS, Collection
+from tercet.index.errors import DamagedIndexError, SearchIndexError, damaged
+from tercet.index.files.content import sha256_of
+from tercet.index.ledger.reader import LedgerReader
+from tercet.index.segments.contents import kept_ids_in_order, segment_faults
+from tercet.index.segments.deletes import read_deletes
+from tercet.index.segments.files import check_file
+from tercet.index.segments.segment import Segment
+from tercet.index.segments.window_contents import window_faults
 
 
 def verify(root: Path, name: str) -> list[str]:

@@ -10,23 +10,23 @@ from types import TracebackType
 
 import numpy as np
 
-from index.bm25.analysis import Analyzer
-from index.candidates import Document
-from index.catalog.fence import Fence
-from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
-from index.catalog.settings import CollectionSettings
-from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, Vectors
-from index.documents.id_register import IdRegister
-from index.errors import CollectionNotFoundError, InvalidDocumentError, SearchIndexError
-from index.files.lock import ExclusiveLock
-from index.ledger.ledger import Ledger
-from index.ledger.records import NOTHING, LedgerEntry
-from index.publisher import Publisher
-from index.segments.checks import check_batch
-from index.segments.rows import DocumentRows
-from index.segments.writer import FilledSegment, SegmentWriter
-from index.windows.store import DocumentWindows
-from models.representations import Representations
+from tercet.index.bm25.analysis import Analyzer
+from tercet.index.candidates import Document
+from tercet.index.catalog.fence import Fence
+from tercet.index.catalog.layout import FIRST_MANIFEST, CollectionLayout
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, Vectors
+from tercet.index.documents.id_register import IdRegister
+from tercet.index.errors import CollectionNotFoundError, InvalidDocumentError, SearchIndexError
+from tercet.index.files.lock import ExclusiveLock
+from tercet.index.ledger.ledger import Ledger
+from tercet.index.ledger.records import NOTHING, LedgerEntry
+from tercet.index.publisher import Publisher
+from tercet.index.segments.checks import check_batch
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.writer import FilledSegment, SegmentWriter
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Representations
 
 
 @dataclass(frozen=True, slots=True)

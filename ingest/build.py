@@ -14,21 +14,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
-from index.catalog.settings import check_collection_name
-from index.collection import Collection
-from index.live.adoption import AdoptionMode
-from ingest.codebook import codec_settings
-from ingest.document_encoders import DocumentEncoder
-from ingest.document_windows import cutter_for
-from ingest.encoded import EncodedDocuments
-from ingest.errors import BuildCancelledError
-from ingest.kept import KeptRepresentations
-from ingest.passages.split import SOURCE_FIELD
-from ingest.publishing import BuildTarget, build_target
-from ingest.sources.checks import OnError, Skipped
-from ingest.sources.files import Source, holds_texts, paths_of, source_files
-from ingest.sources.reader import AS_FOUND, DocumentReader, Reading
-from ingest.target import (
+from tercet.index.catalog.settings import check_collection_name
+from tercet.index.collection import Collection
+from tercet.index.live.adoption import AdoptionMode
+from tercet.ingest.codebook import codec_settings
+from tercet.ingest.document_encoders import DocumentEncoder
+from tercet.ingest.document_windows import cutter_for
+from tercet.ingest.encoded import EncodedDocuments
+from tercet.ingest.errors import BuildCancelledError
+from tercet.ingest.kept import KeptRepresentations
+from tercet.ingest.passages.split import SOURCE_FIELD
+from tercet.ingest.publishing import BuildTarget, build_target
+from tercet.ingest.sources.checks import OnError, Skipped
+from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_files
+from tercet.ingest.sources.reader import AS_FOUND, DocumentReader, Reading
+from tercet.ingest.target import (
     AskedSettings,
     chosen,
     chosen_adapter,
@@ -37,7 +37,7 @@ from ingest.target import (
     remove_unpublished,
     settings_for,
 )
-from models.texts.windows import WindowCutter
+from tercet.models.texts.windows import WindowCutter
 
 CANCELLED = "the build was cancelled; nothing was published"
 

@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from index.candidates import Document
-from index.codebook import Codebook
-from index.token_codecs import RESIDUAL_BITS, TokenCodec
-from index.token_vectors.codebook_training import FEWEST_VECTORS, MOST_VECTORS, train_codebook
-from ingest.document_encoders import DocumentEncoder
-from ingest.document_windows import encoded_texts
-from ingest.errors import SourceError
-from ingest.kept import KeptRepresentations
-from ingest.sources.checks import OnError
-from ingest.sources.files import Source, shown
-from ingest.sources.reader import DocumentReader, Reading
-from models.representations import Float32
-from models.texts.groups import estimated_tokens
-from models.texts.windows import WindowCutter
+from tercet.index.candidates import Document
+from tercet.index.codebook import Codebook
+from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec
+from tercet.index.token_vectors.codebook_training import FEWEST_VECTORS, MOST_VECTORS, train_codebook
+from tercet.ingest.document_encoders import DocumentEncoder
+from tercet.ingest.document_windows import encoded_texts
+from tercet.ingest.errors import SourceError
+from tercet.ingest.kept import KeptRepresentations
+from tercet.ingest.sources.checks import OnError
+from tercet.ingest.sources.files import Source, shown
+from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.models.representations import Float32
+from tercet.models.texts.groups import estimated_tokens
+from tercet.models.texts.windows import WindowCutter
 
 DEFAULT: TokenCodec = "residual1"
 WORTH_LEARNING = 20_000  # token vectors; of fewer a codebook knows little, and int8 takes few bytes

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Protocol
 
-from models.encoder import Encoder, EncoderInfo, encode, with_adapter
-from models.representations import Representations
-from models.stream import Known, Watch, encode_stream
-from models.tokenizer import Tokenizer
+from tercet.models.encoder import Encoder, EncoderInfo, encode, with_adapter
+from tercet.models.representations import Representations
+from tercet.models.stream import Known, Watch, encode_stream
+from tercet.models.tokenizer import Tokenizer
 
 
 class DocumentEncoder(Protocol):
@@ -33,7 +33,7 @@ class DocumentEncoder(Protocol):
         ...
 
     def encode_stream(self, texts: Iterable[str], known: Known, watch: Watch) -> Generator[Representations]:
-        """The same of any number of texts, in order, as `models.stream.encode_stream`."""
+        """The same of any number of texts, in order, as `tercet.models.stream.encode_stream`."""
         ...
 
 

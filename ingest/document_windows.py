@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import Document, Window
-from index.catalog.settings import CollectionSettings
-from index.windows.store import DocumentWindows
-from ingest.errors import SourceError
-from models.errors import TextTooLongError
-from models.texts.windows import Span, WindowCutter
-from models.tokenizer import Tokenizer
+from tercet.index.candidates import Document, Window
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.windows.store import DocumentWindows
+from tercet.ingest.errors import SourceError
+from tercet.models.errors import TextTooLongError
+from tercet.models.texts.windows import Span, WindowCutter
+from tercet.models.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)

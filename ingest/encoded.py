@@ -1,7 +1,7 @@
 """Documents encoded and written: texts are encoded while earlier ones are written.
 
 What is encoded are documents, or their windows in a collection with them. Memory is bounded by what
-`models.stream` holds of these, where a long document's windows go on in the next part.
+`tercet.models.stream` holds of these, where a long document's windows go on in the next part.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from contextlib import closing
 import numpy as np
 import numpy.typing as npt
 
-from index.candidates import Document
-from index.writer import SnapshotWriter
-from ingest.document_encoders import DocumentEncoder
-from ingest.document_windows import EncodedText, encoded_texts, windows_of
-from models.representations import Representations
-from models.stream import Known
-from models.texts.blank import without_blank
-from models.texts.windows import WindowCutter
+from tercet.index.candidates import Document
+from tercet.index.writer import SnapshotWriter
+from tercet.ingest.document_encoders import DocumentEncoder
+from tercet.ingest.document_windows import EncodedText, encoded_texts, windows_of
+from tercet.models.representations import Representations
+from tercet.models.stream import Known
+from tercet.models.texts.blank import without_blank
+from tercet.models.texts.windows import WindowCutter
 
 
 class EncodedDocuments:

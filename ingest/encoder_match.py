@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from index.catalog.settings import CollectionSettings
-from index.errors import FingerprintMismatchError
-from models.checkpoint import opens_by_name
-from models.encoder import EncoderInfo
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import FingerprintMismatchError
+from tercet.models.checkpoint import opens_by_name
+from tercet.models.encoder import EncoderInfo
 
 
 def checkpoint_of(settings: CollectionSettings) -> str | None:

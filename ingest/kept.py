@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.representations import Representations
+from tercet.models.representations import Representations
 
 KEPT_BYTES = 2**27  # more than a codebook of a small source is learned from
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from index.catalog.manifest import dense_vectors
-from index.collection import Collection, open_stage, staged_build
-from index.dense.kinds import NO_VECTORS
-from index.live.adoption import AdoptionMode
-from index.live.collection import LiveCollection
-from index.writer import SnapshotWriter
+from tercet.index.catalog.manifest import dense_vectors
+from tercet.index.collection import Collection, open_stage, staged_build
+from tercet.index.dense.kinds import NO_VECTORS
+from tercet.index.live.adoption import AdoptionMode
+from tercet.index.live.collection import LiveCollection
+from tercet.index.writer import SnapshotWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,23 +16,30 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings, check_collection_name
-from index.errors import FingerprintMismatchError, InvalidDocumentError
-from index.live.adoption import AdoptionMode
-from index.token_codecs import RESIDUAL_BITS
-from index.windows.settings import WindowSettings
-from index.windows.store import DocumentWindows
-from index.writer import SnapshotWriter
-from ingest.build import CANCELLED, BuildProgress, BuildReport
-from ingest.document_encoders import DocumentEncoder
-from ingest.encoder_match import adapter_words
-from ingest.errors import BuildCancelledError, SourceError
-from ingest.publishing import BuildTarget, build_target
-from ingest.sources.checks import OnError, RecordChecks
-from ingest.target import AskedSettings, chosen, chosen_adapter, exists, open_or_create, remove_unpublished
-from models.encoder import EncoderInfo
-from models.representations import (
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.errors import FingerprintMismatchError, InvalidDocumentError
+from tercet.index.live.adoption import AdoptionMode
+from tercet.index.token_codecs import RESIDUAL_BITS
+from tercet.index.windows.settings import WindowSettings
+from tercet.index.windows.store import DocumentWindows
+from tercet.index.writer import SnapshotWriter
+from tercet.ingest.build import CANCELLED, BuildProgress, BuildReport
+from tercet.ingest.document_encoders import DocumentEncoder
+from tercet.ingest.encoder_match import adapter_words
+from tercet.ingest.errors import BuildCancelledError, SourceError
+from tercet.ingest.publishing import BuildTarget, build_target
+from tercet.ingest.sources.checks import OnError, RecordChecks
+from tercet.ingest.target import (
+    AskedSettings,
+    chosen,
+    chosen_adapter,
+    exists,
+    open_or_create,
+    remove_unpublished,
+)
+from tercet.models.encoder import EncoderInfo
+from tercet.models.representations import (
     Int64,
     Representations,
     SparseRows,
@@ -40,7 +47,7 @@ from models.representations import (
     offsets_of,
     ragged_positions,
 )
-from models.soundness import Expected, faults
+from tercet.models.soundness import Expected, faults
 
 # What a new collection takes over from the one that its documents come from.
 TAKEN_OVER = ("token_codec", "token_pooling", "lexical", "bm25", "bm25_language", "fields")

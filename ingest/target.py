@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-from index.bm25.languages import Bm25Language
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection, delete_collection
-from index.dense.kinds import DenseKind
-from index.documents.metadata import FieldType
-from index.errors import (
+from tercet.index.bm25.languages import Bm25Language
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection, delete_collection
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import (
     CollectionExistsError,
     CollectionNotFoundError,
     SearchIndexError,
 )
-from index.token_codecs import TokenCodec
-from index.windows.settings import WindowChoice, WindowSettings, default_windows
-from ingest.encoder_match import adapter_of, require_encoder
-from models.encoder import EncoderInfo
-from models.representations import LexicalKind
+from tercet.index.token_codecs import TokenCodec
+from tercet.index.windows.settings import WindowChoice, WindowSettings, default_windows
+from tercet.ingest.encoder_match import adapter_of, require_encoder
+from tercet.models.encoder import EncoderInfo
+from tercet.models.representations import LexicalKind
 
 
 class AskedSettings(TypedDict, total=False):

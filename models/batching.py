@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from models.encoder import EncoderInfo
-from models.errors import EncoderMemoryError
-from models.lexical.reduction import reduce_sparse
-from models.representations import (
+from tercet.models.encoder import EncoderInfo
+from tercet.models.errors import EncoderMemoryError
+from tercet.models.lexical.reduction import reduce_sparse
+from tercet.models.representations import (
     Bool,
     Float32,
     Int64,
@@ -25,8 +25,8 @@ from models.representations import (
     TokenVectors,
     offsets_of,
 )
-from models.tokenizer import Tokenizer
-from models.workers import Workers
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.workers import Workers
 
 log = logging.getLogger("tercet")
 

@@ -14,8 +14,8 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from transformers import CONFIG_MAPPING, MODEL_MAPPING, AutoConfig, GteConfig, PreTrainedConfig
 
-from models.checkpoint import CONFIG_FILE, read_json
-from models.errors import CheckpointError, reason
+from tercet.models.checkpoint import CONFIG_FILE, read_json
+from tercet.models.errors import CheckpointError, reason
 
 # What the repositories of Alibaba's GTE call the body that transformers has as `gte`.
 GTE_NAME = "new"

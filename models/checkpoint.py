@@ -13,17 +13,17 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from models.errors import CheckpointError
-from models.formats.late_interaction import KEY as LATE_INTERACTION
-from models.formats.late_interaction import LateInteraction
-from models.formats.multi_vector import settings_of_multi_vector
-from models.formats.sentence_transformers import settings_of_modules
-from models.formats.sparse_modules import settings_of_sparse_modules, transformer_folder
-from models.formats.splade import SpladeSettings
-from models.formats.stanford_colbert import METADATA_FILE, settings_of_stanford
-from models.representations import LexicalKind
-from models.tasks import KEY as TASKS
-from models.tasks import Tasks, settings_of_tasks
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.late_interaction import KEY as LATE_INTERACTION
+from tercet.models.formats.late_interaction import LateInteraction
+from tercet.models.formats.multi_vector import settings_of_multi_vector
+from tercet.models.formats.sentence_transformers import settings_of_modules
+from tercet.models.formats.sparse_modules import settings_of_sparse_modules, transformer_folder
+from tercet.models.formats.splade import SpladeSettings
+from tercet.models.formats.stanford_colbert import METADATA_FILE, settings_of_stanford
+from tercet.models.representations import LexicalKind
+from tercet.models.tasks import KEY as TASKS
+from tercet.models.tasks import Tasks, settings_of_tasks
 
 Pooling = Literal["cls", "mean", "last", "none"]
 JsonObject = dict[str, Any]
@@ -43,7 +43,7 @@ ENGLISH, MULTILINGUAL = "minilm-m3", "multi-m3"
 # Checkpoints that come with the project and go by their names.
 SHIPPED = (ENGLISH, MULTILINGUAL)
 DEFAULT_CHECKPOINT = MULTILINGUAL
-SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
+SHIPPED_FOLDER = Path(__file__).parent.parent / "checkpoints"
 # Settings that are written only where they are otherwise.
 LEFT_OUT = (
     ("splade", None),
@@ -73,7 +73,8 @@ HUB_GRAPHS = ("onnx/*",)
 class EncodingSettings:
     """How a checkpoint turns text into vectors; the content of `tercet.json`.
 
-    pooling: see `models.heads.pool`, or `none` for a checkpoint without a dense side; max_length: tokens,
+    pooling: see `tercet.models.heads.pool`, or `none` for a checkpoint without a dense side; max_length:
+    tokens,
     special tokens included; colbert_dimension: must equal the head's, if given; query_instruction,
     document_instruction: put before every text of that type; mcls_every: a CLS at every position divisible by
     it (MCLS); lexical: what suits the sparse head, which new collections take unless told otherwise;

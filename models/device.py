@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from models.errors import UnsupportedError
+from tercet.models.errors import UnsupportedError
 
 
 def choose_device(device: str, *, cuda: bool, remedy: str) -> tuple[str, int]:

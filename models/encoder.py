@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from models.errors import UnsoundRepresentationsError
-from models.representations import (
+from tercet.models.errors import UnsoundRepresentationsError
+from tercet.models.representations import (
     OUTPUTS,
     InputType,
     LexicalKind,
@@ -16,8 +16,8 @@ from models.representations import (
     TokenBatch,
     sides_of,
 )
-from models.soundness import LARGEST_SIZE, Expected, first_fault
-from models.tokenizer import Tokenizer
+from tercet.models.soundness import LARGEST_SIZE, Expected, first_fault
+from tercet.models.tokenizer import Tokenizer
 
 Engine = Literal["onnx", "native", "onnxruntime", "torch"]
 """What runs an encoder: an exported graph, by kernels of our own where they take it, or always by these, or
@@ -34,7 +34,7 @@ class EncoderInfo:
 
     dense_dimension, vocabulary_size, colbert_dimension: 0 where it has no such side;
     lexical: what its checkpoint recommends to collections; checkpoint: where another process of this machine
-    opens it again where its name does not say that (see `models.checkpoint.checkpoint_origin`).
+    opens it again where its name does not say that (see `tercet.models.checkpoint.checkpoint_origin`).
     """
 
     name: str

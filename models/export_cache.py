@@ -23,13 +23,13 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from models.checkpoint import REVISION_MARK, read_settings
-from models.errors import EncoderMemoryError, UnsupportedError
-from models.files import UNFINISHED, alone
-from models.fingerprint import file_digest, has_weights, json_digest, weight_files
-from models.formats.sentence_transformers import modules_in
-from models.formats.sparse_modules import sparse_modules
-from models.weights.head_weights import HEAD_FILES
+from tercet.models.checkpoint import REVISION_MARK, read_settings
+from tercet.models.errors import EncoderMemoryError, UnsupportedError
+from tercet.models.files import UNFINISHED, alone
+from tercet.models.fingerprint import file_digest, has_weights, json_digest, weight_files
+from tercet.models.formats.sentence_transformers import modules_in
+from tercet.models.formats.sparse_modules import sparse_modules
+from tercet.models.weights.head_weights import HEAD_FILES
 
 log = logging.getLogger("tercet")
 
@@ -175,7 +175,7 @@ def _end_with_parent() -> None:
 
 def _export(folder: Path, output: Path, heads_of: Path | None) -> int:
     """Bytes of the graph."""
-    from models.export_onnx import export  # needs torch, which the process that asks does without
+    from tercet.models.export_onnx import export  # needs torch, which the process that asks does without
 
     return export(folder, output, int8=False, heads_of=heads_of).graph_bytes
 

@@ -19,28 +19,28 @@ import numpy as np
 import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass, RemoveUnusedNodesPass
 
-from models.adapters.body import FixedAdapters, fold, install, load_parts
-from models.batching import encode_in_batches
-from models.checkpoint import (
+from tercet.models.adapters.body import FixedAdapters, fold, install, load_parts
+from tercet.models.batching import encode_in_batches
+from tercet.models.checkpoint import (
     CONFIG_FILE,
     SETTINGS_FILE,
     TOKENIZER_CONFIG,
     EncodingSettings,
     read_settings,
 )
-from models.cores import usable_cores
-from models.encoder import Encoder, encode_tokens, with_adapter
-from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError, reason
-from models.export.attention import ATTENTION, register
-from models.export.attention_mask import choose_blocks_at_run_time, choose_mask_at_run_time
-from models.files import UNFINISHED, alone
-from models.fingerprint import file_digest, fingerprint, heads_digest
-from models.formats.sparse_modules import transformer_folder
-from models.formats.splade import HIDDEN
-from models.graph_engines import open_graph
-from models.graphs.onnx_graph import Placement
-from models.graphs.onnx_splade import JOINED, MASK, head_file
-from models.graphs.record import (
+from tercet.models.cores import usable_cores
+from tercet.models.encoder import Encoder, encode_tokens, with_adapter
+from tercet.models.errors import CheckpointError, EncoderMemoryError, UnsupportedError, reason
+from tercet.models.export.attention import ATTENTION, register
+from tercet.models.export.attention_mask import choose_blocks_at_run_time, choose_mask_at_run_time
+from tercet.models.files import UNFINISHED, alone
+from tercet.models.fingerprint import file_digest, fingerprint, heads_digest
+from tercet.models.formats.sparse_modules import transformer_folder
+from tercet.models.formats.splade import HIDDEN
+from tercet.models.graph_engines import open_graph
+from tercet.models.graphs.onnx_graph import Placement
+from tercet.models.graphs.onnx_splade import JOINED, MASK, head_file
+from tercet.models.graphs.record import (
     FOLDER,
     GRAPH_FILES,
     Export,
@@ -52,18 +52,26 @@ from models.graphs.record import (
     verify_graph,
     write_export,
 )
-from models.heads import Heads
-from models.int8.loss import kept as kept_of
-from models.int8.quantize import is_identified, quantize
-from models.lexical.query_table import read_query_weights
-from models.onnx_encoder import CPU_BATCH_TOKENS
-from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows, TokenBatch
-from models.tasks import tasks_in
-from models.tokenizer import TOKENIZER_FILES, Tokenizer
-from models.torch_encoder import EncoderModel, TorchEncoder, load_model
-from models.torch_memory import OUT_OF_MEMORY
-from models.weights.head_weights import HeadWeights, write_heads
-from models.weights.static_files import is_static
+from tercet.models.heads import Heads
+from tercet.models.int8.loss import kept as kept_of
+from tercet.models.int8.quantize import is_identified, quantize
+from tercet.models.lexical.query_table import read_query_weights
+from tercet.models.onnx_encoder import CPU_BATCH_TOKENS
+from tercet.models.representations import (
+    OUTPUTS,
+    Float32,
+    Int32,
+    Output,
+    Representations,
+    SparseRows,
+    TokenBatch,
+)
+from tercet.models.tasks import tasks_in
+from tercet.models.tokenizer import TOKENIZER_FILES, Tokenizer
+from tercet.models.torch_encoder import EncoderModel, TorchEncoder, load_model
+from tercet.models.torch_memory import OUT_OF_MEMORY
+from tercet.models.weights.head_weights import HeadWeights, write_heads
+from tercet.models.weights.static_files import is_static
 
 # Files that an export has in common with its source, where that has them; the last is the model card.
 COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json", "README.md")
@@ -90,7 +98,7 @@ VERIFIED_TEXTS = (
 @dataclass(frozen=True, slots=True)
 class ExportReport:
     """What was written. differences: largest absolute difference from torch float32 of each output; kept: how
-    much of each is left, as `models.int8.loss.kept`.
+    much of each is left, as `tercet.models.int8.loss.kept`.
     """
 
     folder: Path
@@ -113,7 +121,8 @@ def export(
 ) -> ExportReport:
     """Writes an exported graph into `output`, itself a checkpoint for the onnx engine, and verifies it.
 
-    int8: as `models.int8.quantize`; otherwise float32. calibration: texts by which int8 weights are rounded;
+    int8: as `tercet.models.int8.quantize`; otherwise float32. calibration: texts by which int8 weights are
+    rounded;
     heads_of: folder of another checkpoint, whose heads take the place of its own. Another precision exported
     there before from the same source stays. Raises CheckpointError where the checkpoint is incomplete, and
     UnsupportedError where the float32 graph does not give what torch gives, or the int8 graph gives no finite

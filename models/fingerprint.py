@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from models.checkpoint import EncodingSettings, read_json
-from models.errors import CheckpointError
-from models.formats.sparse_modules import transformer_folder
+from tercet.models.checkpoint import EncodingSettings, read_json
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.sparse_modules import transformer_folder
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 WEIGHT_INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.checkpoint import EncodingSettings
-from models.encoder import Engine
-from models.errors import UnsupportedError
-from models.graphs.onnx_graph import OnnxGraph, Placement
-from models.graphs.onnx_splade import OnnxSplade
-from models.native.native_graph import NativeGraph, is_fast
-from models.weights.head_weights import HeadWeights
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder import Engine
+from tercet.models.errors import UnsupportedError
+from tercet.models.graphs.onnx_graph import OnnxGraph, Placement
+from tercet.models.graphs.onnx_splade import OnnxSplade
+from tercet.models.native.native_graph import NativeGraph, is_fast
+from tercet.models.weights.head_weights import HeadWeights
 
 OpenGraph = NativeGraph | OnnxGraph | OnnxSplade
 

@@ -9,17 +9,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_json
-from models.errors import CheckpointError
-from models.formats.multi_vector import dense_of_tokens
-from models.formats.sentence_transformers import MODULES_FILE, dense_after_pooling
-from models.formats.stanford_colbert import is_stanford
-from models.representations import Float32, Output, sides_of
-from models.weights.dense_layers import Layers
-from models.weights.dense_modules import Projection, linear_of, read_layers, stanford_projection
-from models.weights.gte_head import token_weight_head
-from models.weights.head_weights import COLBERT, HEADS_FILE, SPARSE, HeadWeights, load_arrays, read_heads
-from models.weights.tensor_files import read_weights
+from tercet.models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_json
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.multi_vector import dense_of_tokens
+from tercet.models.formats.sentence_transformers import MODULES_FILE, dense_after_pooling
+from tercet.models.formats.stanford_colbert import is_stanford
+from tercet.models.representations import Float32, Output, sides_of
+from tercet.models.weights.dense_layers import Layers
+from tercet.models.weights.dense_modules import Projection, linear_of, read_layers, stanford_projection
+from tercet.models.weights.gte_head import token_weight_head
+from tercet.models.weights.head_weights import (
+    COLBERT,
+    HEADS_FILE,
+    SPARSE,
+    HeadWeights,
+    load_arrays,
+    read_heads,
+)
+from tercet.models.weights.tensor_files import read_weights
 
 
 class Heads(nn.Module):

@@ -6,32 +6,32 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from models.adapters.routing import with_routers
-from models.adapters.settings import ADAPTER_SESSIONS
-from models.borrowed_heads import named_with_heads, split_heads
-from models.checkpoint import (
+from tercet.models.adapters.routing import with_routers
+from tercet.models.adapters.settings import ADAPTER_SESSIONS
+from tercet.models.borrowed_heads import named_with_heads, split_heads
+from tercet.models.checkpoint import (
     checkpoint_name,
     checkpoint_origin,
     hidden_size,
     read_settings,
     resolve_checkpoint,
 )
-from models.encoder import Encoder, Engine
-from models.errors import CheckpointError, UnsupportedError
-from models.export_cache import cached_export
-from models.fingerprint import heads_digest
-from models.formats.sentence_transformers import similarity_lost
-from models.graphs.record import has_export, read_export
-from models.representations import OUTPUTS
-from models.static_encoder import StaticEncoder
-from models.tasks import tasks_in
-from models.tokenizer import Tokenizer
-from models.weights.head_weights import read_heads
-from models.weights.static_files import is_static, read_static
+from tercet.models.encoder import Encoder, Engine
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.export_cache import cached_export
+from tercet.models.fingerprint import heads_digest
+from tercet.models.formats.sentence_transformers import similarity_lost
+from tercet.models.graphs.record import has_export, read_export
+from tercet.models.representations import OUTPUTS
+from tercet.models.static_encoder import StaticEncoder
+from tercet.models.tasks import tasks_in
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.weights.head_weights import read_heads
+from tercet.models.weights.static_files import is_static, read_static
 
 if TYPE_CHECKING:
-    from models.onnx_encoder import OnnxEncoder
-    from models.torch_encoder import TorchEncoder
+    from tercet.models.onnx_encoder import OnnxEncoder
+    from tercet.models.torch_encoder import TorchEncoder
 
 log = logging.getLogger("tercet")
 
@@ -95,7 +95,7 @@ def load_encoder(
             folder, lender = exported, None  # whose heads its graph has
     # Each engine is imported only when chosen: serving on a CPU has no torch.
     if engine in ("onnx", "native", "onnxruntime"):
-        from models.onnx_encoder import OnnxEncoder
+        from tercet.models.onnx_encoder import OnnxEncoder
 
         if lender is not None:
             _require_exported_with(folder, lender)
@@ -112,7 +112,7 @@ def load_encoder(
         )
     if engine == "torch":
         try:
-            from models.torch_encoder import TorchEncoder
+            from tercet.models.torch_encoder import TorchEncoder
         except ImportError as error:
             raise UnsupportedError(
                 f"the torch engine needs torch and transformers ({error}): "
@@ -149,7 +149,7 @@ def _require_exported_with(folder: Path, lender: Path) -> None:
     any more.
     """
     try:
-        from models.heads import with_heads_of  # those of a .pt file take torch
+        from tercet.models.heads import with_heads_of  # those of a .pt file take torch
     except ImportError as error:
         raise UnsupportedError(
             f"to read the heads of {lender} takes torch ({error}): give --heads to `tercet export` alone, "

@@ -7,26 +7,26 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from models.adapters.graphs import AdapterGraphs
-from models.adapters.library import AdapterLibrary, describe
-from models.adapters.routing import MIXING_REFUSED
-from models.adapters.settings import ADAPTER_SESSIONS
-from models.batching import Adapters, PaddedOutputs, encode_in_batches
-from models.checkpoint import hidden_size, read_settings
-from models.cores import usable_cores
-from models.device import choose_device
-from models.encoder import AdapterDescription, EncoderInfo, Engine
-from models.errors import AdapterNotServedError, UnsupportedError
-from models.fingerprint import fingerprint, heads_digest
-from models.graph_engines import GraphEngine
-from models.graphs.onnx_graph import Placement, has_cuda
-from models.graphs.record import check_settings, choose_graph, read_export, verify_graph
-from models.lexical.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
-from models.native.native_graph import NativeGraph
-from models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
-from models.tokenizer import Tokenizer
-from models.weights.head_weights import read_heads
-from models.workers import Workers
+from tercet.models.adapters.graphs import AdapterGraphs
+from tercet.models.adapters.library import AdapterLibrary, describe
+from tercet.models.adapters.routing import MIXING_REFUSED
+from tercet.models.adapters.settings import ADAPTER_SESSIONS
+from tercet.models.batching import Adapters, PaddedOutputs, encode_in_batches
+from tercet.models.checkpoint import hidden_size, read_settings
+from tercet.models.cores import usable_cores
+from tercet.models.device import choose_device
+from tercet.models.encoder import AdapterDescription, EncoderInfo, Engine
+from tercet.models.errors import AdapterNotServedError, UnsupportedError
+from tercet.models.fingerprint import fingerprint, heads_digest
+from tercet.models.graph_engines import GraphEngine
+from tercet.models.graphs.onnx_graph import Placement, has_cuda
+from tercet.models.graphs.record import check_settings, choose_graph, read_export, verify_graph
+from tercet.models.lexical.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
+from tercet.models.native.native_graph import NativeGraph
+from tercet.models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.weights.head_weights import read_heads
+from tercet.models.workers import Workers
 
 # Small enough for a batch's activations to stay in the caches.
 CPU_BATCH_TOKENS = 1024

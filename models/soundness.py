@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from models.representations import (
+from tercet.models.representations import (
     UNIT_ERROR,
     Bool,
     Float32,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from models.adapters.library import AdapterLibrary, unknown_adapter
-from models.batching import plan_batches
-from models.encoder import STATIC, AdapterDescription, EncoderInfo
-from models.errors import UnsupportedError
-from models.fingerprint import fingerprint, heads_digest
-from models.representations import OUTPUTS, Float32, Int64, Output, Representations, Route, TokenBatch
-from models.weights.static_files import read_static
+from tercet.models.adapters.library import AdapterLibrary, unknown_adapter
+from tercet.models.batching import plan_batches
+from tercet.models.encoder import STATIC, AdapterDescription, EncoderInfo
+from tercet.models.errors import UnsupportedError
+from tercet.models.fingerprint import fingerprint, heads_digest
+from tercet.models.representations import OUTPUTS, Float32, Int64, Output, Representations, Route, TokenBatch
+from tercet.models.weights.static_files import read_static
 
 # Tokens whose vectors are gathered at a time, so that they stay in the caches.
 TOKENS_AT_A_TIME = 4096

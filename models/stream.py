@@ -17,10 +17,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from models.encoder import Encoder, EncoderInfo, encode_tokens
-from models.representations import OUTPUTS, InputType, Int64, Output, Representations
-from models.texts.groups import groups
-from models.tokenizer import too_long
+from tercet.models.encoder import Encoder, EncoderInfo, encode_tokens
+from tercet.models.representations import OUTPUTS, InputType, Int64, Output, Representations
+from tercet.models.texts.groups import groups
+from tercet.models.tokenizer import too_long
 
 WINDOW_TOKENS = 65_536
 WINDOW_VECTOR_BYTES = 64 * 2**20
@@ -49,7 +49,8 @@ def encode_stream(
     known: Known = lambda _: None,
     watch: Watch = lambda _places, _encoded: None,
 ) -> Generator[Representations]:
-    """As `models.encoder.encode`, for any number of texts: representations of consecutive ones, in order.
+    """As `tercet.models.encoder.encode`, for any number of texts: representations of consecutive ones, in
+    order.
 
     texts: read in the caller's thread, a window ahead. known: representations that a text has already, which
     is not encoded then. watch: is told, in the caller's thread, the places in the stream int64[B] of texts as

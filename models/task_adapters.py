@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.batching import Adapters, rows_by_adapter
-from models.errors import CheckpointError
-from models.formats.sentence_transformers import object_in
-from models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
-from models.weights.tensor_files import read_weights
+from tercet.models.batching import Adapters, rows_by_adapter
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.sentence_transformers import object_in
+from tercet.models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
+from tercet.models.weights.tensor_files import read_weights
 
 PREFIX = "base_model.model."
 # The ends of names, of A and of B.

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from models.errors import CheckpointError
-from models.formats.sentence_transformers import PROMPTS_FILE, object_in
-from models.representations import InputType
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.sentence_transformers import PROMPTS_FILE, object_in
+from tercet.models.representations import InputType
 
 KEY = "tasks"
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

@@ -10,22 +10,22 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from models.checkpoint import (
+from tercet.models.checkpoint import (
     CONFIG_FILE,
     TOKENIZER_CONFIG,
     EncodingSettings,
     embedded_tokens,
     read_json,
 )
-from models.errors import CheckpointError, TextTooLongError, UnsupportedError
-from models.formats.late_interaction import KEY as LATE_INTERACTION
-from models.formats.sparse_modules import transformer_folder
-from models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
-from models.tokens.agreement import require_agreement
-from models.tokens.capitals import in_small_letters
-from models.tokens.json_vocabulary import TOKENIZER_JSON, JsonVocabulary, without_tokens_from
-from models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
-from models.tokens.vocabulary import TokenSpans, Vocabulary
+from tercet.models.errors import CheckpointError, TextTooLongError, UnsupportedError
+from tercet.models.formats.late_interaction import KEY as LATE_INTERACTION
+from tercet.models.formats.sparse_modules import transformer_folder
+from tercet.models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
+from tercet.models.tokens.agreement import require_agreement
+from tercet.models.tokens.capitals import in_small_letters
+from tercet.models.tokens.json_vocabulary import TOKENIZER_JSON, JsonVocabulary, without_tokens_from
+from tercet.models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
+from tercet.models.tokens.vocabulary import TokenSpans, Vocabulary
 
 # Of a folder the first that is there.
 TOKENIZER_FILES = (TOKENIZER_JSON, SENTENCEPIECE_MODEL)
@@ -173,7 +173,7 @@ class Tokenizer:
 
         A text of more than `max_length` tokens (special tokens included; by default the checkpoint's
         limit) keeps its first ones and its last special token, and is marked truncated. Queries of some
-        checkpoints are filled up (`models.formats.late_interaction`).
+        checkpoints are filled up (`tercet.models.formats.late_interaction`).
         Raises TextTooLongError instead where `truncate` is false, and UnsupportedError for a
         `max_length` outside what the checkpoint allows.
         """

@@ -16,34 +16,34 @@ from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForMaskedLM
 from transformers.utils import logging as library_logging
 
-from models.adapters.library import AdapterLibrary, describe
-from models.adapters.record import ResolvedAdapter
-from models.adapters.serving import ServedAdapters
-from models.batching import Adapters, PaddedOutputs, encode_in_batches
-from models.bodies import attention_of, body_config
-from models.checkpoint import (
+from tercet.models.adapters.library import AdapterLibrary, describe
+from tercet.models.adapters.record import ResolvedAdapter
+from tercet.models.adapters.serving import ServedAdapters
+from tercet.models.batching import Adapters, PaddedOutputs, encode_in_batches
+from tercet.models.bodies import attention_of, body_config
+from tercet.models.checkpoint import (
     CONFIG_FILE,
     SETTINGS_FILE,
     EncodingSettings,
     hidden_size,
     read_settings,
 )
-from models.cores import usable_cores
-from models.device import choose_device
-from models.encoder import AdapterDescription, EncoderInfo
-from models.errors import CheckpointError, UnsupportedError, reason
-from models.fingerprint import fingerprint, heads_digest, weight_files
-from models.formats.sparse_modules import transformer_folder
-from models.formats.splade import HIDDEN
-from models.graphs.record import Graph, body_digest, packed_graph, verify_graph
-from models.heads import Heads, load_heads
-from models.lexical.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
-from models.lexical.splade_head import SpladeHead, split_language_model
-from models.lexical.splade_rows import splade_rows
-from models.packed.bodies import LEAST_CAPABILITY
-from models.packed.build import packed_passes
-from models.packed.shapes import budget_tokens, bytes_per_token
-from models.representations import (
+from tercet.models.cores import usable_cores
+from tercet.models.device import choose_device
+from tercet.models.encoder import AdapterDescription, EncoderInfo
+from tercet.models.errors import CheckpointError, UnsupportedError, reason
+from tercet.models.fingerprint import fingerprint, heads_digest, weight_files
+from tercet.models.formats.sparse_modules import transformer_folder
+from tercet.models.formats.splade import HIDDEN
+from tercet.models.graphs.record import Graph, body_digest, packed_graph, verify_graph
+from tercet.models.heads import Heads, load_heads
+from tercet.models.lexical.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
+from tercet.models.lexical.splade_head import SpladeHead, split_language_model
+from tercet.models.lexical.splade_rows import splade_rows
+from tercet.models.packed.bodies import LEAST_CAPABILITY
+from tercet.models.packed.build import packed_passes
+from tercet.models.packed.shapes import budget_tokens, bytes_per_token
+from tercet.models.representations import (
     OUTPUTS,
     Int64,
     Output,
@@ -52,10 +52,10 @@ from models.representations import (
     SparseRows,
     TokenBatch,
 )
-from models.task_adapters import TaskAdapters, fold_task
-from models.tokenizer import Tokenizer
-from models.torch_memory import memory_errors, release_memory
-from models.weights.tensor_files import UNREADABLE, unreadable
+from tercet.models.task_adapters import TaskAdapters, fold_task
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_memory import memory_errors, release_memory
+from tercet.models.weights.tensor_files import UNREADABLE, unreadable
 
 # A forked process has none of its parent's threads, and OpenMP would wait for them for ever.
 os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
@@ -157,7 +157,9 @@ def load_body(folder: Path, precision: str = "float32", *, language_model: bool 
 
 def _unpacked_body(folder: Path, graph: Graph, precision: str) -> nn.Module:
     """The body whose weights are those of an int8 graph."""
-    from models.int8.unpack import unpacked_weights  # needs onnx, which serving other checkpoints does not
+    from tercet.models.int8.unpack import (
+        unpacked_weights,  # needs onnx, which serving other checkpoints does not
+    )
 
     weights = unpacked_weights(verify_graph(folder, graph))
     config = body_config(folder)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-from models.errors import EncoderMemoryError
+from tercet.models.errors import EncoderMemoryError
 
 # What messages of plain RuntimeErrors say where memory was not to be had: on a CPU from torch or oneDNN
 # (which names no reason), on a GPU outside torch's own allocator, which has a class for it.

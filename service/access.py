@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import Literal
 
-from service.exceptions import ForbiddenError
+from tercet.service.exceptions import ForbiddenError
 
 Right = Literal["read", "write", "admin"]
 RIGHTS: tuple[Right, ...] = ("read", "write", "admin")

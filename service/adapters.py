@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from index.catalog.settings import CollectionSettings
-from index.errors import FingerprintMismatchError
-from ingest.encoder_match import adapter_of, adapter_words
-from models.encoder import EncoderInfo
-from models.errors import AdapterNotFoundError
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import FingerprintMismatchError
+from tercet.ingest.encoder_match import adapter_of, adapter_words
+from tercet.models.encoder import EncoderInfo
+from tercet.models.errors import AdapterNotFoundError
 
 
 class InfoOf(Protocol):

@@ -13,27 +13,27 @@ from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.staticfiles import StaticFiles
 
-from models.encoder import Encoder
-from service.audit import AuditLog
-from service.compat import cohere, dify, jina, ollama, openai, tei
-from service.description import Description
-from service.errors import install_error_handlers
-from service.exceptions import SettingsError
-from service.http.direct import DirectRoutes
-from service.http.edge.bodies import BodyBudget, BodyLimits
-from service.http.edge.cross_origin import CrossOrigin
-from service.http.edge.edge import Edge, EdgeOptions
-from service.http.edge.key_limits import KeyBook, KeyLimits
-from service.http.edge.keys import KeyRing, keys_of
-from service.http.edge.marks import Marks
-from service.http.edge.places import Places
-from service.http.edge.records import Records
-from service.http.hosts import AllowedHosts, names_of
-from service.key_file import KeyFile
-from service.load.pools import Pool
-from service.page import description
-from service.page import routes as page
-from service.routes import (
+from tercet.models.encoder import Encoder
+from tercet.service.audit import AuditLog
+from tercet.service.compat import cohere, dify, jina, ollama, openai, tei
+from tercet.service.description import Description
+from tercet.service.errors import install_error_handlers
+from tercet.service.exceptions import SettingsError
+from tercet.service.http.direct import DirectRoutes
+from tercet.service.http.edge.bodies import BodyBudget, BodyLimits
+from tercet.service.http.edge.cross_origin import CrossOrigin
+from tercet.service.http.edge.edge import Edge, EdgeOptions
+from tercet.service.http.edge.key_limits import KeyBook, KeyLimits
+from tercet.service.http.edge.keys import KeyRing, keys_of
+from tercet.service.http.edge.marks import Marks
+from tercet.service.http.edge.places import Places
+from tercet.service.http.edge.records import Records
+from tercet.service.http.hosts import AllowedHosts, names_of
+from tercet.service.key_file import KeyFile
+from tercet.service.load.pools import Pool
+from tercet.service.page import description
+from tercet.service.page import routes as page
+from tercet.service.routes import (
     aliases,
     backups,
     collections,
@@ -50,10 +50,10 @@ from service.routes import (
     upkeep,
     worker,
 )
-from service.runtime import Runtime, RuntimeParts
-from service.settings import Settings
-from service.telemetry import Telemetry, threads
-from service.tracing.tracing import Tracing
+from tercet.service.runtime import Runtime, RuntimeParts
+from tercet.service.settings import Settings
+from tercet.service.telemetry import Telemetry, threads
+from tercet.service.tracing.tracing import Tracing
 
 TAGS = [
     {"name": "embed", "description": "Texts to dense, sparse and ColBERT representations."},
@@ -232,7 +232,7 @@ def _tracing(settings: Settings, service: str) -> Tracing:
     if settings.trace_endpoint is None:
         return Tracing()
     try:
-        from service.tracing.export import exported
+        from tercet.service.tracing.export import exported
     except ImportError as error:
         raise SettingsError(
             f"trace_endpoint needs the extra otel ({error}): pip install -c constraints.txt -e '.[otel]'"

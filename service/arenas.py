@@ -6,7 +6,7 @@ import ctypes
 import os
 from contextlib import suppress
 
-from models.cores import usable_cores
+from tercet.models.cores import usable_cores
 
 M_ARENA_MAX = -8  # of glibc's malloc.h
 M_MMAP_THRESHOLD = -3

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from service.exceptions import AuditError, SettingsError
-from service.facts import Facts
-from service.http.asgi import Scope
-from service.logs import json_formatter
-from service.queued_writer import QueuedWriter
+from tercet.service.exceptions import AuditError, SettingsError
+from tercet.service.facts import Facts
+from tercet.service.http.asgi import Scope
+from tercet.service.logs import json_formatter
+from tercet.service.queued_writer import QueuedWriter
 
 AuditScope = Literal["off", "writes", "all"]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from index.backups.making import make_backup
-from index.backups.records import Backup
-from index.backups.restoring import restore_as, restore_into
-from index.backups.store import BackupStore
-from index.collection import Collection
-from index.errors import CollectionNotFoundError
-from service.collections import CollectionDescription, CollectionRegistry
+from tercet.index.backups.making import make_backup
+from tercet.index.backups.records import Backup
+from tercet.index.backups.restoring import restore_as, restore_into
+from tercet.index.backups.store import BackupStore
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError
+from tercet.service.collections import CollectionDescription, CollectionRegistry
 
 
 class CollectionBackups:

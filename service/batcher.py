@@ -19,17 +19,17 @@ from functools import partial
 
 import numpy as np
 
-from models.errors import EncoderMemoryError, UnsoundRepresentationsError
-from models.representations import OUTPUTS, Output, Representations, TokenBatch
-from service.encoding.health import EncoderHealth
-from service.encoding.text_queue import QueuedCall, Slice, TextQueue
-from service.exceptions import NotReadyError, OverloadedError, RequestTooLargeError
-from service.load.admission import ANY_WAIT, Admission, Ticket, too_late
-from service.load.deadlines import Deadline
-from service.load.pace import Pace
-from service.load.pools import Pool
-from service.load.relay import Awaited, expiring
-from service.tracing.request import record
+from tercet.models.errors import EncoderMemoryError, UnsoundRepresentationsError
+from tercet.models.representations import OUTPUTS, Output, Representations, TokenBatch
+from tercet.service.encoding.health import EncoderHealth
+from tercet.service.encoding.text_queue import QueuedCall, Slice, TextQueue
+from tercet.service.exceptions import NotReadyError, OverloadedError, RequestTooLargeError
+from tercet.service.load.admission import ANY_WAIT, Admission, Ticket, too_late
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.pace import Pace
+from tercet.service.load.pools import Pool
+from tercet.service.load.relay import Awaited, expiring
+from tercet.service.tracing.request import record
 
 BATCH_SHARE = 0.1  # of the longest wait that is promised, which one batch may take
 LEAST_BATCH_TOKENS = 256  # fewer would cost more for each token

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from index.catalog.layout import CollectionLayout
-from index.collection import Collection
-from index.files.versions import FileVersion, version_of
-from index.ledger.file import log_of
-from index.live.statistics import CollectionCounts, published_counts
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.collection import Collection
+from tercet.index.files.versions import FileVersion, version_of
+from tercet.index.ledger.file import log_of
+from tercet.index.live.statistics import CollectionCounts, published_counts
 
 _LAYOUT = CollectionLayout(Path())
 FILES = (_LAYOUT.current.name, _LAYOUT.ledger.name, log_of(_LAYOUT.ledger).name)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from index.catalog.layout import CollectionLayout
-from index.errors import CollectionNotFoundError
-from index.files.versions import FileVersion, version_of
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.errors import CollectionNotFoundError
+from tercet.index.files.versions import FileVersion, version_of
 
 Versions = tuple[FileVersion, FileVersion | None]
 """Of a collection's settings and of its `CURRENT`."""

@@ -16,35 +16,35 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from index.catalog.aliases import Aliases
-from index.catalog.alike import united_settings
-from index.catalog.defaults import SearchDefaults
-from index.catalog.effort import DenseEffort
-from index.catalog.layout import EMPTY_NAME, CollectionLayout
-from index.catalog.settings import SETTINGS_FILE, CollectionSettings
-from index.collection import Collection, collection_folders, list_collections
-from index.dense.gpu import require_device
-from index.dense.kinds import Device
-from index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
-from index.live.collection import LiveCollection
-from index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
-from index.segments.segment import Segment
-from index.snapshot import Snapshot
-from ingest.encoder_match import checkpoint_of
-from models.cores import usable_cores
-from service.collection_counts import PublishedCounts
-from service.collection_files import ReadFiles, SearchedFiles, Versions
-from service.documents.positions import Position, whole_position
-from service.exceptions import PositionAheadError, PositionNotReachedError
-from service.live_collections import LiveCollections, LiveOptions
-from service.load.concurrency import SharedCalls
-from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.pools import Pool
-from service.load.reading import ANY_TIME, Reading
-from service.load.relay import on_loop
-from service.readable import ReadableSnapshot
-from service.shard_telemetry import ShardObserver
-from service.united_snapshots import UnitedSnapshots
+from tercet.index.catalog.aliases import Aliases
+from tercet.index.catalog.alike import united_settings
+from tercet.index.catalog.defaults import SearchDefaults
+from tercet.index.catalog.effort import DenseEffort
+from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
+from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings
+from tercet.index.collection import Collection, collection_folders, list_collections
+from tercet.index.dense.gpu import require_device
+from tercet.index.dense.kinds import Device
+from tercet.index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
+from tercet.index.segments.segment import Segment
+from tercet.index.snapshot import Snapshot
+from tercet.ingest.encoder_match import checkpoint_of
+from tercet.models.cores import usable_cores
+from tercet.service.collection_counts import PublishedCounts
+from tercet.service.collection_files import ReadFiles, SearchedFiles, Versions
+from tercet.service.documents.positions import Position, whole_position
+from tercet.service.exceptions import PositionAheadError, PositionNotReachedError
+from tercet.service.live_collections import LiveCollections, LiveOptions
+from tercet.service.load.concurrency import SharedCalls
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.load.relay import on_loop
+from tercet.service.readable import ReadableSnapshot
+from tercet.service.shard_telemetry import ShardObserver
+from tercet.service.united_snapshots import UnitedSnapshots
 
 OPENING_THREADS = 2
 RENEWING_THREADS = 2

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from index.errors import CollectionBusyError
-from index.files.lock import ExclusiveLock
-from service.exceptions import DataRootError, DataRootInUseError, NotReadyError
+from tercet.index.errors import CollectionBusyError
+from tercet.index.files.lock import ExclusiveLock
+from tercet.service.exceptions import DataRootError, DataRootInUseError, NotReadyError
 
 LOOK_SECONDS = 1.0  # between two looks at whether it can be written to
 LATE_SECONDS = 5.0  # without a look, after which its disk counts as hanging

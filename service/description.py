@@ -12,11 +12,11 @@ from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.compat.error_shapes import CohereError, DifyError, JinaError, OllamaError, TeiError
-from service.http.edge.keys import KEY, is_open
-from service.runtime import Runtime
-from service.schemas.errors import REFERENCE, ErrorResponse
-from service.schemas.examples import with_examples
+from tercet.service.compat.error_shapes import CohereError, DifyError, JinaError, OllamaError, TeiError
+from tercet.service.http.edge.keys import KEY, is_open
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.errors import REFERENCE, ErrorResponse
+from tercet.service.schemas.examples import with_examples
 
 PATH = "/openapi.json"
 SHAPES = (ErrorResponse, TeiError, CohereError, JinaError, OllamaError, DifyError)

@@ -18,7 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
-from index.errors import (
+from tercet.index.errors import (
     AliasNotFoundError,
     AmbiguousDocumentError,
     BackupNotFoundError,
@@ -48,8 +48,8 @@ from index.errors import (
     WriteTooLargeError,
     WriteUnknownError,
 )
-from ingest.errors import SourceError
-from models.errors import (
+from tercet.ingest.errors import SourceError
+from tercet.models.errors import (
     AdapterNotFoundError,
     AdapterNotServedError,
     AdapterUnusableError,
@@ -61,8 +61,8 @@ from models.errors import (
     UnsupportedError,
     UnsupportedWindowError,
 )
-from service.compat.error_shapes import shape_of
-from service.exceptions import (
+from tercet.service.compat.error_shapes import shape_of
+from tercet.service.exceptions import (
     AuditError,
     BackendError,
     BegunAgainError,
@@ -90,9 +90,9 @@ from service.exceptions import (
     SnapshotStoreError,
     UnauthenticatedError,
 )
-from service.http.asgi import Receive, Scope, Send
-from service.invalid_values import is_another_kind, message_of
-from service.schemas.base import TOKEN_IDS, TOO_MANY
+from tercet.service.http.asgi import Receive, Scope, Send
+from tercet.service.invalid_values import is_another_kind, message_of
+from tercet.service.schemas.base import TOKEN_IDS, TOO_MANY
 
 log = logging.getLogger("tercet")
 

@@ -37,7 +37,7 @@ WorkerSilentError             an encoder worker gave no answer; an EncoderUnavai
 
 from typing import Literal
 
-from models.errors import EncoderUnavailableError
+from tercet.models.errors import EncoderUnavailableError
 
 
 class ServiceError(Exception):

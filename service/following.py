@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from service.collections import CollectionRegistry
+    from tercet.service.collections import CollectionRegistry
 
 
 class Following(Protocol):

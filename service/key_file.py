@@ -16,12 +16,12 @@ from typing import Annotated, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from index.files.versions import FileVersion, version_of
-from service.access import Access, Names, Right
-from service.exceptions import SettingsError
-from service.invalid_values import message_of
-from service.keys import digest_of, id_of, is_key
-from service.load.pools import Pool
+from tercet.index.files.versions import FileVersion, version_of
+from tercet.service.access import Access, Names, Right
+from tercet.service.exceptions import SettingsError
+from tercet.service.invalid_values import message_of
+from tercet.service.keys import digest_of, id_of, is_key
+from tercet.service.load.pools import Pool
 
 LOOK_SECONDS = 1.0
 MAX_BYTES = 16 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from service.exceptions import SettingsError
+from tercet.service.exceptions import SettingsError
 
 # Each has a setting NAME_file beside it. None is a flag: every user of a machine can read command lines.
 KEY_SETTINGS = ("api_keys", "read_keys", "encoder_key", "shards_key", "backend_key")

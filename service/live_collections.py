@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from index.catalog.fence import Fence
-from index.catalog.layout import CollectionLayout
-from index.catalog.settings import CollectionSettings, check_collection_name
-from index.collection import Collection, delete_collection, list_collections
-from index.dense.kinds import Device
-from index.errors import CollectionNotFoundError, SearchIndexError, TooManyFilesError
-from index.files.versions import version_of
-from index.live.collection import WRITER_FILES, LiveCollection
-from index.live.records import LiveLimits, LiveObserver
-from index.live.statistics import CollectionCounts, CollectionStatistics
-from index.live.threads import LiveThreads
-from index.snapshot import Snapshot
-from service.exceptions import NotReadyError
-from service.open_files import files_of_index
+from tercet.index.catalog.fence import Fence
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.collection import Collection, delete_collection, list_collections
+from tercet.index.dense.kinds import Device
+from tercet.index.errors import CollectionNotFoundError, SearchIndexError, TooManyFilesError
+from tercet.index.files.versions import version_of
+from tercet.index.live.collection import WRITER_FILES, LiveCollection
+from tercet.index.live.records import LiveLimits, LiveObserver
+from tercet.index.live.statistics import CollectionCounts, CollectionStatistics
+from tercet.index.live.threads import LiveThreads
+from tercet.index.snapshot import Snapshot
+from tercet.service.exceptions import NotReadyError
+from tercet.service.open_files import files_of_index
 
 IDLE_SECONDS = 300.0  # after the last write a collection is closed, as soon as all is published
 MOST_OPEN = 200  # with more, the one that nobody wrote to for longest is closed for the next

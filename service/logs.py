@@ -10,8 +10,8 @@ from typing import Literal
 from pythonjsonlogger.core import RESERVED_ATTRS
 from pythonjsonlogger.json import JsonFormatter
 
-from service.queued_writer import QueuedWriter
-from service.tracing.request import trace_ids
+from tercet.service.queued_writer import QueuedWriter
+from tercet.service.tracing.request import trace_ids
 
 STDERR = 2
 GATHER_SECONDS = 0.02  # between two writes

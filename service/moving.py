@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from service.collections import CollectionRegistry
+    from tercet.service.collections import CollectionRegistry
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import resource
 import sys
 from contextlib import suppress
 
-from index.errors import TooManyFilesError
+from tercet.index.errors import TooManyFilesError
 
 LEAST_FILES = 128
 SPARE_SHARE, LEAST_SPARE, MOST_SPARE = 8, 32, 64  # for the process itself, temporary files, jobs and the like

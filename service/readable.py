@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from index.candidates import Document, Facet, SearchResult
-from index.catalog.aliases import Meant
-from index.catalog.settings import CollectionSettings
-from index.documents.boosts import Boost
-from index.documents.filters import Filter
-from index.reading.ordered import Order, Place, PlacedDocument
-from index.search.explanation import Explanation
-from index.search.snapshot_query import SnapshotQuery
-from index.segments.stored import StoredQuery, StoredRepresentations
-from models.representations import Float32, Float64, Int32, Representations
+from tercet.index.candidates import Document, Facet, SearchResult
+from tercet.index.catalog.aliases import Meant
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.boosts import Boost
+from tercet.index.documents.filters import Filter
+from tercet.index.reading.ordered import Order, Place, PlacedDocument
+from tercet.index.search.explanation import Explanation
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.segments.stored import StoredQuery, StoredRepresentations
+from tercet.models.representations import Float32, Float64, Int32, Representations
 
 
 class Idf(Protocol):
-    """See `index.sparse.idf.CollectionIdf`."""
+    """See `tercet.index.sparse.idf.CollectionIdf`."""
 
     def of_terms(self, token_ids: Int32) -> Float64: ...
 
@@ -26,7 +26,8 @@ class Idf(Protocol):
 
 
 class ReadableSnapshot(Protocol):
-    """The methods of `index.snapshot.Snapshot` that requests read by. They block, so they are for threads."""
+    """The methods of `tercet.index.snapshot.Snapshot` that requests read by. They block, so they are for
+    threads."""
 
     @property
     def settings(self) -> CollectionSettings: ...
@@ -90,7 +91,7 @@ class ReadableSnapshot(Protocol):
 
 
 class NamedAliases(Protocol):
-    """The methods of `index.catalog.aliases.Aliases` that requests call."""
+    """The methods of `tercet.index.catalog.aliases.Aliases` that requests call."""
 
     def collection_of(self, name: str) -> str: ...
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.representations import OUTPUTS, Float32, Output, Representations, SparseRows, TokenVectors
-from models.soundness import (
+from tercet.models.representations import OUTPUTS, Float32, Output, Representations, SparseRows, TokenVectors
+from tercet.models.soundness import (
     LARGEST_COMPONENT,
     Expected,
     Sizes,
@@ -17,7 +17,7 @@ from models.soundness import (
     columns_problem,
     first_fault,
 )
-from service.exceptions import InvalidRequestError
+from tercet.service.exceptions import InvalidRequestError
 
 # Array of one text → where it is in JSON, below the text.
 PATHS = {

@@ -13,38 +13,38 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
-from models.encoder import Encoder
-from models.errors import EncoderUnavailableError
-from service.backups import CollectionBackups
-from service.collections import CollectionRegistry
-from service.data_root import LOOK_SECONDS, DataRoot, WriteState
-from service.documents.writer import DocumentWriter
-from service.encoding.query_cache import CachedQueries, QueryCache
-from service.encoding.service import EncodingService, LocalEncoding, local_encoder
-from service.encoding.shelf import EncoderShelf, Opening
-from service.exceptions import ForbiddenError, NotReadyError, OverloadedError
-from service.following import Following
-from service.jobs.manager import JobManager
-from service.live_collections import LiveOptions
-from service.load.admission import Admission, Ticket
-from service.load.deadlines import Deadline
-from service.load.gate import Gate
-from service.load.loop import LoopDelay
-from service.load.pools import Pools
-from service.moving import Moving
-from service.publishing import Publishing
-from service.search.pipeline import SearchPipeline
-from service.served_collections import Served, ServedBackups, ServedCollections
-from service.settings import Settings
-from service.shard.moves import ShardMoves
-from service.shard.serving import ShardServing
-from service.telemetry import Telemetry
-from service.tracing.tracing import Tracing
+from tercet.models.encoder import Encoder
+from tercet.models.errors import EncoderUnavailableError
+from tercet.service.backups import CollectionBackups
+from tercet.service.collections import CollectionRegistry
+from tercet.service.data_root import LOOK_SECONDS, DataRoot, WriteState
+from tercet.service.documents.writer import DocumentWriter
+from tercet.service.encoding.query_cache import CachedQueries, QueryCache
+from tercet.service.encoding.service import EncodingService, LocalEncoding, local_encoder
+from tercet.service.encoding.shelf import EncoderShelf, Opening
+from tercet.service.exceptions import ForbiddenError, NotReadyError, OverloadedError
+from tercet.service.following import Following
+from tercet.service.jobs.manager import JobManager
+from tercet.service.live_collections import LiveOptions
+from tercet.service.load.admission import Admission, Ticket
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.gate import Gate
+from tercet.service.load.loop import LoopDelay
+from tercet.service.load.pools import Pools
+from tercet.service.moving import Moving
+from tercet.service.publishing import Publishing
+from tercet.service.search.pipeline import SearchPipeline
+from tercet.service.served_collections import Served, ServedBackups, ServedCollections
+from tercet.service.settings import Settings
+from tercet.service.shard.moves import ShardMoves
+from tercet.service.shard.serving import ShardServing
+from tercet.service.telemetry import Telemetry
+from tercet.service.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
     import httpx
 
-    from service.workers.encoding import RemoteEncoding
+    from tercet.service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
 SHORT_QUERY_TOKENS = 16
@@ -398,7 +398,7 @@ class Runtime:
                 self.abandoned = True
                 raise
         # Imported only where encoders are elsewhere: its HTTP client loads much.
-        from service.workers.encoding import RemoteEncoding
+        from tercet.service.workers.encoding import RemoteEncoding
 
         self._workers = await patiently(
             lambda: RemoteEncoding.connect(

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from index.catalog.settings import CollectionSettings
-from index.live.statistics import CollectionCounts
-from service.collections import CollectionDescription, SearchTarget
-from service.documents.positions import Position
-from service.documents.target import WritableCollections
-from service.load.deadlines import Deadline
-from service.load.pools import Pool
-from service.load.reading import ANY_TIME, Reading
-from service.readable import NamedAliases, ReadableSnapshot
-from service.shard_telemetry import ShardObserver
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.live.statistics import CollectionCounts
+from tercet.service.collections import CollectionDescription, SearchTarget
+from tercet.service.documents.positions import Position
+from tercet.service.documents.target import WritableCollections
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.readable import NamedAliases, ReadableSnapshot
+from tercet.service.shard_telemetry import ShardObserver
 
 
 class ServedBackup(Protocol):
-    """See `index.backups.records.Backup`; a record of its slots."""
+    """See `tercet.index.backups.records.Backup`; a record of its slots."""
 
     @property
     def id(self) -> str: ...
@@ -41,7 +41,7 @@ class ServedBackup(Protocol):
 
 
 class ServedStatistics(Protocol):
-    """See `index.live.statistics.CollectionStatistics`."""
+    """See `tercet.index.live.statistics.CollectionStatistics`."""
 
     @property
     def documents(self) -> int: ...
@@ -81,7 +81,7 @@ class ServedStatistics(Protocol):
 
 
 class ServedBackups(Protocol):
-    """The methods of `service.backups.CollectionBackups`."""
+    """The methods of `tercet.service.backups.CollectionBackups`."""
 
     def ages(self) -> Sequence[tuple[str, float]]: ...
 
@@ -95,7 +95,7 @@ class ServedBackups(Protocol):
 
 
 class ServedCollections(WritableCollections, Protocol):
-    """The methods of `service.collections.CollectionRegistry` that are called from elsewhere."""
+    """The methods of `tercet.service.collections.CollectionRegistry` that are called from elsewhere."""
 
     @property
     def aliases(self) -> NamedAliases: ...

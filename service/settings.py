@@ -21,11 +21,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from index.live.records import LiveLimits
-from models.checkpoint import DEFAULT_CHECKPOINT
-from service.exceptions import SettingsError
-from service.keys import KEY_SETTINGS, is_key, read_keys
-from service.server_urls import SERVERS, servers_of_shards, url_of
+from tercet.index.live.records import LiveLimits
+from tercet.models.checkpoint import DEFAULT_CHECKPOINT
+from tercet.service.exceptions import SettingsError
+from tercet.service.keys import KEY_SETTINGS, is_key, read_keys
+from tercet.service.server_urls import SERVERS, servers_of_shards, url_of
 
 PREFIX = "TERCET_"
 CONFIG_FILE = Path("tercet.toml")

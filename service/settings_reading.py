@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from service.exceptions import SettingsError
-from service.invalid_values import message_of
-from service.keys import KEY_SETTINGS
-from service.settings import CONFIG_FILE, PREFIX, Settings
+from tercet.service.exceptions import SettingsError
+from tercet.service.invalid_values import message_of
+from tercet.service.keys import KEY_SETTINGS
+from tercet.service.settings import CONFIG_FILE, PREFIX, Settings
 
 SHORT_NAME = 6  # letters of a setting such as "port"
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from service.exceptions import (
+from tercet.service.exceptions import (
     DeadlineExceededError,
     OverloadedError,
     RelayedError,

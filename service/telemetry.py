@@ -23,11 +23,11 @@ from prometheus_client import (
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from service.exceptions import RefusalReason
-from service.jobs.store import ENDED, JobState
-from service.shard_telemetry import ShardTelemetry
-from service.workers.telemetry import WorkerTelemetry
-from service.write_telemetry import WriteTelemetry
+from tercet.service.exceptions import RefusalReason
+from tercet.service.jobs.store import ENDED, JobState
+from tercet.service.shard_telemetry import ShardTelemetry
+from tercet.service.workers.telemetry import WorkerTelemetry
+from tercet.service.write_telemetry import WriteTelemetry
 
 Samples = Callable[[], Iterable[tuple[str, float]]]  # label value and number
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import is_
 
-from index.snapshot import Snapshot
+from tercet.index.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

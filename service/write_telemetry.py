@@ -8,8 +8,8 @@ from typing import Literal
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 
-from index.live.records import LiveObserver, WriteStage
-from index.live.statistics import CollectionCounts
+from tercet.index.live.records import LiveObserver, WriteStage
+from tercet.index.live.statistics import CollectionCounts
 
 WriteKind = Literal["put", "delete", "patch"]
 

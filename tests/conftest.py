@@ -22,14 +22,14 @@ from filelock import FileLock
 from tokenizers import Tokenizer as Vocabulary
 from tokenizers import models, normalizers, pre_tokenizers, processors
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from models.adapters.library import unknown_adapter
-from models.checkpoint import EncodingSettings
-from models.encoder import AdapterDescription, Encoder, EncoderInfo, encode
-from models.errors import AdapterUnusableError
-from models.representations import (
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.models.adapters.library import unknown_adapter
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder import AdapterDescription, Encoder, EncoderInfo, encode
+from tercet.models.errors import AdapterUnusableError
+from tercet.models.representations import (
     OUTPUTS,
     LexicalKind,
     Output,
@@ -39,7 +39,7 @@ from models.representations import (
     TokenVectors,
     offsets_of,
 )
-from models.tokenizer import Tokenizer
+from tercet.models.tokenizer import Tokenizer
 from tests.ports import held_port
 
 # How long one example takes says how busy the machine is.
@@ -47,6 +47,8 @@ hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
 
 ROOT = Path(__file__).resolve().parent.parent
+# Processes that tests start find what the tests themselves find: this tree, whichever is installed.
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
 WORDS = [
     "tea",
     "water",

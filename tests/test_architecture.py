@@ -202,32 +202,67 @@ def imported_modules(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            yield node.module or ""
+            yield "." * node.level + (node.module or "")
 
 
 def within(name: str, allowed: set[str], separator: str) -> bool:
     return any(name == entry or name.startswith(entry + separator) for entry in allowed)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_follow_the_arrows(path: Path) -> None:
-    place = path.relative_to(ROOT)
+def allows(place: Path, module: str) -> bool:
+    """Whether the file at a place of the repository may import the module."""
     package = place.parts[0]
-    for module in imported_modules(path):
-        top = module.partition(".")[0]
-        if top in PACKAGES and top != package:
-            assert within(module, ARROWS[package], "."), f"{place} imports {module}"
-        if top in HOMES:
-            assert within(place.as_posix(), HOMES[top], "/"), f"{place} imports {module}"
-        assert top not in {"tests", "benchmarks", "examples"}, f"{place} imports {module}"
+    top, _, ours = module.partition(".")
+    if top == "tercet":
+        return ours.partition(".")[0] == package or within(ours, ARROWS[package], ".")
+    if top in HOMES:
+        return within(place.as_posix(), HOMES[top], "/")
+    return top not in {"", "tests", "benchmarks", "examples"}  # a relative import has no top
+
+
+def test_imports_follow_the_arrows() -> None:
+    places = [(path.relative_to(ROOT), module) for path in SOURCES for module in imported_modules(path)]
+    assert [f"{place} imports {module}" for place, module in places if not allows(place, module)] == []
+
+
+def test_every_module_of_ours_has_one_name() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("needs a git checkout")
+    paths = [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+    bare = {
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in paths
+        for module in imported_modules(path)
+        if module.partition(".")[0] in PACKAGES
+    }
+    assert bare == set()
+    assert not PACKAGES & set(sys.modules)
+
+
+def test_all_modules_load_under_the_one_name() -> None:
+    """Whatever is installed here: modules that need a missing extra say so by an ImportError."""
+    code = (
+        "import contextlib, importlib, pkgutil, sys, tercet\n"
+        "for module in pkgutil.walk_packages(tercet.__path__, 'tercet.', onerror=lambda name: None):\n"
+        "    with contextlib.suppress(ImportError):\n"
+        "        importlib.import_module(module.name)\n"
+        f"print(*({PACKAGES} & set(sys.modules)), sum(name.startswith('tercet.') for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *bare, modules = done.stdout.split()
+    assert bare == []
+    assert int(modules) > 700
 
 
 @pytest.mark.parametrize("folder", sorted(TRAINING_ARROWS))
 def test_the_folders_of_training_know_those_below(folder: str) -> None:
     for path in (ROOT / "training" / folder).rglob("*.py"):
         for module in imported_modules(path):
-            package, _, rest = module.partition(".")
+            package, _, rest = module.removeprefix("tercet.").partition(".")
             other = rest.partition(".")[0]
             if package == "training" and other in TRAINING_ARROWS and other != folder:
                 assert other in TRAINING_ARROWS[folder], f"{path.relative_to(ROOT)} imports {module}"
@@ -242,7 +277,7 @@ def test_what_is_in_a_package_knows_what_is_below(folder: str, order: list[str])
     for path in (ROOT / folder).rglob("*.py"):
         place = path.relative_to(ROOT / folder).parts[0].removesuffix(".py")
         for module in imported_modules(path):
-            package, _, rest = module.partition(".")
+            package, _, rest = module.removeprefix("tercet.").partition(".")
             if package == folder and place != "__init__":
                 other = rest.partition(".")[0]
                 below = order[: order.index(place) + 1]
@@ -267,9 +302,9 @@ def test_names_on_the_disk_are_changed_in_one_place() -> None:
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
 def test_packages_load_from_this_repository_and_do_no_work(package: str) -> None:
-    module = importlib.import_module(package)
+    module = importlib.import_module(f"tercet.{package}")
     assert module.__file__ is not None
-    assert Path(module.__file__) == ROOT / package / "__init__.py"
+    assert Path(module.__file__).resolve() == ROOT / package / "__init__.py"
     body = ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body
     assert len(body) == 1, "an __init__.py holds only a docstring"
 
@@ -285,24 +320,27 @@ def loaded_with(modules: str) -> set[str]:
 
 
 def test_serving_needs_no_torch() -> None:
-    loaded = loaded_with("index.snapshot, models.onnx_encoder, service.app, service.serving, cli.main")
+    loaded = loaded_with(
+        "tercet.index.snapshot, tercet.models.onnx_encoder, tercet.service.app, tercet.service.serving, "
+        "tercet.cli.main"
+    )
     assert not {"torch", "transformers", "peft"} & loaded
 
 
 def test_serving_and_exporting_adapters_need_no_peft() -> None:
     if importlib.util.find_spec("onnxscript") is None:
         pytest.skip("the export needs onnxscript: install tercet[torch]")
-    assert "peft" not in loaded_with("models.torch_encoder, models.export_onnx")
+    assert "peft" not in loaded_with("tercet.models.torch_encoder, tercet.models.export_onnx")
 
 
 def test_what_a_collection_is_can_be_read_without_kernels() -> None:
-    modules = [f"index.catalog.{path.stem}" for path in (ROOT / "index" / "catalog").glob("[!_]*.py")]
+    modules = [f"tercet.index.catalog.{path.stem}" for path in (ROOT / "index" / "catalog").glob("[!_]*.py")]
     assert modules
-    assert "index.native" not in loaded_with(", ".join(modules))
+    assert "tercet.index.native" not in loaded_with(", ".join(modules))
 
 
 def test_index_needs_no_web_framework() -> None:
-    assert not {"fastapi", "pydantic"} & loaded_with("index.collection")
+    assert not {"fastapi", "pydantic"} & loaded_with("tercet.index.collection")
 
 
 # What asks other machines → the keyword and value that keep proxies of the environment out.

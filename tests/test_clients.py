@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 from tercet_client import Client, ConnectionFailedError
 
-from service.app import create_app
-from service.settings import Settings
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 GENERATOR = ROOT / "clients" / "generate_types.py"

@@ -12,7 +12,7 @@ from typing import Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from training.step import nothing
+from tercet.training.step import nothing
 
 
 class Cacheable(Protocol):

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from training.distributed import Ranks
+from tercet.training.distributed import Ranks
 
 # A message as large as that of torch's DistributedDataParallel.
 BUCKET_BYTES = 25 * 1024**2

@@ -10,15 +10,15 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from training.distributed import Ranks, share_weights
-from training.errors import DivergedError
-from training.gradient_sums import GradientSums
-from training.m3.development import judged_side, mean_of
-from training.memory import TRIM_STEPS, give_back_freed_memory
-from training.optimizer import first_step_of_body, in_body, make_optimizer, rate_factor, set_rates
-from training.runs.log import RunLog
-from training.runs.readings import Readings
-from training.runs.state import (
+from tercet.training.distributed import Ranks, share_weights
+from tercet.training.errors import DivergedError
+from tercet.training.gradient_sums import GradientSums
+from tercet.training.m3.development import judged_side, mean_of
+from tercet.training.memory import TRIM_STEPS, give_back_freed_memory
+from tercet.training.optimizer import first_step_of_body, in_body, make_optimizer, rate_factor, set_rates
+from tercet.training.runs.log import RunLog
+from tercet.training.runs.readings import Readings
+from tercet.training.runs.state import (
     BEST_FILE,
     Progress,
     load_state,
@@ -27,9 +27,9 @@ from training.runs.state import (
     save_state,
     write_tensors,
 )
-from training.settings.optimization import OptimizationSettings
-from training.settings.run import RunSettings
-from training.step import Stage
+from tercet.training.settings.optimization import OptimizationSettings
+from tercet.training.settings.run import RunSettings
+from tercet.training.step import Stage
 
 Report = Callable[[dict[str, object]], None]
 """Is told every line of the log."""

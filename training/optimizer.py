@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from training.settings.optimization import HeadsOptimization, OptimizationSettings
+from tercet.training.settings.optimization import HeadsOptimization, OptimizationSettings
 
 LEAST_DIMENSIONS_DECAYED = 2
 # PEFT's name of the scales of (IA)³, which start at 1: decay would draw them, and what they scale, to 0.

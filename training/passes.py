@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from transformers.masking_utils import sdpa_mask
 
-from models.packed.attention import install
-from models.packed.bodies import has_kernel, positions_of
-from models.representations import Int64, offsets_of
-from training.transfer import on_device
+from tercet.models.packed.attention import install
+from tercet.models.packed.bodies import has_kernel, positions_of
+from tercet.models.representations import Int64, offsets_of
+from tercet.training.transfer import on_device
 
 ATTENTION = "tercet_training"
 LAST = -1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from models.torch_encoder import PRECISIONS
-from training.settings.optimization import Precision
+from tercet.models.torch_encoder import PRECISIONS
+from tercet.training.settings.optimization import Precision
 
 
 def autocast(device: str, precision: Precision) -> torch.autocast:

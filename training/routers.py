@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from models.adapters.routers import LearnedSettings, Router, RouterBase, SoftSettings
-from models.representations import Float32
-from training.errors import TrainingDataError
+from tercet.models.adapters.routers import LearnedSettings, Router, RouterBase, SoftSettings
+from tercet.models.representations import Float32
+from tercet.training.errors import TrainingDataError
 
 Float64 = npt.NDArray[np.float64]
 

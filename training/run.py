@@ -10,35 +10,35 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from models.cores import usable_cores
-from models.heads import Heads
-from models.torch_encoder import EncoderModel
-from training.data.pair_table import read_tables
-from training.data.text_table import read_text_table
-from training.distributed import Ranks, join_processes, leave_processes
-from training.errors import ConfigError
-from training.loop import Report, train
-from training.m3.development import judged_side
-from training.m3.finetune import Finetune
-from training.m3.initial_heads import initial_heads
-from training.m3.lexical_prior import LexicalPrior
-from training.m3.losses import term_factors, trained_sides
-from training.m3.teacher import Teacher
-from training.m3.text_encoder import TextEncoder
-from training.pretraining.condenser import Condenser
-from training.pretraining.masked_lm import MaskedLm
-from training.pretraining.mlm_head import load_mlm_head
-from training.pretraining.retromae import RetroMae
-from training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
-from training.runs.adapting import attach_adapter, write_trained_adapter
-from training.runs.base import Base, open_base
-from training.runs.checkpoint_writer import write_checkpoint
-from training.runs.identity import claim_folder, require_own, run_identity
-from training.runs.lock import locked
-from training.runs.model_card import SourceCount, write_card
-from training.runs.plots import write_plot
-from training.runs.state import Progress
-from training.settings.run import (
+from tercet.models.cores import usable_cores
+from tercet.models.heads import Heads
+from tercet.models.torch_encoder import EncoderModel
+from tercet.training.data.pair_table import read_tables
+from tercet.training.data.text_table import read_text_table
+from tercet.training.distributed import Ranks, join_processes, leave_processes
+from tercet.training.errors import ConfigError
+from tercet.training.loop import Report, train
+from tercet.training.m3.development import judged_side
+from tercet.training.m3.finetune import Finetune
+from tercet.training.m3.initial_heads import initial_heads
+from tercet.training.m3.lexical_prior import LexicalPrior
+from tercet.training.m3.losses import term_factors, trained_sides
+from tercet.training.m3.teacher import Teacher
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.pretraining.condenser import Condenser
+from tercet.training.pretraining.masked_lm import MaskedLm
+from tercet.training.pretraining.mlm_head import load_mlm_head
+from tercet.training.pretraining.retromae import RetroMae
+from tercet.training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
+from tercet.training.runs.adapting import attach_adapter, write_trained_adapter
+from tercet.training.runs.base import Base, open_base
+from tercet.training.runs.checkpoint_writer import write_checkpoint
+from tercet.training.runs.identity import claim_folder, require_own, run_identity
+from tercet.training.runs.lock import locked
+from tercet.training.runs.model_card import SourceCount, write_card
+from tercet.training.runs.plots import write_plot
+from tercet.training.runs.state import Progress
+from tercet.training.settings.run import (
     CoCondenserRun,
     FinetuneRun,
     MlmRun,
@@ -48,7 +48,7 @@ from training.settings.run import (
     RetroMaeRun,
     RunSettings,
 )
-from training.step import Stage
+from tercet.training.step import Stage
 
 RUN_FOLDER = "run"
 

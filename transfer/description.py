@@ -18,13 +18,13 @@ from typing import Any
 
 import orjson
 
-from index.catalog.records import Record
-from index.catalog.settings import CollectionSettings, settings_of_record
-from index.errors import DamagedIndexError
-from index.snapshot import Snapshot
-from index.token_codecs import RESIDUAL_BITS
-from index.windows.settings import WindowSettings
-from ingest.errors import SourceError
+from tercet.index.catalog.records import Record
+from tercet.index.catalog.settings import CollectionSettings, settings_of_record
+from tercet.index.errors import DamagedIndexError
+from tercet.index.snapshot import Snapshot
+from tercet.index.token_codecs import RESIDUAL_BITS
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.errors import SourceError
 
 FORMAT_VERSION = 1
 KEY = "tercet"

@@ -17,14 +17,14 @@ from typing import Any
 
 import orjson
 
-from index.catalog.settings import CollectionSettings
-from transfer.description import KEY
-from transfer.errors import TransferError
-from transfer.folders import abandon_folder, begin_folder
-from transfer.push import exists, left_over, require_same
-from transfer.queries import CANDIDATES, HITS, CollectionQuery, one_line
-from transfer.records import DocumentLimits, StoredDocuments
-from transfer.rest import ATTEMPTS, BUSY, RestServer, pause
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.transfer.description import KEY
+from tercet.transfer.errors import TransferError
+from tercet.transfer.folders import abandon_folder, begin_folder
+from tercet.transfer.push import exists, left_over, require_same
+from tercet.transfer.queries import CANDIDATES, HITS, CollectionQuery, one_line
+from tercet.transfer.records import DocumentLimits, StoredDocuments
+from tercet.transfer.rest import ATTEMPTS, BUSY, RestServer, pause
 
 REQUEST_BYTES = 8 * 2**20  # of a bulk request
 FILE_BYTES = 64 * 2**20

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from transfer.errors import TransferError
-from transfer.push import exists
+from tercet.transfer.errors import TransferError
+from tercet.transfer.push import exists
 
 
 def begin_folder(folder: Path | None, marker: str, *, overwrite: bool, resume: bool) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from index.snapshot import Snapshot
-from transfer.description import description_of
-from transfer.errors import TargetExistsError, TransferError
-from transfer.queries import CollectionQuery
-from transfer.records import DocumentLimits, StoredDocuments, stored_documents
+from tercet.index.snapshot import Snapshot
+from tercet.transfer.description import description_of
+from tercet.transfer.errors import TargetExistsError, TransferError
+from tercet.transfer.queries import CollectionQuery
+from tercet.transfer.records import DocumentLimits, StoredDocuments, stored_documents
 
 
 class Target(Protocol):

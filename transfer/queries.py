@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import orjson
 
-from index.candidates import DEFAULT_CANDIDATES, Weights
-from index.search.query import check_query
-from index.snapshot import Snapshot
-from models.representations import Float32, Int32, Representations
+from tercet.index.candidates import DEFAULT_CANDIDATES, Weights
+from tercet.index.search.query import check_query
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Float32, Int32, Representations
 
 CANDIDATES = DEFAULT_CANDIDATES  # that each of the two retrievers proposes
 HITS = 10

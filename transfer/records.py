@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import Document
-from index.documents.store import decode_document
-from index.segments.stored import StoredRepresentations
-from index.snapshot import Snapshot
-from index.windows.store import DocumentWindows, largest_weights
-from models.representations import Float32, Int64, SparseRows, TokenVectors
-from transfer.errors import TransferError
+from tercet.index.candidates import Document
+from tercet.index.documents.store import decode_document
+from tercet.index.segments.stored import StoredRepresentations
+from tercet.index.snapshot import Snapshot
+from tercet.index.windows.store import DocumentWindows, largest_weights
+from tercet.models.representations import Float32, Int64, SparseRows, TokenVectors
+from tercet.transfer.errors import TransferError
 
 
 @dataclass(frozen=True, slots=True)

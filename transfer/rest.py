@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from transfer.errors import TransferError
+from tercet.transfer.errors import TransferError
 
 ATTEMPTS = 8
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.errors import InvalidDocumentError
-from ingest.ready import ReadyBatch
-from models.representations import Float32, Int32, SparseRows, TokenVectors, offsets_of
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.ready import ReadyBatch
+from tercet.models.representations import Float32, Int32, SparseRows, TokenVectors, offsets_of
 
 Record = TypeVar("Record")
 

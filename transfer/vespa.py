@@ -10,17 +10,17 @@ from urllib.parse import quote
 
 import orjson
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.documents.fields import field_values
-from models.representations import Float32
-from transfer.errors import TransferError
-from transfer.folders import abandon_folder, begin_folder
-from transfer.push import exists, left_over
-from transfer.queries import CANDIDATES, HITS, CollectionQuery, one_line
-from transfer.records import DocumentLimits, StoredDocuments
-from transfer.rest import RestServer
-from transfer.vespa_schema import (
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.fields import field_values
+from tercet.models.representations import Float32
+from tercet.transfer.errors import TransferError
+from tercet.transfer.folders import abandon_folder, begin_folder
+from tercet.transfer.push import exists, left_over
+from tercet.transfer.queries import CANDIDATES, HITS, CollectionQuery, one_line
+from tercet.transfer.records import DocumentLimits, StoredDocuments
+from tercet.transfer.rest import RestServer
+from tercet.transfer.vespa_schema import (
     PROFILE,
     WEIGHT_UNIT,
     field_name,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import re
 
-from index.catalog.settings import CollectionSettings
-from transfer.queries import CANDIDATES
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.transfer.queries import CANDIDATES
 
 WEIGHT_UNIT = 1000  # of a lexical weight of 1 in the weighted set
 PROFILE = "tercet"

@@ -11,11 +11,11 @@ import httpx
 import numpy as np
 from concurrency.history import Value
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.errors import DocumentNotFoundError, WriteOverloadedError
-from index.live.collection import LiveCollection
-from models.representations import Representations, SparseRows, TokenVectors
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import DocumentNotFoundError, WriteOverloadedError
+from tercet.index.live.collection import LiveCollection
+from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 COLLECTION = "concurrent"
 DIMENSION, TOKEN_DIMENSION, VOCABULARY, TERMS, TOKENS = 32, 16, 1000, 10, 8

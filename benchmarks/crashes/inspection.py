@@ -18,17 +18,17 @@ from crashes.workload import (
     versions_of,
 )
 
-from index.backups.store import BackupStore
-from index.backups.verifying import nobody, require_sound
-from index.candidates import Weights
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest
-from index.collection import Collection, list_collections
-from index.errors import SearchIndexError
-from index.ledger.reader import LedgerReader
-from index.live.collection import LiveCollection
-from index.snapshot import Snapshot
-from index.verify import verify
+from tercet.index.backups.store import BackupStore
+from tercet.index.backups.verifying import nobody, require_sound
+from tercet.index.candidates import Weights
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.collection import Collection, list_collections
+from tercet.index.errors import SearchIndexError
+from tercet.index.ledger.reader import LedgerReader
+from tercet.index.live.collection import LiveCollection
+from tercet.index.snapshot import Snapshot
+from tercet.index.verify import verify
 
 DENSE = Weights(1, 0, 0)  # the side on which a document is the best hit for itself
 COMPARED = 20  # documents whose stored representations are compared with what was written

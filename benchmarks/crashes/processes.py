@@ -13,10 +13,10 @@ from collections.abc import Callable
 from crashes.workload import SETTINGS, document, representations
 from threadpoolctl import threadpool_limits
 
-from index.catalog.layout import EMPTY_NAME
-from index.files.packed_bytes import PackedBytes
-from index.live.state import LiveState
-from index.segments.checks import check_batch
+from tercet.index.catalog.layout import EMPTY_NAME
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.live.state import LiveState
+from tercet.index.segments.checks import check_batch
 
 PIECE = 2**16
 

@@ -16,15 +16,15 @@ from typing import Literal, cast
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.layout import CollectionLayout
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.documents.filters import And, In, Range
-from index.live.collection import LiveCollection
-from index.live.records import WriteKey
-from index.snapshot import Snapshot
-from models.representations import Float32, Float64, Representations, SparseRows, TokenVectors
+from tercet.index.candidates import Document
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import And, In, Range
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import WriteKey
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Float32, Float64, Representations, SparseRows, TokenVectors
 
 THREADS = 4
 IDS = 60  # of each thread

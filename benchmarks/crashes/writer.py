@@ -28,13 +28,13 @@ from crashes.workload import (
     versions_of,
 )
 
-from index.backups.making import make_backup
-from index.backups.records import Backup
-from index.backups.restoring import restore_as, restore_into
-from index.backups.store import BackupStore
-from index.collection import Collection, delete_collection, list_collections, staged_build
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits
+from tercet.index.backups.making import make_backup
+from tercet.index.backups.records import Backup
+from tercet.index.backups.restoring import restore_as, restore_into
+from tercet.index.backups.store import BackupStore
+from tercet.index.collection import Collection, delete_collection, list_collections, staged_build
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits
 
 # How long a collection stays open before the process closes it and opens it again.
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.6

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.beir import Dataset, read_dataset
+from tercet.evaluation.beir import Dataset, read_dataset
 
 SIDES = ("dense", "sparse", "colbert", "sum")
 CLS = "zero-shot CLS"
@@ -38,12 +38,12 @@ def by_query(dataset: Dataset, rankings: Mapping[str, Sequence[str]]) -> dict[st
 
 def measured(checkpoint: Path, adapter: Path | None, data: Path) -> dict[str, dict[str, float]]:
     """By side and query, every document of the collection `data` scored."""
-    from evaluation.run import DEFAULT_CODEC, PLAIN_SUM, rank_queries
-    from index.collection import Collection
-    from ingest.build import build_collection
-    from ingest.document_encoders import LocalDocuments
-    from models.encoder import with_adapter
-    from models.loader import load_encoder
+    from tercet.evaluation.run import DEFAULT_CODEC, PLAIN_SUM, rank_queries
+    from tercet.index.collection import Collection
+    from tercet.ingest.build import build_collection
+    from tercet.ingest.document_encoders import LocalDocuments
+    from tercet.models.encoder import with_adapter
+    from tercet.models.loader import load_encoder
 
     encoder = load_encoder(str(checkpoint), "torch", adapters=None if adapter is None else adapter.parent)
     if adapter is not None:
@@ -61,12 +61,12 @@ def zero_shot(checkpoint: Path, length: int, data: Path) -> dict[str, float]:
     """By query, of the normalized CLS of a body that has no heads; texts are cut at `length` tokens."""
     import torch
 
-    from models.checkpoint import EncodingSettings, hidden_size
-    from models.heads import Heads
-    from models.representations import TokenBatch
-    from models.tokenizer import Tokenizer
-    from models.torch_encoder import EncoderModel, load_body
-    from training.m3.text_encoder import TextEncoder
+    from tercet.models.checkpoint import EncodingSettings, hidden_size
+    from tercet.models.heads import Heads
+    from tercet.models.representations import TokenBatch
+    from tercet.models.tokenizer import Tokenizer
+    from tercet.models.torch_encoder import EncoderModel, load_body
+    from tercet.training.m3.text_encoder import TextEncoder
 
     encoding = EncodingSettings(pooling="cls", max_length=length)
     tokenizer = Tokenizer.load(checkpoint, encoding)

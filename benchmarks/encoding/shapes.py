@@ -7,8 +7,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.checkpoint import EncodingSettings, Pooling
-from models.representations import OUTPUTS, Output
+from tercet.models.checkpoint import EncodingSettings, Pooling
+from tercet.models.representations import OUTPUTS, Output
 
 CHECKPOINTS = Path(__file__).resolve().parent.parent.parent / "checkpoints"
 VOCABULARY_FILES = (
@@ -55,7 +55,7 @@ def write(shape: Shape, folder: Path) -> None:
     import torch
     from transformers import AutoConfig, AutoModel
 
-    from models.heads import Heads
+    from tercet.models.heads import Heads
 
     vocabulary = CHECKPOINTS / shape.vocabulary
     known = json.loads((vocabulary / "config.json").read_text(encoding="utf-8"))

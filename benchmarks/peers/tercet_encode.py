@@ -6,8 +6,8 @@ import argparse
 
 from timed import Asked, Run, main
 
-from models.loader import load_encoder
-from models.stream import encode_stream
+from tercet.models.loader import load_encoder
+from tercet.models.stream import encode_stream
 
 
 def prepare(asked: Asked, options: argparse.Namespace) -> Run:

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 from commands import DIMENSION, TERMS, VOCABULARY, dense, main, sparse
 
-from index.candidates import CandidateLimits, Document, Weights
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.errors import CollectionNotFoundError
-from index.live.collection import LiveCollection
-from models.representations import Representations, SparseRows
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError
+from tercet.index.live.collection import LiveCollection
+from tercet.models.representations import Representations, SparseRows
 
 NAME = "peer"
 SETTINGS = CollectionSettings(

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.encoding.shapes import COLBERT, MINILM, Shape, write
 from benchmarks.tiny.layouts import LAYOUTS
-from models.export_onnx import export
+from tercet.models.export_onnx import export
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

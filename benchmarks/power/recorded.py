@@ -19,9 +19,9 @@ from pathlib import Path
 from crashes.workload import NAME, SETTINGS, Contents, next_write
 from crashes.writer import Backups, Voice, build_again
 
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits
 
 LIMITS = LiveLimits(merge_width=2)
 WRITES = 9  # between two flushes

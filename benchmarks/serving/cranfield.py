@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from serving.server import ROOT
 
-from index.candidates import Document
-from ingest.target import open_or_create
-from models.encoder import Encoder, encode
-from models.representations import Representations, SparseRows, TokenVectors
+from tercet.index.candidates import Document
+from tercet.ingest.target import open_or_create
+from tercet.models.encoder import Encoder, encode
+from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
 LARGE_VECTORS = 40  # token vectors of a document of the larger collection

@@ -29,14 +29,14 @@ from serving.cranfield import texts_of
 from serving.server import Server, serving
 from serving.sessions import bare_sessions
 
-from models.checkpoint import ENGLISH, MULTILINGUAL
-from models.encoder import Encoder, Engine, encode
-from models.errors import UnsupportedError
-from models.loader import load_encoder
-from models.representations import OUTPUTS, Int64
-from models.tokenizer import Tokenizer
-from service.answers.binary import MEDIA_TYPE
-from service.settings import Settings
+from tercet.models.checkpoint import ENGLISH, MULTILINGUAL
+from tercet.models.encoder import Encoder, Engine, encode
+from tercet.models.errors import UnsupportedError
+from tercet.models.loader import load_encoder
+from tercet.models.representations import OUTPUTS, Int64
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.answers.binary import MEDIA_TYPE
+from tercet.service.settings import Settings
 
 TOKENS = 12
 RUN = 25  # queries of one kind in a row

@@ -36,14 +36,14 @@ from serving.sessions import bare_sessions
 from serving.timed_command import CLOCKS
 from serving.trees import tree_of
 
-from models.encoder import Encoder
-from models.loader import load_encoder
-from models.representations import OUTPUTS
-from service.app import create_app
-from service.search.pipeline import SearchPipeline
-from service.search.query import SearchQuery
-from service.serving import server_for
-from service.settings import Settings
+from tercet.models.encoder import Encoder
+from tercet.models.loader import load_encoder
+from tercet.models.representations import OUTPUTS
+from tercet.service.app import create_app
+from tercet.service.search.pipeline import SearchPipeline
+from tercet.service.search.query import SearchQuery
+from tercet.service.serving import server_for
+from tercet.service.settings import Settings
 
 LARGE = 50_000  # documents
 QUICK_TEXTS, QUICK_LARGE = 300, 5_000

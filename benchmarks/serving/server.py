@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from models.checkpoint import ENGLISH
+from tercet.models.checkpoint import ENGLISH
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "examples" / "demo"
@@ -63,10 +63,10 @@ def serving(
     # Queries of a benchmark come again, and are encoded each time.
     settings = {"checkpoint": ENGLISH, "query_cache_bytes": 0, **settings}
     variables = {f"TERCET_{name.upper()}": str(value) for name, value in settings.items()}
-    places = {"PYTHONPATH": str(code), "TERCET_PORT": str(port), "TERCET_DATA": str(data)}
+    places = {"PYTHONPATH": str(code / "src"), "TERCET_PORT": str(port), "TERCET_DATA": str(data)}
     with (data / f"{command}-{port}.log").open("ab") as log:  # the process has it open by itself
         process = subprocess.Popen(
-            [sys.executable, "-P", *(program or ["-m", "cli.main", command])],
+            [sys.executable, *(program or ["-m", "tercet.cli.main", command])],
             env=environment({**variables, **places}),
             cwd=data,
             stdout=subprocess.DEVNULL,
@@ -88,7 +88,7 @@ def serving(
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """This process's environment without settings of its own, with the repository's code and these."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TERCET_")}
-    return {**kept, "PYTHONPATH": str(ROOT), "TERCET_LOG_LEVEL": "warning", **variables}
+    return {**kept, "PYTHONPATH": str(ROOT / "src"), "TERCET_LOG_LEVEL": "warning", **variables}
 
 
 def wait_until_ready(url: str, seconds: float = START_SECONDS) -> None:
@@ -121,7 +121,16 @@ def build(data: Path, name: str, documents: Path | Iterable[Mapping[str, object]
     else:
         source = data / f"{name}.jsonl"
         source.write_text("".join(json.dumps(document) + "\n" for document in documents), encoding="utf-8")
-    command = [sys.executable, "-P", "-m", "cli.main", "index", "build", str(source), "--collection", name]
+    command = [
+        sys.executable,
+        "-m",
+        "tercet.cli.main",
+        "index",
+        "build",
+        str(source),
+        "--collection",
+        name,
+    ]
     subprocess.run(
         [*command, *options, "--data", str(data), "--progress", "none"],
         env=environment({}),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnxruntime
 
-from models.checkpoint import resolve_checkpoint
-from models.cores import usable_cores
-from models.graphs.record import choose_graph, read_export, verify_graph
+from tercet.models.checkpoint import resolve_checkpoint
+from tercet.models.cores import usable_cores
+from tercet.models.graphs.record import choose_graph, read_export, verify_graph
 
 
 def bare_sessions(checkpoint: str) -> dict[int, onnxruntime.InferenceSession]:

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 CLOCKS = struct.Struct("2d")  # sessions, late interaction
-SCORERS = ("index.search.late_interaction", "index.segments.segment", "index.segment")
+SCORERS = ("tercet.index.search.late_interaction", "tercet.index.segments.segment", "index.segment")
 
 
 def imported(name: str) -> ModuleType | None:
@@ -31,7 +31,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import onnxruntime
 
-    from cli.main import main as run_command
+    from tercet.cli.main import main as run_command
 
     scorer = next(module for module in map(imported, SCORERS) if hasattr(module, "packed_maxsim"))
 

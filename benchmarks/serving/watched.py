@@ -14,9 +14,9 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from service.app import create_app
-from service.serving import run_server
-from service.settings_reading import load_settings
+from tercet.service.app import create_app
+from tercet.service.serving import run_server
+from tercet.service.settings_reading import load_settings
 
 BEAT_SECONDS = 0.001
 

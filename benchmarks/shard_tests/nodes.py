@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 from serving.server import START_SECONDS, environment, free_port
 
-from models.checkpoint import ENGLISH
+from tercet.models.checkpoint import ENGLISH
 
 END_SECONDS = 60.0
 LOOK_SECONDS = 0.05
@@ -47,7 +47,7 @@ class Node:
         }
         with (self.data / "server.log").open("ab") as log:  # the process has it open by itself
             self._process = subprocess.Popen(
-                [*self.prefix, sys.executable, "-P", "-m", "cli.main", "serve"],
+                [*self.prefix, sys.executable, "-m", "tercet.cli.main", "serve"],
                 env=environment(variables),
                 cwd=self.data,
                 stdout=subprocess.DEVNULL,

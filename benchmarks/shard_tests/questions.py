@@ -17,14 +17,14 @@ import numpy as np
 from serving.cranfield import texts_of
 from serving.server import ROOT
 
-from cluster.shards.placement import shards_of
-from index.candidates import Document
-from index.collection import Collection
-from ingest.target import open_or_create
-from models.checkpoint import ENGLISH
-from models.encoder import EncoderInfo, encode
-from models.loader import load_encoder
-from models.representations import Int64, Representations
+from tercet.cluster.shards.placement import shards_of
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.ingest.target import open_or_create
+from tercet.models.checkpoint import ENGLISH
+from tercet.models.encoder import EncoderInfo, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Int64, Representations
 
 NAME = "abstracts"
 FIELDS = {"part": "keyword", "kind": "keyword", "tags": "keyword", "year": "integer"}

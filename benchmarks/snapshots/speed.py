@@ -17,8 +17,8 @@ from crashes.processes import answer_of
 from crashes.workload import NAME
 from snapshots import world
 
-from cluster.snapshots.pulling import files_here
-from index.collection import Collection
+from tercet.cluster.snapshots.pulling import files_here
+from tercet.index.collection import Collection
 
 ROUNDS = 5
 

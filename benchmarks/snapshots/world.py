@@ -13,18 +13,18 @@ from pathlib import Path
 
 from crashes.workload import NAME, SETTINGS, representations
 
-from cluster.objects.opening import open_store
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.following import Follower
-from cluster.snapshots.published import FILES, file_path, newest_published
-from cluster.snapshots.pulling import Pulled, pull
-from cluster.snapshots.pushing import push
-from index.candidates import Document
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.snapshot import Snapshot
-from index.verify import verify
-from service.collections import CollectionRegistry
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.following import Follower
+from tercet.cluster.snapshots.published import FILES, file_path, newest_published
+from tercet.cluster.snapshots.pulling import Pulled, pull
+from tercet.cluster.snapshots.pushing import push
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.snapshot import Snapshot
+from tercet.index.verify import verify
+from tercet.service.collections import CollectionRegistry
 
 STEP_DOCUMENTS = 150
 STEPS_KEPT = 4  # ids come again after as many steps, so that some documents are replaced

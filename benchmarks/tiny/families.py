@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, GteConfig, GteModel, PreTrainedModel
 
-from models.weights.head_weights import HeadWeights, LinearHead, write_heads
+from tercet.models.weights.head_weights import HeadWeights, LinearHead, write_heads
 
 from .late_folders import Layer, write_dense
 from .vocabularies import Kind, byte_fallback, byte_pairs, unigrams, word_pieces

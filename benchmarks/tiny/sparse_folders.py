@@ -11,7 +11,7 @@ import torch
 from safetensors.numpy import save_file
 from transformers import BertConfig, BertForMaskedLM
 
-from models.representations import Float32, SparseRows
+from tercet.models.representations import Float32, SparseRows
 
 from .word_pieces import BERT_POSITIONS, PIECES, word_piece_json
 

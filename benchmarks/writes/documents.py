@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from models.representations import Float32, Representations, SparseRows, TokenVectors
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.models.representations import Float32, Representations, SparseRows, TokenVectors
 
 DENSE, TERMS, TOKENS, COLBERT, VOCABULARY = 384, 100, 60, 128, 30_522
 TEXT = "some words of a passage that was written to be found again " * 5

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from writes.documents import TEXT, Batches, collection
 
-from index.candidates import Document
-from index.live.collection import LiveCollection
+from tercet.index.candidates import Document
+from tercet.index.live.collection import LiveCollection
 
 BATCH = 100
 SIZES, QUICK_SIZES = (10_000, 50_000, 100_000, 250_000, 500_000), (1_000, 5_000)

@@ -14,9 +14,9 @@ from safetensors.numpy import save
 from serving.server import serving
 from writes.documents import TEXT, Batches
 
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import Representations
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations
 
 BATCH = 100
 DOCUMENTS_A_SECOND = 1_500

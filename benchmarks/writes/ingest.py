@@ -44,7 +44,16 @@ def measure(work: Path, *, quick: bool) -> tuple[dict[str, Any], list[str]]:
 
 def build_seconds(work: Path, source: Path) -> float:
     """Of a build, without the start of its process."""
-    command = [sys.executable, "-P", "-m", "cli.main", "index", "build", str(source), "--collection", "built"]
+    command = [
+        sys.executable,
+        "-m",
+        "tercet.cli.main",
+        "index",
+        "build",
+        str(source),
+        "--collection",
+        "built",
+    ]
     done = subprocess.run(
         [*command, "--data", str(work), "--progress", "json"],
         env=environment({}),

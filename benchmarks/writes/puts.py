@@ -8,9 +8,9 @@ from typing import Any
 
 from writes.documents import Batches, bytes_written, collection
 
-from index.live.collection import LiveCollection
-from index.live.entries import encode_rows
-from index.segments.checks import check_batch
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.entries import encode_rows
+from tercet.index.segments.checks import check_batch
 
 BATCH = 100
 DOCUMENTS_A_SECOND = 5_000

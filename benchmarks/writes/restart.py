@@ -13,9 +13,9 @@ from typing import Any
 from serving.server import ROOT
 from writes.documents import Batches, collection, queries
 
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits
 
 BATCH = 100
 SECONDS = 10.0

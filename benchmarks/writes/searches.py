@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from writes.documents import Batches, collection, queries
 
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits, LiveObserver
-from models.representations import Representations
-from service.app import SWITCH_SECONDS
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits, LiveObserver
+from tercet.models.representations import Representations
+from tercet.service.app import SWITCH_SECONDS
 
 BATCH = 20
 WRITTEN_A_SECOND = 200

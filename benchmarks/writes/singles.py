@@ -11,9 +11,9 @@ from typing import Any
 
 from writes.documents import Batches, collection, queries
 
-from index.live.collection import LiveCollection
-from index.snapshot import Snapshot
-from models.representations import Representations
+from tercet.index.live.collection import LiveCollection
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Representations
 
 WRITERS = 16
 RATIO = 1.5

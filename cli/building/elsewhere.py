@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import options
-from cli.building.reports import print_json_report, print_report
-from cli.building.stopping import interruptible
-from cli.output import console, counted, print_failure, print_pairs
-from cli.sources import GivenSources
-from service.server_urls import servers_of_shards
+from tercet.cli import options
+from tercet.cli.building.reports import print_json_report, print_report
+from tercet.cli.building.stopping import interruptible
+from tercet.cli.output import console, counted, print_failure, print_pairs
+from tercet.cli.sources import GivenSources
+from tercet.service.server_urls import servers_of_shards
 
 if TYPE_CHECKING:
-    from cluster.building.build import ShardedReport
-    from cluster.building.settings import ShardedBuild
-    from cluster.work.executor import Executor
-    from index.catalog.settings import CollectionSettings
-    from index.live.adoption import AdoptionMode
-    from service.settings import Settings
+    from tercet.cluster.building.build import ShardedReport
+    from tercet.cluster.building.settings import ShardedBuild
+    from tercet.cluster.work.executor import Executor
+    from tercet.index.catalog.settings import CollectionSettings
+    from tercet.index.live.adoption import AdoptionMode
+    from tercet.service.settings import Settings
 
 MOST_SHARDS = 1_000
 Cpus = Annotated[
@@ -65,7 +65,7 @@ class RayFlags:
     @contextmanager
     def executor(self, settings: Settings) -> Iterator[Executor]:
         """What does the work. Raises typer.BadParameter, RayMissingError or RayFailedError."""
-        from cluster.work.executor import ThisProcess
+        from tercet.cluster.work.executor import ThisProcess
 
         if not self.ray:
             flags: dict[str, object] = {"--workers": self.workers, "--worker-cpus": self.worker_cpus}
@@ -75,7 +75,7 @@ class RayFlags:
                     raise typer.BadParameter("goes with --ray", param_hint=flag)
             yield ThisProcess()
             return
-        from cluster.ray.executor import ActorPool, RayExecutor
+        from tercet.cluster.ray.executor import ActorPool, RayExecutor
 
         pool = ActorPool(self.workers, self.worker_cpus, self.worker_gpus)
         with closing(RayExecutor(settings.ray_address, pool)) as executor:
@@ -171,7 +171,7 @@ def build_elsewhere(
 
     Raises KeyboardInterrupt where it is interrupted; what was encoded by then is not encoded again.
     """
-    from ingest.errors import BuildCancelledError
+    from tercet.ingest.errors import BuildCancelledError
 
     try:
         elsewhere = _Elsewhere(settings, flags, progress)
@@ -200,11 +200,11 @@ class _Elsewhere:
 
     def brought(self, build: ShardedBuild, mode: AdoptionMode, mark: str, *, staged: bool) -> ShardedReport:
         """Builds one shard elsewhere, which becomes the collection's documents here."""
-        from cluster.building.destination import destination
-        from cluster.objects.opening import open_store
-        from cluster.work.folder import remove_work
-        from index.collection import Collection
-        from index.errors import CollectionNotFoundError
+        from tercet.cluster.building.destination import destination
+        from tercet.cluster.objects.opening import open_store
+        from tercet.cluster.work.folder import remove_work
+        from tercet.index.collection import Collection
+        from tercet.index.errors import CollectionNotFoundError
 
         root = options.collections_root(self.settings)
         kept: CollectionSettings | None = None
@@ -223,11 +223,11 @@ class _Elsewhere:
         self, build: ShardedBuild, url: str, kept: CollectionSettings | None = None, mark: str | None = None
     ) -> ShardedReport:
         """Builds shards at a URL. kept, mark: as of `build_shards`."""
-        from cli.progress import build_progress
-        from cluster.building.build import build_shards
-        from cluster.building.encoders import encoder_opener
-        from cluster.work.present import settings_at
-        from ingest.encoder_match import checkpoint_of
+        from tercet.cli.progress import build_progress
+        from tercet.cluster.building.build import build_shards
+        from tercet.cluster.building.encoders import encoder_opener
+        from tercet.cluster.work.present import settings_at
+        from tercet.ingest.encoder_match import checkpoint_of
 
         settings, flags = self.settings, self.flags
         found = kept or settings_at(url)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli import options
-from cli.fields import parse_fields
-from index.dense.kinds import DenseKind
-from index.token_codecs import TokenCodec
+from tercet.cli import options
+from tercet.cli.fields import parse_fields
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.token_codecs import TokenCodec
 
 if TYPE_CHECKING:
-    from ingest.target import AskedSettings
+    from tercet.ingest.target import AskedSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from ingest.ready import ReadySource
+    from tercet.ingest.ready import ReadySource
 
 Kind = Literal["parquet", "qdrant"]
 
@@ -48,15 +48,15 @@ class ReadyFlags:
 
 def ready_source(kind: Kind, source: str, collection: str) -> ReadySource:
     """What was exported to a file, or to Qdrant. Raises SourceError or MissingPackageError."""
-    from transfer.errors import missing
+    from tercet.transfer.errors import missing
 
     try:
         if kind == "parquet":
-            from transfer.parquet.source import ParquetSource
+            from tercet.transfer.parquet.source import ParquetSource
 
             return ParquetSource(Path(source))
-        from transfer.qdrant.connection import QdrantPlace
-        from transfer.qdrant.source import QdrantSource
+        from tercet.transfer.qdrant.connection import QdrantPlace
+        from tercet.transfer.qdrant.source import QdrantSource
     except ImportError as error:
         extra = kind if kind == "qdrant" else "parquet"
         raise missing("qdrant-client" if kind == "qdrant" else "pyarrow", extra, error) from error

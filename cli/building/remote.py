@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.output import console, print_pairs
-from cli.remote import Remote, RemoteError, path_of
+from tercet.cli.output import console, print_pairs
+from tercet.cli.remote import Remote, RemoteError, path_of
 
 if TYPE_CHECKING:
-    from service.settings import Settings
+    from tercet.service.settings import Settings
 
 POLL_SECONDS = 0.5
 
@@ -20,7 +20,7 @@ def build_remote(url: str, settings: Settings, collection: str, asked: dict[str,
 
     Raises RemoteError where the job fails.
     """
-    from cli.progress import count_progress
+    from tercet.cli.progress import count_progress
 
     with Remote(url, settings) as remote, count_progress("build", "documents") as report:
         try:

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli import options
-from cli.output import console, counted, megabytes, print_json, print_pairs
-from cli.sources import GivenSources
+from tercet.cli import options
+from tercet.cli.output import console, counted, megabytes, print_json, print_pairs
+from tercet.cli.sources import GivenSources
 
 if TYPE_CHECKING:
-    from ingest.build import BuildReport
+    from tercet.ingest.build import BuildReport
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def told(progress: options.ProgressKind) -> Iterator[None]:
         yield
     except Exception as error:
         if progress == "json":
-            from service.errors import failure_of
+            from tercet.service.errors import failure_of
 
             print_json({"error": failure_of(error).message})
         raise

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cli import options
-from cli.building.stopping import interruptible
-from cli.output import print_failure
-from cli.remote import named_url
+from tercet.cli import options
+from tercet.cli.building.stopping import interruptible
+from tercet.cli.output import print_failure
+from tercet.cli.remote import named_url
 
 if TYPE_CHECKING:
-    from ingest.build import BuildReport
-    from ingest.document_encoders import DocumentEncoder
-    from ingest.ready import ReadySource
-    from ingest.sources.files import Source
-    from service.settings import Settings
+    from tercet.ingest.build import BuildReport
+    from tercet.ingest.document_encoders import DocumentEncoder
+    from tercet.ingest.ready import ReadySource
+    from tercet.ingest.sources.files import Source
+    from tercet.service.settings import Settings
 
 
 def build_with(
@@ -30,7 +30,7 @@ def build_with(
 
     A signal ends it as Ctrl-C does. Raises KeyboardInterrupt then, and what the build raises.
     """
-    from ingest.build import build_collection
+    from tercet.ingest.build import build_collection
 
     return _built(settings, progress, build_collection, collection, source, **build)
 
@@ -39,7 +39,7 @@ def build_ready_with(
     of_command: Settings, collection: str, source: ReadySource, progress: options.ProgressKind, **build: Any
 ) -> BuildReport:
     """The same from ready representations; `build` as for `build_ready`."""
-    from ingest.ready import build_ready
+    from tercet.ingest.ready import build_ready
 
     return _built(of_command, progress, build_ready, collection, source, **build)
 
@@ -52,8 +52,8 @@ def _built(
     source: Source | ReadySource,
     **arguments: Any,
 ) -> BuildReport:
-    from cli.progress import build_progress
-    from ingest.errors import BuildCancelledError
+    from tercet.cli.progress import build_progress
+    from tercet.ingest.errors import BuildCancelledError
 
     try:
         with (
@@ -74,11 +74,11 @@ def _built(
 def _encoder(settings: Settings, collection: str) -> Iterator[DocumentEncoder]:
     """The workers that the settings name, or an encoder here: the collection's, where that exists."""
     if not settings.encoder_urls:
-        from cli.encoders import encoder_of
-        from index.collection import Collection
-        from index.errors import CollectionNotFoundError
-        from ingest.document_encoders import LocalDocuments
-        from service.encoding.service import local_encoder
+        from tercet.cli.encoders import encoder_of
+        from tercet.index.collection import Collection
+        from tercet.index.errors import CollectionNotFoundError
+        from tercet.ingest.document_encoders import LocalDocuments
+        from tercet.service.encoding.service import local_encoder
 
         try:
             found = Collection.open(options.collections_root(settings), collection).settings
@@ -87,7 +87,7 @@ def _encoder(settings: Settings, collection: str) -> Iterator[DocumentEncoder]:
         else:
             yield LocalDocuments(encoder_of(settings, found))
         return
-    from service.workers.documents import RemoteDocuments
+    from tercet.service.workers.documents import RemoteDocuments
 
     remote = RemoteDocuments(settings.encoder_urls, settings.worker_access)
     try:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from cli import options
-from cli.doctor.findings import Finding, State
-from cli.flag_groups import with_flag_groups
-from cli.output import console, one_line, print_json
+from tercet.cli import options
+from tercet.cli.doctor.findings import Finding, State
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.output import console, one_line, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from service.settings import Settings
+    from tercet.service.settings import Settings
 
 MARKS: dict[State, tuple[str, str]] = {
     "ok": ("ok", "green"),
@@ -55,7 +55,7 @@ def doctor(
 
 
 def _examined(settings: Settings) -> Iterator[Finding]:
-    from cli.doctor import data, encoder, machine, server, software
+    from tercet.cli.doctor import data, encoder, machine, server, software
 
     yield from software.findings()
     yield from machine.findings()

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import options
-from cli.doctor.findings import Finding
+from tercet.cli import options
+from tercet.cli.doctor.findings import Finding
 
 if TYPE_CHECKING:
-    from index.catalog.settings import CollectionSettings
-    from service.settings import Settings
+    from tercet.index.catalog.settings import CollectionSettings
+    from tercet.service.settings import Settings
 
 TOPIC = "data root"
 LEAST_FREE_BYTES = 1 << 30
@@ -52,8 +52,8 @@ def _unwritable(root: Path, problem: str) -> Finding:
 
 
 def _server(root: Path) -> Iterator[Finding]:
-    from index.errors import CollectionBusyError
-    from index.files.lock import ExclusiveLock
+    from tercet.index.errors import CollectionBusyError
+    from tercet.index.files.lock import ExclusiveLock
 
     if not (root / "service.lock").exists():
         return
@@ -65,9 +65,9 @@ def _server(root: Path) -> Iterator[Finding]:
 
 
 def _collections(root: Path, own: str, fingerprint: str | None) -> Iterator[Finding]:
-    from index.collection import list_collections
-    from index.errors import SearchIndexError
-    from index.inspection import inspect_collection
+    from tercet.index.collection import list_collections
+    from tercet.index.errors import SearchIndexError
+    from tercet.index.inspection import inspect_collection
 
     names = list_collections(root)
     if not names:
@@ -93,9 +93,9 @@ def _collections(root: Path, own: str, fingerprint: str | None) -> Iterator[Find
 
 def _of_another_encoder(collection: CollectionSettings, text: str, own: str) -> Finding:
     """Whether a server could open the encoder that the collection was built with. own: its own checkpoint."""
-    from ingest.encoder_match import checkpoint_of
-    from models.borrowed_heads import split_heads
-    from models.checkpoint import checkpoint_name, opens_by_name
+    from tercet.ingest.encoder_match import checkpoint_of
+    from tercet.models.borrowed_heads import split_heads
+    from tercet.models.checkpoint import checkpoint_name, opens_by_name
 
     checkpoint = checkpoint_of(collection)
     text = f"{text}, built with {collection.encoder}"

@@ -6,11 +6,11 @@ import time
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
-from cli.doctor.findings import Finding
-from cli.output import megabytes
+from tercet.cli.doctor.findings import Finding
+from tercet.cli.output import megabytes
 
 if TYPE_CHECKING:
-    from service.settings import Settings
+    from tercet.service.settings import Settings
 
 TOPIC = "encoder"
 TEXT = "Tea is brewed with hot water."
@@ -25,9 +25,9 @@ def findings(settings: Settings) -> Generator[Finding, None, str | None]:
 
 
 def _local(settings: Settings) -> Generator[Finding, None, str | None]:
-    from models.encoder import encode
-    from models.errors import ModelError
-    from service.encoding.service import local_encoder
+    from tercet.models.encoder import encode
+    from tercet.models.errors import ModelError
+    from tercet.service.encoding.service import local_encoder
 
     yield from _exports(settings)
     began = time.perf_counter()
@@ -66,7 +66,7 @@ def _local(settings: Settings) -> Generator[Finding, None, str | None]:
 
 def _exports(settings: Settings) -> Iterator[Finding]:
     """The graphs of checkpoints that came without."""
-    from models.export_cache import entries
+    from tercet.models.export_cache import entries
 
     found = entries(settings.export_cache_folder)
     if found:

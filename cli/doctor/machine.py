@@ -8,9 +8,9 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from cli.doctor.findings import Finding
-from models.cores import usable_cores
-from service.open_files import LEAST_FILES
+from tercet.cli.doctor.findings import Finding
+from tercet.models.cores import usable_cores
+from tercet.service.open_files import LEAST_FILES
 
 TOPIC = "machine"
 PROC = Path("/proc")
@@ -84,7 +84,7 @@ def _gpus(proc: Path) -> Iterator[Finding]:
     if not names:
         yield Finding("ok", TOPIC, "no NVIDIA GPU; the encoder runs on the CPU")
         return
-    from models.graphs.onnx_graph import has_cuda
+    from tercet.models.graphs.onnx_graph import has_cuda
 
     if has_cuda():
         yield Finding("ok", TOPIC, f"GPUs: {', '.join(names)}")

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from importlib import metadata
 
-from cli.doctor.findings import Finding
+from tercet.cli.doctor.findings import Finding
 
 TOPIC = "software"
 REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+).*?extra == ['\"](\w+)['\"]")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from ingest.passages.split import Split, SplitKind
-    from ingest.sources.reader import Reading
+    from tercet.ingest.passages.split import Split, SplitKind
+    from tercet.ingest.sources.reader import Reading
 
 SOURCE = (
     "CSV, TSV, JSON, JSONL, Parquet or Arrow, packed by gzip, bzip2, xz or zstd or not, a folder of such "
@@ -110,8 +110,8 @@ class ReadingFlags:
 
     def reading(self) -> Reading:
         """How a source is read. Raises typer.BadParameter for flags that exclude each other."""
-        from ingest.sources.columns import ColumnChoice
-        from ingest.sources.reader import Reading
+        from tercet.ingest.sources.columns import ColumnChoice
+        from tercet.ingest.sources.reader import Reading
 
         cut = _split(self.split, self.split_size)
         if self.generate_ids and self.id_field is not None:
@@ -140,7 +140,7 @@ def _names(words: str) -> tuple[str, ...]:
 
 
 def _split(kind: SplitKind | None, size: int | None) -> Split | None:
-    from ingest.passages.split import Split
+    from tercet.ingest.passages.split import Split
 
     if kind is None:
         if size is not None:

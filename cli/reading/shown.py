@@ -7,15 +7,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cli.batches import document_record
-from cli.output import console, counted, error_console, print_json
+from tercet.cli.batches import document_record
+from tercet.cli.output import console, counted, error_console, print_json
 
 if TYPE_CHECKING:
-    from cli.sources import GivenSources
-    from index.documents.metadata import FieldType
-    from ingest.sources.checks import OnError, Skipped
-    from ingest.sources.reader import Reading
-    from models.tokenizer import Tokenizer
+    from tercet.cli.sources import GivenSources
+    from tercet.index.documents.metadata import FieldType
+    from tercet.ingest.sources.checks import OnError, Skipped
+    from tercet.ingest.sources.reader import Reading
+    from tercet.models.tokenizer import Tokenizer
 
 SHOWN_DOCUMENTS = 3
 SHOWN_CHARACTERS = 1000
@@ -23,7 +23,7 @@ SHOWN_CHARACTERS = 1000
 
 def say_columns(given: GivenSources, reading: Reading) -> None:
     """Says of each source in one line what is read as what, where that is not what our own files have."""
-    from ingest.sources.reader import DocumentReader
+    from tercet.ingest.sources.reader import DocumentReader
 
     whole = replace(reading, split=None)  # how it is cut depends on an encoder
     for source in given.paths:
@@ -40,7 +40,7 @@ def inferred_as_said(
     """The types of other fields than those declared, found in the sources; and what is to be said of it, None
     where no document could be read.
     """
-    from ingest.sources.inference import inferred_fields
+    from tercet.ingest.sources.inference import inferred_fields
 
     found = inferred_fields(given.paths, replace(reading, split=None), declared)
     if not found.documents:  # what is wrong with the source is told as it is read
@@ -54,7 +54,7 @@ def inferred_as_said(
 
 def _shown(encoding: str | None, reading: Reading) -> str:
     """An encoding that was found or given, other than UTF-8, and whether it may be another."""
-    from ingest.sources.encodings import ENCODINGS
+    from tercet.ingest.sources.encodings import ENCODINGS
 
     if encoding is None or encoding.startswith("utf-8"):
         return ""
@@ -73,7 +73,7 @@ def show_sources(
 
     Raises SourceError as the build would: for a bad record, and for sources without documents.
     """
-    from ingest.sources.reader import DocumentReader, no_documents
+    from tercet.ingest.sources.reader import DocumentReader, no_documents
 
     wanted, skipped, skips = SHOWN_DOCUMENTS, 0, list["Skipped"]()
     for source in given.paths:

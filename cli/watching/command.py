@@ -11,21 +11,21 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal
 
-from cli.encoders import tokenizer_of
-from cli.output import console, counted, one_line
-from cli.remote import Remote, RemoteError, path_of
-from cli.watching.files import FolderFiles
-from cli.watching.held import HeldFolder
-from cli.watching.sync import FolderSync
-from cli.watching.watch import follow, require_watchfiles
-from ingest.errors import SourceError
-from ingest.passages.split import SOURCE_FIELD
-from ingest.sources.lines import MAX_LINE_BYTES
-from ingest.texts.parser import FileParser
+from tercet.cli.encoders import tokenizer_of
+from tercet.cli.output import console, counted, one_line
+from tercet.cli.remote import Remote, RemoteError, path_of
+from tercet.cli.watching.files import FolderFiles
+from tercet.cli.watching.held import HeldFolder
+from tercet.cli.watching.sync import FolderSync
+from tercet.cli.watching.watch import follow, require_watchfiles
+from tercet.ingest.errors import SourceError
+from tercet.ingest.passages.split import SOURCE_FIELD
+from tercet.ingest.sources.lines import MAX_LINE_BYTES
+from tercet.ingest.texts.parser import FileParser
 
 if TYPE_CHECKING:
-    from ingest.sources.reader import Reading
-    from service.settings import Settings
+    from tercet.ingest.sources.reader import Reading
+    from tercet.service.settings import Settings
 
 
 def keep_like(

@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
-from cli.reading.flags import as_json
-from index.candidates import Document
-from index.documents.metadata import FieldType
-from index.errors import InvalidDocumentError
-from ingest.passages.cutter import PassageCutter
-from ingest.passages.measure import TokenMeasure
-from ingest.sources.checks import RecordChecks, Skipped
-from ingest.sources.lines import MAX_LINE_BYTES
-from ingest.sources.reader import Reading
-from ingest.texts.files import TextFile
-from ingest.texts.parser import FileParser, require_packages
-from ingest.texts.reading import COLUMNS, TextReader
-from ingest.texts.record import EmptyFileError
-from models.tokenizer import Tokenizer
+from tercet.cli.reading.flags import as_json
+from tercet.index.candidates import Document
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.passages.cutter import PassageCutter
+from tercet.ingest.passages.measure import TokenMeasure
+from tercet.ingest.sources.checks import RecordChecks, Skipped
+from tercet.ingest.sources.lines import MAX_LINE_BYTES
+from tercet.ingest.sources.reader import Reading
+from tercet.ingest.texts.files import TextFile
+from tercet.ingest.texts.parser import FileParser, require_packages
+from tercet.ingest.texts.reading import COLUMNS, TextReader
+from tercet.ingest.texts.record import EmptyFileError
+from tercet.models.tokenizer import Tokenizer
 
 FOLDER, VERSION = "source_folder", "source_version"
 READ_AS = 1  # changes with what the same file becomes

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 
-from cli.batches import batches, stored_record
-from cli.remote import Remote, path_of
-from cli.watching.files import FOLDER, VERSION, version_of
-from index.candidates import Document
-from ingest.passages.split import SOURCE
+from tercet.cli.batches import batches, stored_record
+from tercet.cli.remote import Remote, path_of
+from tercet.cli.watching.files import FOLDER, VERSION, version_of
+from tercet.index.candidates import Document
+from tercet.ingest.passages.split import SOURCE
 
 T = TypeVar("T")
 AT_ONCE = 100  # ids of a request

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from cli.output import counted
-from cli.remote import RemoteError, UnreachableError
-from cli.watching.files import FileDocuments, FolderFiles, version_of
-from cli.watching.held import HeldFile, HeldFolder
-from index.errors import InvalidDocumentError
-from ingest.texts.files import TextFile, text_files
+from tercet.cli.output import counted
+from tercet.cli.remote import RemoteError, UnreachableError
+from tercet.cli.watching.files import FileDocuments, FolderFiles, version_of
+from tercet.cli.watching.held import HeldFile, HeldFolder
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.texts.files import TextFile, text_files
 
 SETTLED_SECONDS = 0.3  # since a file was written last: before that, more of it may follow
 # What is wrong with one file; after any other answer the rest would fail, too.

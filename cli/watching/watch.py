@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from cli.remote import RemoteError, UnreachableError
-from cli.watching.sync import FolderSync
-from ingest.errors import SourceError
-from ingest.texts.extra import needed_for
+from tercet.cli.remote import RemoteError, UnreachableError
+from tercet.cli.watching.sync import FolderSync
+from tercet.ingest.errors import SourceError
+from tercet.ingest.texts.extra import needed_for
 
 QUIET_MS = 200  # without a change, before changes are told
 GATHERED_MS = 1000  # at most, where they go on

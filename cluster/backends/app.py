@@ -7,12 +7,12 @@ from pathlib import Path
 import orjson
 from fastapi import FastAPI
 
-from cluster.backends.collections import EngineCollections
-from cluster.backends.engine import Engine
-from models.encoder import Encoder
-from service.app import create_app
-from service.exceptions import SettingsError
-from service.settings import Settings
+from tercet.cluster.backends.collections import EngineCollections
+from tercet.cluster.backends.engine import Engine
+from tercet.models.encoder import Encoder
+from tercet.service.app import create_app
+from tercet.service.exceptions import SettingsError
+from tercet.service.settings import Settings
 
 
 def create_backend_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
@@ -37,12 +37,12 @@ def engine_of(settings: Settings) -> Engine:
         )
     try:
         if settings.backend == "qdrant":
-            from cluster.backends.qdrant.engine import QdrantEngine
-            from transfer.qdrant.connection import QdrantPlace
+            from tercet.cluster.backends.qdrant.engine import QdrantEngine
+            from tercet.transfer.qdrant.connection import QdrantPlace
 
             return QdrantEngine(QdrantPlace(None if is_path else url, url if is_path else None, key, timeout))
-        from cluster.backends.milvus.engine import MilvusEngine
-        from transfer.milvus.connection import MilvusPlace
+        from tercet.cluster.backends.milvus.engine import MilvusEngine
+        from tercet.transfer.milvus.connection import MilvusPlace
     except ImportError as error:
         raise SettingsError(
             f"backend {settings.backend} needs its client ({error}): pip install -c constraints.txt "

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from cluster.backends.engine import EngineCollection, Side
-from index.candidates import CandidateLimits, Document
-from index.documents.conditions import Condition
-from index.documents.field_indexes import FieldIndexes
-from index.documents.fields import columns_of
-from index.documents.matching import Matching
-from index.documents.metadata import FieldType
-from index.search.query import CheckedQuery
-from models.representations import Bool
-from service.exceptions import NotInBackendError
+from tercet.cluster.backends.engine import EngineCollection, Side
+from tercet.index.candidates import CandidateLimits, Document
+from tercet.index.documents.conditions import Condition
+from tercet.index.documents.field_indexes import FieldIndexes
+from tercet.index.documents.fields import columns_of
+from tercet.index.documents.matching import Matching
+from tercet.index.documents.metadata import FieldType
+from tercet.index.search.query import CheckedQuery
+from tercet.models.representations import Bool
+from tercet.service.exceptions import NotInBackendError
 
 MOST_PROPOSED = 16_384  # that Milvus gives
 SPARE = 8  # beyond a limit, so that ours, of exact scores and ids, may be told

@@ -9,23 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from cluster.backends.engine import Engine
-from cluster.backends.records import lacking
-from cluster.backends.snapshot import EngineSnapshot
-from cluster.backends.terms import counted_idf
-from index.catalog.aliases import Meant
-from index.catalog.settings import CollectionSettings, check_collection_name
-from index.errors import AliasNotFoundError, CollectionNotFoundError, InvalidNameError
-from index.live.statistics import CollectionCounts, CollectionStatistics
-from service.collections import CollectionDescription, SearchTarget
-from service.documents.positions import Position
-from service.documents.target import WritableCollection
-from service.exceptions import BackendError, NotInBackendError
-from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.pools import Pool
-from service.load.reading import ANY_TIME, Reading
-from service.served_collections import Served, ServedBackup
-from service.shard_telemetry import ShardObserver
+from tercet.cluster.backends.engine import Engine
+from tercet.cluster.backends.records import lacking
+from tercet.cluster.backends.snapshot import EngineSnapshot
+from tercet.cluster.backends.terms import counted_idf
+from tercet.index.catalog.aliases import Meant
+from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.errors import AliasNotFoundError, CollectionNotFoundError, InvalidNameError
+from tercet.index.live.statistics import CollectionCounts, CollectionStatistics
+from tercet.service.collections import CollectionDescription, SearchTarget
+from tercet.service.documents.positions import Position
+from tercet.service.documents.target import WritableCollection
+from tercet.service.exceptions import BackendError, NotInBackendError
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.served_collections import Served, ServedBackup
+from tercet.service.shard_telemetry import ShardObserver
 
 SEARCH_THREADS = 8  # they wait for the engine more than they compute
 LOOKING_THREADS = 4
@@ -222,7 +222,8 @@ class EngineCollections:
 
 
 class NoBackups:
-    """Collections of an engine are backed up there, in the place of `service.backups.CollectionBackups`."""
+    """Collections of an engine are backed up there, in the place of
+    `tercet.service.backups.CollectionBackups`."""
 
     def __init__(self, engine: str) -> None:
         self._engine = engine
@@ -249,7 +250,8 @@ class NoBackups:
 
 
 class NoAliases:
-    """Collections of an engine have no other names, in the place of `index.catalog.aliases.Aliases`."""
+    """Collections of an engine have no other names, in the place of
+    `tercet.index.catalog.aliases.Aliases`."""
 
     def __init__(self, engine: str) -> None:
         self._engine = engine

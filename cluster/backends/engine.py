@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.documents.conditions import Condition
-from index.search.query import CheckedQuery
-from index.windows.settings import WindowSettings
-from ingest.ready import ReadyBatch
-from models.representations import SparseRows
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.conditions import Condition
+from tercet.index.search.query import CheckedQuery
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.ready import ReadyBatch
+from tercet.models.representations import SparseRows
 
 Side = Literal["dense", "sparse"]
 

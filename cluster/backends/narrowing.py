@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cluster.backends.candidates import NEAR, SPARE
-from index.candidates import CandidateLimits, Page, SearchResult
-from index.search.snapshot_query import SnapshotQuery
-from index.segments.rows import DocumentRows
-from index.snapshot import Snapshot
-from models.representations import Float64
+from tercet.cluster.backends.candidates import NEAR, SPARE
+from tercet.index.candidates import CandidateLimits, Page, SearchResult
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Float64
 
 
 @dataclass(frozen=True, slots=True)

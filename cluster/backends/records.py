@@ -8,22 +8,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from cluster.backends.engine import Exported
-from index.catalog.settings import CollectionSettings
-from index.documents.conditions import OneOf
-from index.documents.store import encode_id
-from index.errors import InvalidDocumentError
-from index.segments.checks import check_batch
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
-from index.snapshot import Snapshot
-from index.sparse.idf import CollectionIdf
-from index.windows.store import DocumentWindows
-from ingest.errors import SourceError
-from ingest.ready import ReadyBatch
-from service.exceptions import BackendError, NotInBackendError
-from transfer.description import described_settings
-from transfer.errors import TransferError
+from tercet.cluster.backends.engine import Exported
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.conditions import OneOf
+from tercet.index.documents.store import encode_id
+from tercet.index.errors import InvalidDocumentError
+from tercet.index.segments.checks import check_batch
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.index.snapshot import Snapshot
+from tercet.index.sparse.idf import CollectionIdf
+from tercet.index.windows.store import DocumentWindows
+from tercet.ingest.errors import SourceError
+from tercet.ingest.ready import ReadyBatch
+from tercet.service.exceptions import BackendError, NotInBackendError
+from tercet.transfer.description import described_settings
+from tercet.transfer.errors import TransferError
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from cluster.backends.candidates import count_of, matching_documents, proposed_keys
-from cluster.backends.engine import EngineCollection, LateInteraction
-from cluster.backends.narrowing import Reading, narrowed_search
-from cluster.backends.records import (
+from tercet.cluster.backends.candidates import count_of, matching_documents, proposed_keys
+from tercet.cluster.backends.engine import EngineCollection, LateInteraction
+from tercet.cluster.backends.narrowing import Reading, narrowed_search
+from tercet.cluster.backends.records import (
     could_be_an_id,
     lacking,
     rows_of,
@@ -20,26 +20,27 @@ from cluster.backends.records import (
     stored,
     without_token_vectors,
 )
-from index.candidates import Document, Facet, SearchResult
-from index.catalog.settings import CollectionSettings
-from index.documents.boosts import Boost
-from index.documents.conditions import Condition, checked_condition, condition_of
-from index.documents.filters import Filter
-from index.documents.store import encode_id
-from index.reading.ordered import Order, Place, PlacedDocument
-from index.search.explanation import Explanation
-from index.search.query import CheckedQuery, check_query
-from index.search.retrieval import limits_for
-from index.search.snapshot_query import SnapshotQuery, check_snapshot_query
-from index.segments.rows import DocumentRows
-from index.segments.stored import StoredQuery, StoredRepresentations
-from index.snapshot import Snapshot
-from index.sparse.idf import CollectionIdf
-from models.representations import Float64, Representations
+from tercet.index.candidates import Document, Facet, SearchResult
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.boosts import Boost
+from tercet.index.documents.conditions import Condition, checked_condition, condition_of
+from tercet.index.documents.filters import Filter
+from tercet.index.documents.store import encode_id
+from tercet.index.reading.ordered import Order, Place, PlacedDocument
+from tercet.index.search.explanation import Explanation
+from tercet.index.search.query import CheckedQuery, check_query
+from tercet.index.search.retrieval import limits_for
+from tercet.index.search.snapshot_query import SnapshotQuery, check_snapshot_query
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.stored import StoredQuery, StoredRepresentations
+from tercet.index.snapshot import Snapshot
+from tercet.index.sparse.idf import CollectionIdf
+from tercet.models.representations import Float64, Representations
 
 
 class EngineSnapshot:
-    """A collection as it is known since the last look at it, in the place of `index.snapshot.Snapshot`.
+    """A collection as it is known since the last look at it, in the place of
+    `tercet.index.snapshot.Snapshot`.
 
     The engine proposes documents and gives what it stores of them; these are put into a snapshot in memory,
     by which they are cut, scored, ordered and explained as those of any collection. Its methods wait for the

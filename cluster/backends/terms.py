@@ -7,11 +7,11 @@ import time
 
 import numpy as np
 
-from cluster.backends.engine import EngineCollection
-from index.sparse.idf import CollectionIdf
-from index.sparse.left_counts import LeftCounts
-from index.sparse.term_statistics import TermStatistics
-from service.exceptions import BackendError
+from tercet.cluster.backends.engine import EngineCollection
+from tercet.index.sparse.idf import CollectionIdf
+from tercet.index.sparse.left_counts import LeftCounts
+from tercet.index.sparse.term_statistics import TermStatistics
+from tercet.service.exceptions import BackendError
 
 TELL_SECONDS = 10.0  # between two lines of a counting that takes long
 

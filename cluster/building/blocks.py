@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from cluster.shards.placement import shard_of
-from index.candidates import Document
-from index.documents.id_register import IdRegister
-from index.documents.store import encode_document
+from tercet.cluster.shards.placement import shard_of
+from tercet.index.candidates import Document
+from tercet.index.documents.id_register import IdRegister
+from tercet.index.documents.store import encode_document
 
 BLOCK_DOCUMENTS = 4_096
 BLOCK_BYTES = 8 * 2**20

@@ -11,25 +11,25 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cluster.building.blocks import blocks_of
-from cluster.building.encoding import BLOCKS, PARTS, Encoding, Part, block_path, part_path
-from cluster.building.joining import Group, Joined, Joining, groups_of
-from cluster.building.settings import ShardedBuild, kept_settings, new_settings, use_adapter
-from cluster.objects.opening import open_store, require_creation
-from cluster.objects.store import ObjectStore
-from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
-from cluster.work.executor import Executor
-from cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
-from cluster.work.present import present_settings
-from cluster.work.publishing import publish_shard
-from cluster.work.records import agreed
-from index.catalog.manifest import SegmentEntry
-from index.catalog.settings import CollectionSettings
-from index.dense.kinds import NO_VECTORS, DenseKind, collection_kind, usual_memory_bytes
-from ingest.build import CANCELLED, BuildProgress, BuildReport
-from ingest.document_encoders import DocumentEncoder
-from ingest.errors import BuildCancelledError
-from ingest.sources.reader import DocumentReader
+from tercet.cluster.building.blocks import blocks_of
+from tercet.cluster.building.encoding import BLOCKS, PARTS, Encoding, Part, block_path, part_path
+from tercet.cluster.building.joining import Group, Joined, Joining, groups_of
+from tercet.cluster.building.settings import ShardedBuild, kept_settings, new_settings, use_adapter
+from tercet.cluster.objects.opening import open_store, require_creation
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
+from tercet.cluster.work.executor import Executor
+from tercet.cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
+from tercet.cluster.work.present import present_settings
+from tercet.cluster.work.publishing import publish_shard
+from tercet.cluster.work.records import agreed
+from tercet.index.catalog.manifest import SegmentEntry
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.kinds import NO_VECTORS, DenseKind, collection_kind, usual_memory_bytes
+from tercet.ingest.build import CANCELLED, BuildProgress, BuildReport
+from tercet.ingest.document_encoders import DocumentEncoder
+from tercet.ingest.errors import BuildCancelledError
+from tercet.ingest.sources.reader import DocumentReader
 
 
 @dataclass(frozen=True, slots=True)

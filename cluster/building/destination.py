@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.fetching import fetch, remove_fetched
-from cluster.snapshots.published import required_snapshot
-from cluster.snapshots.stages import stage
-from index.backups.restoring import copy_as
-from index.catalog.layout import CollectionLayout
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.errors import CollectionNotFoundError
-from index.files.directory import make_folder
-from index.live.adoption import AdoptionMode
-from index.live.collection import LiveCollection
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.fetching import fetch, remove_fetched
+from tercet.cluster.snapshots.published import required_snapshot
+from tercet.cluster.snapshots.stages import stage
+from tercet.index.backups.restoring import copy_as
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError
+from tercet.index.files.directory import make_folder
+from tercet.index.live.adoption import AdoptionMode
+from tercet.index.live.collection import LiveCollection
 
 PURPOSE = "build"
 

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ingest.document_encoders import DocumentEncoder, LocalDocuments
-from models.borrowed_heads import named_with_heads, split_heads
-from service.encoding.service import local_encoder
-from service.settings import ENCODER_SETTINGS, Settings
-from service.settings_reading import load_settings
+from tercet.ingest.document_encoders import DocumentEncoder, LocalDocuments
+from tercet.models.borrowed_heads import named_with_heads, split_heads
+from tercet.service.encoding.service import local_encoder
+from tercet.service.settings import ENCODER_SETTINGS, Settings
+from tercet.service.settings_reading import load_settings
 
 OF_WORKERS = "encoder_"  # the beginning of settings about encoder workers, which have a server of their own
 

@@ -10,24 +10,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cluster.building.blocks import documents_of
-from cluster.objects.errors import DamagedObjectError
-from cluster.objects.opening import open_store
-from cluster.objects.store import ObjectStore
-from cluster.work.executor import Worker
-from cluster.work.records import agreed, recorded
-from cluster.work.segments import send_segment
-from index.candidates import Document
-from index.catalog.manifest import Manifest, SegmentEntry, segment_of_record, segment_record
-from index.catalog.records import Record
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.files.scratch import scratch_folder
-from index.writer import SegmentLimits
-from ingest.document_encoders import DocumentEncoder
-from ingest.document_windows import cutter_for
-from ingest.encoded import EncodedDocuments
-from ingest.encoder_match import require_encoder
+from tercet.cluster.building.blocks import documents_of
+from tercet.cluster.objects.errors import DamagedObjectError
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.work.executor import Worker
+from tercet.cluster.work.records import agreed, recorded
+from tercet.cluster.work.segments import send_segment
+from tercet.index.candidates import Document
+from tercet.index.catalog.manifest import Manifest, SegmentEntry, segment_of_record, segment_record
+from tercet.index.catalog.records import Record
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.files.scratch import scratch_folder
+from tercet.index.writer import SegmentLimits
+from tercet.ingest.document_encoders import DocumentEncoder
+from tercet.ingest.document_windows import cutter_for
+from tercet.ingest.encoded import EncodedDocuments
+from tercet.ingest.encoder_match import require_encoder
 
 BLOCKS, PARTS = "blocks", "parts"
 ONE_SEGMENT = SegmentLimits(sys.maxsize, sys.maxsize, sys.maxsize)

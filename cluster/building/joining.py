@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from cluster.objects.opening import open_store
-from cluster.work.executor import Worker
-from cluster.work.records import agreed, recorded
-from cluster.work.segments import fetched_segment, write_segment
-from index.catalog.layout import FIRST_MANIFEST
-from index.catalog.manifest import SegmentEntry, segment_id, segment_of_record, segment_record
-from index.catalog.records import Record
-from index.catalog.settings import CollectionSettings
-from index.dense.kinds import DenseKind
-from index.segments.parts import rows_in_parts
-from index.segments.rows import DocumentRows
-from index.writer import SegmentLimits
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.work.executor import Worker
+from tercet.cluster.work.records import agreed, recorded
+from tercet.cluster.work.segments import fetched_segment, write_segment
+from tercet.index.catalog.layout import FIRST_MANIFEST
+from tercet.index.catalog.manifest import SegmentEntry, segment_id, segment_of_record, segment_record
+from tercet.index.catalog.records import Record
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.segments.parts import rows_in_parts
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.writer import SegmentLimits
 
 SEGMENT_ENCODINGS = SegmentLimits().documents
 

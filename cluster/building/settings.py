@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cluster.building.blocks import BLOCK_BYTES, BLOCK_DOCUMENTS
-from index.catalog.settings import CollectionSettings, check_collection_name
-from index.errors import CollectionExistsError
-from index.token_codecs import TokenCodec
-from ingest.codebook import codec_settings
-from ingest.document_encoders import DocumentEncoder
-from ingest.document_windows import cutter_for
-from ingest.encoder_match import adapter_of
-from ingest.kept import KeptRepresentations
-from ingest.passages.split import SOURCE_FIELD
-from ingest.sources.checks import OnError
-from ingest.sources.files import Source, holds_texts, paths_of, source_files
-from ingest.sources.reader import AS_FOUND, Reading
-from ingest.target import AskedSettings, chosen, require_settings, settings_for
+from tercet.cluster.building.blocks import BLOCK_BYTES, BLOCK_DOCUMENTS
+from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.errors import CollectionExistsError
+from tercet.index.token_codecs import TokenCodec
+from tercet.ingest.codebook import codec_settings
+from tercet.ingest.document_encoders import DocumentEncoder
+from tercet.ingest.document_windows import cutter_for
+from tercet.ingest.encoder_match import adapter_of
+from tercet.ingest.kept import KeptRepresentations
+from tercet.ingest.passages.split import SOURCE_FIELD
+from tercet.ingest.sources.checks import OnError
+from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_files
+from tercet.ingest.sources.reader import AS_FOUND, Reading
+from tercet.ingest.target import AskedSettings, chosen, require_settings, settings_for
 
 FORMAT = 1
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster.capacity import measured
-from cluster.capacity.errors import CapacityError
-from cluster.capacity.measured import Measured
-from cluster.capacity.sizes import PlannedKind
-from cluster.capacity.workload import Workload
+from tercet.cluster.capacity import measured
+from tercet.cluster.capacity.errors import CapacityError
+from tercet.cluster.capacity.measured import Measured
+from tercet.cluster.capacity.sizes import PlannedKind
+from tercet.cluster.capacity.workload import Workload
 
 MILLION = 1e6
 SIGN_LIKE = "residual1"  # whose scores take as long as those of `sign`

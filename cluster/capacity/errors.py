@@ -1,6 +1,6 @@
 """Why a plan cannot be made."""
 
-from cluster.errors import ClusterError
+from tercet.cluster.errors import ClusterError
 
 
 class CapacityError(ClusterError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cluster.capacity.costs import (
+from tercet.cluster.capacity.costs import (
     DenseChoice,
     SearchCost,
     dense_choices,
@@ -14,10 +14,10 @@ from cluster.capacity.costs import (
     search_cost,
     tokens_per_second,
 )
-from cluster.capacity.errors import CapacityError
-from cluster.capacity.router import router_ms
-from cluster.capacity.sizes import document_bytes, resident_bytes
-from cluster.capacity.workload import Machines, Workload
+from tercet.cluster.capacity.errors import CapacityError
+from tercet.cluster.capacity.router import router_ms
+from tercet.cluster.capacity.sizes import document_bytes, resident_bytes
+from tercet.cluster.capacity.workload import Machines, Workload
 
 ROUTER_CORES = 4
 LEAST_SERVERS = 2  # of routers and of encoders, so that one may end

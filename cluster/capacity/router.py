@@ -1,6 +1,6 @@
 """Processor time of a router for one search."""
 
-from cluster.capacity.measured import ASKING_MS, ROUTER_MS
+from tercet.cluster.capacity.measured import ASKING_MS, ROUTER_MS
 
 
 def router_ms(shards: int) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster.capacity.errors import CapacityError
-from cluster.capacity.measured import COLD_MS, WARM_MS
-from cluster.capacity.plan import ROUTER_CORES, Plan
-from cluster.capacity.simulation import Cluster, Outages, Outcome, Scenario, simulate
-from cluster.capacity.spread import BY_QUERY, BY_RUN
+from tercet.cluster.capacity.errors import CapacityError
+from tercet.cluster.capacity.measured import COLD_MS, WARM_MS
+from tercet.cluster.capacity.plan import ROUTER_CORES, Plan
+from tercet.cluster.capacity.simulation import Cluster, Outages, Outcome, Scenario, simulate
+from tercet.cluster.capacity.spread import BY_QUERY, BY_RUN
 
 MOST_MACHINES = 20_000  # that are simulated
 SLOWNESS = 5.0  # of a machine that has a neighbour or a failing disk

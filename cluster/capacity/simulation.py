@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from cluster.capacity.queueing import Action, Clock, Station, Task
+from tercet.cluster.capacity.queueing import Action, Clock, Station, Task
 
 KEPT = 500  # of a replica's last times, whose 95th percentile says when to hedge
 REFRESH = 50  # answers after which that is looked at anew

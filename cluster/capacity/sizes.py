@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cluster.capacity.measured import GRAPH_BYTES, LIST_BYTES
-from cluster.capacity.workload import Workload
-from index.token_codecs import RESIDUAL_BITS
+from tercet.cluster.capacity.measured import GRAPH_BYTES, LIST_BYTES
+from tercet.cluster.capacity.workload import Workload
+from tercet.index.token_codecs import RESIDUAL_BITS
 
 PlannedKind = Literal["flat", "hnsw", "ivfrabitq"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from index.token_codecs import TokenCodec
+from tercet.index.token_codecs import TokenCodec
 
 EncoderName = Literal["bge-m3", "multi-m3", "minilm-m3"]
 TERMS_OF_A_TOKEN = 2 / 3

@@ -13,17 +13,17 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import from_url
 
-from cluster.errors import first_line
-from cluster.objects.digests import SentFile, verified
-from cluster.objects.errors import (
+from tercet.cluster.errors import first_line
+from tercet.cluster.objects.digests import SentFile, verified
+from tercet.cluster.objects.errors import (
     AlreadyThereError,
     DamagedObjectError,
     ObjectMissingError,
     StoreAddressError,
     UnreachableStoreError,
 )
-from cluster.objects.store import Moved, ObjectStore, StoredObject, nobody
-from index.files.directory import write_atomically
+from tercet.cluster.objects.store import Moved, ObjectStore, StoredObject, nobody
+from tercet.index.files.directory import write_atomically
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cluster.objects.errors import DamagedObjectError
-from cluster.objects.store import Moved
+from tercet.cluster.objects.errors import DamagedObjectError
+from tercet.cluster.objects.store import Moved
 
 PIECE_BYTES = 1 << 20
 SMALLEST_PART_BYTES = 8 << 20

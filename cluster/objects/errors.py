@@ -11,7 +11,7 @@ ObjectStoreError
 
 from __future__ import annotations
 
-from cluster.errors import ClusterError
+from tercet.cluster.errors import ClusterError
 
 
 class ObjectStoreError(ClusterError):

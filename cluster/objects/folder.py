@@ -12,15 +12,15 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cluster.objects.digests import pieces_of, require_sha256, verified
-from cluster.objects.errors import (
+from tercet.cluster.objects.digests import pieces_of, require_sha256, verified
+from tercet.cluster.objects.errors import (
     AlreadyThereError,
     DamagedObjectError,
     ObjectMissingError,
     UnreachableStoreError,
 )
-from cluster.objects.store import Moved, ObjectStore, StoredObject, nobody
-from index.files.directory import create_atomically, make_folder, remove_file, write_atomically
+from tercet.cluster.objects.store import Moved, ObjectStore, StoredObject, nobody
+from tercet.index.files.directory import create_atomically, make_folder, remove_file, write_atomically
 
 
 def _require_gone(error: OSError) -> None:

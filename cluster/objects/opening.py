@@ -8,13 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cluster.objects.errors import (
+from tercet.cluster.objects.errors import (
     AlreadyThereError,
     OverwritingStoreError,
     StoreAddressError,
     UnreachableStoreError,
 )
-from cluster.objects.store import ObjectStore
+from tercet.cluster.objects.store import ObjectStore
 
 BUCKETS = ("s3", "gs", "az")
 PROBES = "probes"
@@ -38,11 +38,11 @@ def open_store(url: str) -> ObjectStore:
     if any(part in (".", "..") for part in path.split("/")):
         raise StoreAddressError(f"{_shown(url)} has . or .. in its path; name the folder itself")
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
-        from cluster.objects.folder import FolderStore
+        from tercet.cluster.objects.folder import FolderStore
 
         return FolderStore(Path(path))
     if parts.scheme in BUCKETS and parts.netloc:
-        from cluster.objects.cloud import CloudStore
+        from tercet.cluster.objects.cloud import CloudStore
 
         return CloudStore(url)
     raise StoreAddressError(

@@ -1,14 +1,14 @@
 """The application for files of Ray Serve's own, as KubeRay has them.
 
-There it is `import_path: cluster.ray.application:build`.
+There it is `import_path: tercet.cluster.ray.application:build`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from cluster.ray.serving.application import application_of, shards_of
-from cluster.ray.serving.config import deployment_of
+from tercet.cluster.ray.serving.application import application_of, shards_of
+from tercet.cluster.ray.serving.config import deployment_of
 
 
 def build(args: dict[str, Any]) -> Any:

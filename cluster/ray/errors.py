@@ -10,7 +10,7 @@ RayError
 
 from __future__ import annotations
 
-from cluster.errors import ClusterError
+from tercet.cluster.errors import ClusterError
 
 
 class RayError(ClusterError):

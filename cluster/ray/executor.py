@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from cluster.errors import ClusterError, first_line
-from cluster.ray.errors import RayFailedError
-from cluster.ray.session import require_ray, session
-from cluster.work.executor import Work, Worker
-from index.errors import SearchIndexError
-from ingest.errors import IngestError
-from models.errors import ModelError
-from service.arenas import give_back_large
+from tercet.cluster.errors import ClusterError, first_line
+from tercet.cluster.ray.errors import RayFailedError
+from tercet.cluster.ray.session import require_ray, session
+from tercet.cluster.work.executor import Work, Worker
+from tercet.index.errors import SearchIndexError
+from tercet.ingest.errors import IngestError
+from tercet.models.errors import ModelError
+from tercet.service.arenas import give_back_large
 
 MOST_TASKS = 10_000
 RETRIES = 20  # of a piece whose actor died: a node that is lost takes several until that is known

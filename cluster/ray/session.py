@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cluster.errors import first_line
-from cluster.ray.errors import RayFailedError, RayMissingError
+from tercet.cluster.errors import first_line
+from tercet.cluster.ray.errors import RayFailedError, RayMissingError
 
 REACHED_SECONDS = 10.0
 OBJECT_STORE_BYTES = 200 * 10**6  # only records travel

@@ -8,7 +8,7 @@ ReshardError
 
 from __future__ import annotations
 
-from cluster.errors import ClusterError
+from tercet.cluster.errors import ClusterError
 
 
 class ReshardError(ClusterError):

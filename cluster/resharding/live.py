@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster.errors import ClusterError
-from cluster.objects.store import ObjectStore
-from cluster.resharding.errors import ServersError
-from cluster.resharding.reshard import Resharding, ReshardProgress, ReshardReport, required_map
-from cluster.resharding.servers import MapServers, Opening
-from cluster.shards.map import ShardMap, newest_map, publish_map
-from cluster.snapshots.published import required_snapshot
-from cluster.work.executor import Executor
-from index.errors import SearchIndexError
-from service.exceptions import ServiceError
+from tercet.cluster.errors import ClusterError
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.resharding.errors import ServersError
+from tercet.cluster.resharding.reshard import Resharding, ReshardProgress, ReshardReport, required_map
+from tercet.cluster.resharding.servers import MapServers, Opening
+from tercet.cluster.shards.map import ShardMap, newest_map, publish_map
+from tercet.cluster.snapshots.published import required_snapshot
+from tercet.cluster.work.executor import Executor
+from tercet.index.errors import SearchIndexError
+from tercet.service.exceptions import ServiceError
 
 MOST_PASSES = 5  # over what was written meanwhile, before writes are held
 SHORT_SECONDS = 5.0  # after a pass of less than this, what is left takes as little

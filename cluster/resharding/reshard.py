@@ -13,21 +13,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.objects.opening import open_store, require_creation
-from cluster.objects.store import ObjectStore
-from cluster.resharding.errors import NotInShardsError, SettingsMovedError
-from cluster.resharding.splitting import SPLITS, Source, Split, Splitting, split_path
-from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
-from cluster.snapshots.published import file_path, newest_number, required_snapshot
-from cluster.snapshots.record import PublishedSnapshot
-from cluster.work.executor import Executor
-from cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
-from cluster.work.present import published_settings
-from cluster.work.publishing import publish_shard
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import dense_vectors
-from index.catalog.settings import CollectionSettings
-from index.dense.kinds import DenseKind, collection_kind, usual_memory_bytes
+from tercet.cluster.objects.opening import open_store, require_creation
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.resharding.errors import NotInShardsError, SettingsMovedError
+from tercet.cluster.resharding.splitting import SPLITS, Source, Split, Splitting, split_path
+from tercet.cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
+from tercet.cluster.snapshots.published import file_path, newest_number, required_snapshot
+from tercet.cluster.snapshots.record import PublishedSnapshot
+from tercet.cluster.work.executor import Executor
+from tercet.cluster.work.folder import BegunWork, begin_work, found_work, remove_work, work_folder
+from tercet.cluster.work.present import published_settings
+from tercet.cluster.work.publishing import publish_shard
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import dense_vectors
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.kinds import DenseKind, collection_kind, usual_memory_bytes
 
 MOST_ROUNDS = 20
 KEPT_BESIDE = (CollectionLayout(Path()).defaults.name, CollectionLayout(Path()).effort.name)

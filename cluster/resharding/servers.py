@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cluster.shards.calls import Loop
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.http_transport import HttpSession, HttpTransport
-from cluster.shards.refusals import reading
-from cluster.shards.transport import ShardAccess
-from service.load.deadlines import within
-from service.moving import Moved
-from service.shard.messages import COLLECTIONS
+from tercet.cluster.shards.calls import Loop
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.http_transport import HttpSession, HttpTransport
+from tercet.cluster.shards.refusals import reading
+from tercet.cluster.shards.transport import ShardAccess
+from tercet.service.load.deadlines import within
+from tercet.service.moving import Moved
+from tercet.service.shard.messages import COLLECTIONS
 
 LONGEST_SECONDS = 6 * 3600.0  # of what reads all bytes of a collection
 

@@ -14,22 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from cluster.objects.opening import open_store
-from cluster.shards.placement import shards_of
-from cluster.snapshots.published import file_path
-from cluster.work.executor import Worker
-from cluster.work.records import agreed, recorded
-from cluster.work.segments import fetched_segment, send_file, write_segment
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import FileEntry, SegmentEntry, segment_of_record, segment_record
-from index.catalog.records import Record
-from index.catalog.settings import CollectionSettings
-from index.dense.kinds import DenseKind
-from index.files.scratch import scratch_folder
-from index.segments.deletes import read_deletes, write_deletes
-from index.segments.parts import rows_in_parts
-from index.segments.segment import Segment
-from models.representations import Int64
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.snapshots.published import file_path
+from tercet.cluster.work.executor import Worker
+from tercet.cluster.work.records import agreed, recorded
+from tercet.cluster.work.segments import fetched_segment, send_file, write_segment
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import FileEntry, SegmentEntry, segment_of_record, segment_record
+from tercet.index.catalog.records import Record
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.files.scratch import scratch_folder
+from tercet.index.segments.deletes import read_deletes, write_deletes
+from tercet.index.segments.parts import rows_in_parts
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Int64
 
 SPLITS = "splits"
 ROW_SHARD = np.dtype("<u4")  # the new shard of a row, as it is recorded

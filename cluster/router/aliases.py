@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-from cluster.shards.fleet import Fleet
-from cluster.shards.refusals import reading
-from index.catalog.aliases import Meant
-from index.catalog.alike import names_of
-from index.catalog.settings import check_collection_name
-from index.errors import AliasNotFoundError, SeveralCollectionsError
-from service.exceptions import OverloadedError, ShardError
-from service.load.deadlines import NO_DEADLINE, Deadline, within
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.refusals import reading
+from tercet.index.catalog.aliases import Meant
+from tercet.index.catalog.alike import names_of
+from tercet.index.catalog.settings import check_collection_name
+from tercet.index.errors import AliasNotFoundError, SeveralCollectionsError
+from tercet.service.exceptions import OverloadedError, ShardError
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
 
 FIRST_SECONDS = 10.0  # for what a shard tells before anything is known
 RENEWING_SECONDS = 1.0
@@ -21,7 +21,8 @@ KEPT_SECONDS = 1.0  # what the first shard told: so late a switch by another rou
 
 
 class ShardedAliases:
-    """In the place of `index.catalog.aliases.Aliases`. Its methods wait for shards, and are for threads other
+    """In the place of `tercet.index.catalog.aliases.Aliases`. Its methods wait for shards, and are for
+    threads other
     than that of the event loop.
     """
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from cluster.objects.opening import open_store
-from cluster.router.collections import ShardedCollections
-from cluster.router.following import FollowedMap
-from cluster.router.places import is_map
-from cluster.shards.calls import Loop
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.http_transport import HttpSession, HttpTransport
-from cluster.shards.transport import ShardAccess, Transport
-from models.encoder import Encoder
-from service.app import create_app
-from service.server_urls import servers_of_shards
-from service.settings import Settings
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.router.collections import ShardedCollections
+from tercet.cluster.router.following import FollowedMap
+from tercet.cluster.router.places import is_map
+from tercet.cluster.shards.calls import Loop
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.http_transport import HttpSession, HttpTransport
+from tercet.cluster.shards.transport import ShardAccess, Transport
+from tercet.models.encoder import Encoder
+from tercet.service.app import create_app
+from tercet.service.server_urls import servers_of_shards
+from tercet.service.settings import Settings
 
 if TYPE_CHECKING:
     import httpx

@@ -11,16 +11,16 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 from urllib.parse import quote
 
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.refusals import is_of_server
-from cluster.shards.servers import WRITER, Ask
-from index.errors import InvalidQueryError, SearchIndexError
-from service.answers.binary import MEDIA_TYPE
-from service.exceptions import RelayedError, ShardFailedError
-from service.load.deadlines import Deadline
-from service.load.reading import Reading
-from service.shard.messages import COLLECTIONS, Message
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.refusals import is_of_server
+from tercet.cluster.shards.servers import WRITER, Ask
+from tercet.index.errors import InvalidQueryError, SearchIndexError
+from tercet.service.answers.binary import MEDIA_TYPE
+from tercet.service.exceptions import RelayedError, ShardFailedError
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.reading import Reading
+from tercet.service.shard.messages import COLLECTIONS, Message
 
 SHARE = 0.5  # of the time that is left, which a shard may take where others are enough
 SOON_SECONDS = 2.0  # half of which a writing server may take to describe a collection

@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cluster.router.shard_set import ShardSet
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.refusals import reading
-from index.backups.records import is_id, new_id
-from index.errors import BackupNotFoundError
-from service.collections import CollectionDescription
-from service.load.deadlines import within
-from service.shard.messages import COLLECTIONS
+from tercet.cluster.router.shard_set import ShardSet
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.refusals import reading
+from tercet.index.backups.records import is_id, new_id
+from tercet.index.errors import BackupNotFoundError
+from tercet.service.collections import CollectionDescription
+from tercet.service.load.deadlines import within
+from tercet.service.shard.messages import COLLECTIONS
 
 LONGEST_SECONDS = 6 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class ShardedBackup:
-    """See `index.backups.records.Backup`. position: as text, one number a shard."""
+    """See `tercet.index.backups.records.Backup`. position: as text, one number a shard."""
 
     id: str
     collection: str
@@ -37,7 +37,8 @@ class ShardedBackup:
 
 
 class ShardedBackups:
-    """In the place of `service.backups.CollectionBackups`. Its methods wait for shards, and are for threads
+    """In the place of `tercet.service.backups.CollectionBackups`. Its methods wait for shards, and are for
+    threads
     other than that of the event loop.
     """
 

@@ -8,10 +8,10 @@ import numpy as np
 import orjson
 from safetensors.numpy import save
 
-from index.candidates import Document
-from index.windows.store import DocumentWindows
-from models.representations import Int64, Representations, ragged_positions
-from service.documents.binary import Array
+from tercet.index.candidates import Document
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Int64, Representations, ragged_positions
+from tercet.service.documents.binary import Array
 
 
 def body_of(

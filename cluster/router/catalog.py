@@ -12,24 +12,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.router.aliases import ShardedAliases
-from cluster.router.positions import KnownPositions
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.refusals import reading
-from index.catalog.alike import united_settings
-from index.catalog.settings import CollectionSettings, check_collection_name
-from index.errors import CollectionExistsError, CollectionNotFoundError, SearchIndexError
-from service.answers.collection_settings import (
+from tercet.cluster.router.aliases import ShardedAliases
+from tercet.cluster.router.positions import KnownPositions
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.refusals import reading
+from tercet.index.catalog.alike import united_settings
+from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.errors import CollectionExistsError, CollectionNotFoundError, SearchIndexError
+from tercet.service.answers.collection_settings import (
     codebook_from,
     codebook_text,
     defaults_from,
     settings_from,
     settings_record,
 )
-from service.collections import CollectionDescription
-from service.load.deadlines import within
-from service.shard.messages import COLLECTIONS
+from tercet.service.collections import CollectionDescription
+from tercet.service.load.deadlines import within
+from tercet.service.shard.messages import COLLECTIONS
 
 REMOVING_SECONDS = 60.0  # a shard gives up a merge first, and removes all files
 LONGEST_SECONDS = 4.0  # half of which a writing server may take to tell what there is
@@ -39,7 +39,8 @@ log = logging.getLogger("tercet")
 
 @dataclass(frozen=True, slots=True)
 class ShardedStatistics:
-    """What all shards hold of a collection: see `index.live.statistics.CollectionStatistics`. Positions have
+    """What all shards hold of a collection: see `tercet.index.live.statistics.CollectionStatistics`.
+    Positions have
     a number for each.
     """
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from cluster.router.asking import Asking, given
-from cluster.router.terms import VERSIONS, KnownTerms, Told
-from cluster.router.told import ToldTerms
-from index.bm25.query import WordCounts
-from index.sparse.term_totals import TermTotals
-from service.exceptions import ShardFailedError
-from service.shard.description import ShardDescription
-from service.shard.messages import Message, message
+from tercet.cluster.router.asking import Asking, given
+from tercet.cluster.router.terms import VERSIONS, KnownTerms, Told
+from tercet.cluster.router.told import ToldTerms
+from tercet.index.bm25.query import WordCounts
+from tercet.index.sparse.term_totals import TermTotals
+from tercet.service.exceptions import ShardFailedError
+from tercet.service.shard.description import ShardDescription
+from tercet.service.shard.messages import Message, message
 
 Answer = TypeVar("Answer")
 

@@ -9,30 +9,30 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from cluster.router.aliases import ShardedAliases
-from cluster.router.backups import ShardedBackups
-from cluster.router.catalog import ShardedStatistics
-from cluster.router.collection import KnownCollection, View
-from cluster.router.describing import described
-from cluster.router.following import FollowedMap
-from cluster.router.holding import HoldingWriter
-from cluster.router.shard_set import ShardSet
-from cluster.router.snapshot import ShardedSnapshot
-from cluster.router.writer import ShardedWriter
-from cluster.shards.fleet import Fleet
-from cluster.shards.http_transport import HttpSession
-from cluster.shards.positions import Positions
-from index.catalog.settings import CollectionSettings
-from index.live.statistics import CollectionCounts
-from service.collections import CollectionDescription, SearchTarget
-from service.documents.positions import Position
-from service.exceptions import InvalidRequestError
-from service.load.admission import too_late
-from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.pools import Pool
-from service.load.reading import ANY_TIME, Reading
-from service.served_collections import Served
-from service.shard_telemetry import ShardObserver
+from tercet.cluster.router.aliases import ShardedAliases
+from tercet.cluster.router.backups import ShardedBackups
+from tercet.cluster.router.catalog import ShardedStatistics
+from tercet.cluster.router.collection import KnownCollection, View
+from tercet.cluster.router.describing import described
+from tercet.cluster.router.following import FollowedMap
+from tercet.cluster.router.holding import HoldingWriter
+from tercet.cluster.router.shard_set import ShardSet
+from tercet.cluster.router.snapshot import ShardedSnapshot
+from tercet.cluster.router.writer import ShardedWriter
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.http_transport import HttpSession
+from tercet.cluster.shards.positions import Positions
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.live.statistics import CollectionCounts
+from tercet.service.collections import CollectionDescription, SearchTarget
+from tercet.service.documents.positions import Position
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.load.admission import too_late
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.served_collections import Served
+from tercet.service.shard_telemetry import ShardObserver
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from cluster.router.asking import Asking
-from cluster.router.collection import KnownCollection
-from cluster.router.shard_set import ShardSet
-from index.catalog.settings import CollectionSettings
-from index.documents.metadata import FieldType
-from service.exceptions import OverloadedError, ShardError, ShardFailedError
-from service.load.deadlines import within
-from service.load.reading import Reading
-from service.shard.description import ShardDescription, description_of
-from service.shard.messages import Message, message
+from tercet.cluster.router.asking import Asking
+from tercet.cluster.router.collection import KnownCollection
+from tercet.cluster.router.shard_set import ShardSet
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.metadata import FieldType
+from tercet.service.exceptions import OverloadedError, ShardError, ShardFailedError
+from tercet.service.load.deadlines import within
+from tercet.service.load.reading import Reading
+from tercet.service.shard.description import ShardDescription, description_of
+from tercet.service.shard.messages import Message, message
 
 KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that it has another
 RENEWING_SECONDS = 1.0

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cluster.router.asking import Asking
-from index.candidates import Window
-from index.files.packed_bytes import PackedBytes
-from index.search.merging import Merged
-from index.search.shard_search import HitParts, ShardHits
-from models.representations import Float64, Int64
-from service.shard.found import parts_of
-from service.shard.messages import Message, message
+from tercet.cluster.router.asking import Asking
+from tercet.index.candidates import Window
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.search.merging import Merged
+from tercet.index.search.shard_search import HitParts, ShardHits
+from tercet.models.representations import Float64, Int64
+from tercet.service.shard.found import parts_of
+from tercet.service.shard.messages import Message, message
 
 CONTENT_BYTES = 16 << 20  # of one answer
 

@@ -9,24 +9,24 @@ from urllib.parse import quote
 
 import orjson
 
-from cluster.router.pages import ShardedPages, value_key
-from cluster.router.stored_json import document_from, stored_from
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.placement import shard_of, shards_of
-from cluster.shards.positions import Positions
-from cluster.shards.refusals import reading
-from cluster.shards.servers import Ask
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.documents.fields import field_values
-from index.documents.filters import Filter, tree_of
-from index.errors import DocumentNotFoundError
-from index.reading.ordered import Order, Place, PlacedDocument, Value, check_order
-from index.segments.stored import StoredRepresentations
-from service.documents.ordering import encode_place
-from service.documents.writer import is_id
-from service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.cluster.router.pages import ShardedPages, value_key
+from tercet.cluster.router.stored_json import document_from, stored_from
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.placement import shard_of, shards_of
+from tercet.cluster.shards.positions import Positions
+from tercet.cluster.shards.refusals import reading
+from tercet.cluster.shards.servers import Ask
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.fields import field_values
+from tercet.index.documents.filters import Filter, tree_of
+from tercet.index.errors import DocumentNotFoundError
+from tercet.index.reading.ordered import Order, Place, PlacedDocument, Value, check_order
+from tercet.index.segments.stored import StoredRepresentations
+from tercet.service.documents.ordering import encode_place
+from tercet.service.documents.writer import is_id
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ReadDocument(PlacedDocument):
 
 
 class ShardedDocuments:
-    """In the place of `index.reading.documents.StoredDocuments`, for one request. Its methods wait for
+    """In the place of `tercet.index.reading.documents.StoredDocuments`, for one request. Its methods wait for
     shards, and are for threads other than that of the event loop.
     """
 

@@ -6,16 +6,16 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster.errors import ClusterError
-from cluster.objects.store import ObjectStore
-from cluster.router.places import map_at, servers_of
-from cluster.router.shard_set import ShardSet
-from cluster.shards.fleet import Fleet
-from index.errors import SearchIndexError
-from service.exceptions import ServiceError
-from service.load.deadlines import within
-from service.server_urls import SERVERS
-from service.shard.messages import COLLECTIONS
+from tercet.cluster.errors import ClusterError
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.router.places import map_at, servers_of
+from tercet.cluster.router.shard_set import ShardSet
+from tercet.cluster.shards.fleet import Fleet
+from tercet.index.errors import SearchIndexError
+from tercet.service.exceptions import ServiceError
+from tercet.service.load.deadlines import within
+from tercet.service.server_urls import SERVERS
+from tercet.service.shard.messages import COLLECTIONS
 
 ANSWER_SECONDS = 5.0  # in which a shard of a newer map must say that it has the collection
 

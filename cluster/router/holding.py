@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from cluster.router.writer import FencedPartsError, ShardedWriter, ShardedWritten
-from cluster.shards.positions import Positions
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.documents.filters import Filter
-from index.documents.metadata import FieldType
-from index.live.records import WriteKey
-from index.windows.store import DocumentWindows
-from models.representations import Int64, Representations
-from service.load.deadlines import Deadline
+from tercet.cluster.router.writer import FencedPartsError, ShardedWriter, ShardedWritten
+from tercet.cluster.shards.positions import Positions
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.filters import Filter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.live.records import WriteKey
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Int64, Representations
+from tercet.service.load.deadlines import Deadline
 
 HELD_SECONDS = 30.0  # at most, whatever the request allows
 FIRST_PAUSE_SECONDS = 0.05

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cluster.shards.positions import Positions
-from index.errors import SearchIndexError
-from service.errors import failure_of
-from service.exceptions import (
+from tercet.cluster.shards.positions import Positions
+from tercet.index.errors import SearchIndexError
+from tercet.service.errors import failure_of
+from tercet.service.exceptions import (
     RelayedError,
     ShardFailedError,
     ShardTimeoutError,

@@ -9,13 +9,13 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from cluster.router.stored_json import document_from
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.refusals import reading
-from index.candidates import Document
-from index.reading.ordered import Value
-from service.load.deadlines import Deadline
+from tercet.cluster.router.stored_json import document_from
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.refusals import reading
+from tercet.index.candidates import Document
+from tercet.index.reading.ordered import Value
+from tercet.service.load.deadlines import Deadline
 
 LARGEST_PAGE = 100  # documents that a shard is asked for at a time
 SPARE = 1.2  # how many times its even share a shard is asked for first, and so many more

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster.objects.store import ObjectStore
-from cluster.shards.map import ShardMap, newest_map
-from service.exceptions import SettingsError
-from service.server_urls import SERVERS, servers_of_shards
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.shards.map import ShardMap, newest_map
+from tercet.service.exceptions import SettingsError
+from tercet.service.server_urls import SERVERS, servers_of_shards
 
 
 def is_map(named: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from cluster.shards.positions import Positions
+from tercet.cluster.shards.positions import Positions
 
 
 class KnownPositions:

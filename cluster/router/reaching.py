@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from cluster.router.positions import KnownPositions
-from cluster.shards.calls import outcomes
-from cluster.shards.fleet import Fleet
-from cluster.shards.positions import Positions
-from service.documents.positions import Position
-from service.exceptions import InvalidRequestError, PositionAheadError
-from service.load.deadlines import Deadline
-from service.load.relay import on_loop
+from tercet.cluster.router.positions import KnownPositions
+from tercet.cluster.shards.calls import outcomes
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.positions import Positions
+from tercet.service.documents.positions import Position
+from tercet.service.exceptions import InvalidRequestError, PositionAheadError
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.relay import on_loop
 
 
 class Reaching:

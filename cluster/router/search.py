@@ -9,25 +9,25 @@ from functools import partial
 
 import numpy as np
 
-from cluster.router.asking import given
-from cluster.router.collection import View
-from cluster.router.details import details_of
-from cluster.router.terms import KnownTerms, Told
-from index.bm25.query import QueryWords, WeighedWords, words_of
-from index.candidates import CandidateLimits, Document, Hit, Scores, SearchResult
-from index.catalog.settings import CollectionSettings
-from index.documents.store import decode_document
-from index.fusion import SIDES
-from index.search.merging import Merged, left_of, merged
-from index.search.query import check_lexical
-from index.search.retrieval import limits_for
-from index.search.shard_search import Proposals, ShardHits, ShardQuery
-from index.search.snapshot_query import SnapshotQuery
-from models.representations import Int64, Representations, SparseRows
-from service.exceptions import BegunAgainError, ShardFailedError
-from service.shard.found import hits_of, proposals_of
-from service.shard.messages import Message, message
-from service.shard.queries import query_values
+from tercet.cluster.router.asking import given
+from tercet.cluster.router.collection import View
+from tercet.cluster.router.details import details_of
+from tercet.cluster.router.terms import KnownTerms, Told
+from tercet.index.bm25.query import QueryWords, WeighedWords, words_of
+from tercet.index.candidates import CandidateLimits, Document, Hit, Scores, SearchResult
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.store import decode_document
+from tercet.index.fusion import SIDES
+from tercet.index.search.merging import Merged, left_of, merged
+from tercet.index.search.query import check_lexical
+from tercet.index.search.retrieval import limits_for
+from tercet.index.search.shard_search import Proposals, ShardHits, ShardQuery
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.models.representations import Int64, Representations, SparseRows
+from tercet.service.exceptions import BegunAgainError, ShardFailedError
+from tercet.service.shard.found import hits_of, proposals_of
+from tercet.service.shard.messages import Message, message
+from tercet.service.shard.queries import query_values
 
 INLINE_HITS = 100  # whose contents come with their scores at most
 INLINE_BYTES = 1 << 20  # of these contents, of each shard

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cluster.router.aliases import ShardedAliases
-from cluster.router.catalog import ShardedCatalog
-from cluster.router.collection import KnownCollection
-from cluster.router.positions import KnownPositions
-from cluster.router.reaching import Reaching
-from cluster.shards.fleet import Fleet
+from tercet.cluster.router.aliases import ShardedAliases
+from tercet.cluster.router.catalog import ShardedCatalog
+from tercet.cluster.router.collection import KnownCollection
+from tercet.cluster.router.positions import KnownPositions
+from tercet.cluster.router.reaching import Reaching
+from tercet.cluster.shards.fleet import Fleet
 
 
 @dataclass(frozen=True, slots=True)

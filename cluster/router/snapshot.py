@@ -8,34 +8,35 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cluster.router.collection import View
-from cluster.router.documents import ShardedDocuments
-from cluster.router.search import query_words, search, weighed_by
-from cluster.router.terms import KnownTerms
-from cluster.shards.fleet import Fleet
-from cluster.shards.placement import shards_of
-from index.candidates import Facet, SearchResult
-from index.documents.boosts import Boost, check_boosts
-from index.documents.filters import Filter, check_filter, tree_of
-from index.reading.examples import Example, examples_query
-from index.search.explanation import Explanation
-from index.search.facets import FieldCounts, merged_facet
-from index.search.query import check_facets, check_lexical
-from index.search.snapshot_query import SnapshotQuery, check_snapshot_query
-from index.segments.stored import StoredQuery
-from models.representations import Float32, Float64, Int32, Representations, SparseRows
-from service.exceptions import ShardUnavailableError
-from service.load.deadlines import Deadline
-from service.shard.examples import examples_of, stored_of
-from service.shard.explained import explanations_of
-from service.shard.messages import Message, message
-from service.shard.queries import boost_values, representation_arrays, words_arrays, words_values
+from tercet.cluster.router.collection import View
+from tercet.cluster.router.documents import ShardedDocuments
+from tercet.cluster.router.search import query_words, search, weighed_by
+from tercet.cluster.router.terms import KnownTerms
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.placement import shards_of
+from tercet.index.candidates import Facet, SearchResult
+from tercet.index.documents.boosts import Boost, check_boosts
+from tercet.index.documents.filters import Filter, check_filter, tree_of
+from tercet.index.reading.examples import Example, examples_query
+from tercet.index.search.explanation import Explanation
+from tercet.index.search.facets import FieldCounts, merged_facet
+from tercet.index.search.query import check_facets, check_lexical
+from tercet.index.search.snapshot_query import SnapshotQuery, check_snapshot_query
+from tercet.index.segments.stored import StoredQuery
+from tercet.models.representations import Float32, Float64, Int32, Representations, SparseRows
+from tercet.service.exceptions import ShardUnavailableError
+from tercet.service.load.deadlines import Deadline
+from tercet.service.shard.examples import examples_of, stored_of
+from tercet.service.shard.explained import explanations_of
+from tercet.service.shard.messages import Message, message
+from tercet.service.shard.queries import boost_values, representation_arrays, words_arrays, words_values
 
 Answer = TypeVar("Answer")
 
 
 class ShardedIdf:
-    """The idf of all shards together, at the states of a view; see `index.sparse.idf.CollectionIdf`."""
+    """The idf of all shards together, at the states of a view; see
+    `tercet.index.sparse.idf.CollectionIdf`."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -52,7 +53,7 @@ class ShardedIdf:
 
 
 class ShardedSnapshot(ShardedDocuments):
-    """One request's view of a collection over shards, in the place of `index.snapshot.Snapshot`.
+    """One request's view of a collection over shards, in the place of `tercet.index.snapshot.Snapshot`.
 
     What it asks first fixes the state of each shard, and all else is of the same states. Its methods wait for
     shards, so they are for threads other than the event loop's.

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.segments.stored import StoredRepresentations
-from index.windows.store import DocumentWindows
-from models.representations import Float32, SparseRows, TokenVectors, offsets_of
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.segments.stored import StoredRepresentations
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Float32, SparseRows, TokenVectors, offsets_of
 
 
 def document_from(record: Mapping[str, Any]) -> Document:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from index.bm25.query import WordCounts
-from index.sparse.idf import factors_of
-from index.sparse.term_totals import TermCounts, TermTotals
-from models.representations import Float64, Int32, Int64
-from service.shard.messages import Message
+from tercet.index.bm25.query import WordCounts
+from tercet.index.sparse.idf import factors_of
+from tercet.index.sparse.term_totals import TermCounts, TermTotals
+from tercet.models.representations import Float64, Int32, Int64
+from tercet.service.shard.messages import Message
 
 MOST_WORDS = 100_000  # whose counts are kept
 VERSIONS = ","  # between those of shards

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cluster.router.terms import KnownTerms, ShardTerms, TermChange, Told
-from index.sparse.term_totals import TermCounts
-from models.representations import Int64
+from tercet.cluster.router.terms import KnownTerms, ShardTerms, TermChange, Told
+from tercet.index.sparse.term_totals import TermCounts
+from tercet.models.representations import Int64
 
 COMBINATIONS = 8  # of states: of 250,000 terms each takes 4 MB
 

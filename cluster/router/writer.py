@@ -16,29 +16,29 @@ from urllib.parse import quote
 import numpy as np
 import orjson
 
-from cluster.router.bodies import body_of
-from cluster.router.incomplete import Part, failure_of_parts
-from cluster.router.positions import KnownPositions
-from cluster.router.reaching import require_numbers
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.placement import shard_of, shards_of
-from cluster.shards.positions import Positions
-from cluster.shards.refusals import reading
-from cluster.shards.servers import Ask
-from cluster.shards.transport import JSON, NO_HEADERS, Headers
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.documents.filters import Filter, tree_of
-from index.documents.metadata import FieldType
-from index.errors import CollectionFencedError
-from index.live.records import WriteKey
-from index.windows.store import DocumentWindows
-from models.representations import Int64, Representations
-from service.answers.binary import MEDIA_TYPE
-from service.exceptions import OverloadedError, RequestTooLargeError, ServiceError, ShardError
-from service.load.deadlines import NO_DEADLINE, Deadline, within
-from service.shard.messages import COLLECTIONS
+from tercet.cluster.router.bodies import body_of
+from tercet.cluster.router.incomplete import Part, failure_of_parts
+from tercet.cluster.router.positions import KnownPositions
+from tercet.cluster.router.reaching import require_numbers
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.placement import shard_of, shards_of
+from tercet.cluster.shards.positions import Positions
+from tercet.cluster.shards.refusals import reading
+from tercet.cluster.shards.servers import Ask
+from tercet.cluster.shards.transport import JSON, NO_HEADERS, Headers
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.filters import Filter, tree_of
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import CollectionFencedError
+from tercet.index.live.records import WriteKey
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Int64, Representations
+from tercet.service.answers.binary import MEDIA_TYPE
+from tercet.service.exceptions import OverloadedError, RequestTooLargeError, ServiceError, ShardError
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
+from tercet.service.shard.messages import COLLECTIONS
 
 DECLARING_SECONDS = 3600.0  # every document's metadata is read
 SMALL_BYTES = 2**20  # of a body that any shard takes
@@ -46,7 +46,8 @@ SMALL_BYTES = 2**20  # of a body that any shard takes
 
 @dataclass(frozen=True, slots=True)
 class ShardedWritten:
-    """What was acknowledged: see `index.live.records.Written`. position: as text, one number a shard."""
+    """What was acknowledged: see `tercet.index.live.records.Written`. position: as text, one number a
+    shard."""
 
     position: str
     documents: int
@@ -69,7 +70,8 @@ class FencedPartsError(ServiceError):
 
 
 class ShardedWriter:
-    """In the place of `index.live.collection.LiveCollection`, for one request. Its methods wait for shards
+    """In the place of `tercet.index.live.collection.LiveCollection`, for one request. Its methods wait for
+    shards
     and are for threads other than that of the event loop.
 
     Where some shards took their parts and others did not, each raises ShardWriteError; FencedPartsError where

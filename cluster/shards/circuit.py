@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 
-from service.exceptions import ShardUnavailableError
+from tercet.service.exceptions import ShardUnavailableError
 
 FAILURES = 3  # in a row, after which it is not asked
 FIRST_PAUSE_SECONDS = 0.25  # doubled where it fails again as soon as it is asked

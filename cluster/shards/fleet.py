@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from cluster.shards.calls import Loop, outcomes
-from cluster.shards.client import ShardClient
-from cluster.shards.servers import WRITER, Ask, ShardServers
-from service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.cluster.shards.calls import Loop, outcomes
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.servers import WRITER, Ask, ShardServers
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 
 READ = "read"  # of documents and what is told of collections
 

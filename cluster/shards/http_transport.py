@@ -10,12 +10,12 @@ from dataclasses import replace
 import aiohttp
 from yarl import URL
 
-from cluster.shards.circuit import Circuit
-from cluster.shards.transport import ShardAccess, ShardAnswer, ShardRequest
-from cluster.shards.watching import LOOK_SECONDS, LOOKED_AT, Watches
-from service.exceptions import ShardFailedError, ShardTimeoutError, ShardUnavailableError
-from service.load.admission import too_late
-from service.tracing.request import call
+from tercet.cluster.shards.circuit import Circuit
+from tercet.cluster.shards.transport import ShardAccess, ShardAnswer, ShardRequest
+from tercet.cluster.shards.watching import LOOK_SECONDS, LOOKED_AT, Watches
+from tercet.service.exceptions import ShardFailedError, ShardTimeoutError, ShardUnavailableError
+from tercet.service.load.admission import too_late
+from tercet.service.tracing.request import call
 
 KEPT_SECONDS = 30  # an idle connection: less than the 75 s after which a shard closes it
 NAMES_SECONDS = 10  # an address that was looked up: one that moves is found again

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.objects.errors import AlreadyThereError, DamagedObjectError
-from cluster.objects.store import ObjectStore
-from index.errors import CollectionBusyError
+from tercet.cluster.objects.errors import AlreadyThereError, DamagedObjectError
+from tercet.cluster.objects.store import ObjectStore
+from tercet.index.errors import CollectionBusyError
 
 FORMAT = 1
 FOLDER = "map"

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from models.representations import Int64
+from tercet.models.representations import Int64
 
 HASH_BYTES = 8
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from cluster.shards.transport import ShardAnswer
-from index.errors import (
+from tercet.cluster.shards.transport import ShardAnswer
+from tercet.index.errors import (
     AliasNotFoundError,
     AmbiguousDocumentError,
     BackupNotFoundError,
@@ -26,7 +26,7 @@ from index.errors import (
     SeveralCollectionsError,
     UnlikeCollectionsError,
 )
-from service.exceptions import (
+from tercet.service.exceptions import (
     DeadlineExceededError,
     OverloadedError,
     PositionAheadError,

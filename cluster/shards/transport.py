@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from service.load.deadlines import NO_DEADLINE, Deadline
-from service.settings import Settings
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.settings import Settings
 
 Headers = Mapping[str, str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from cluster.shards.circuit import Circuit
+from tercet.cluster.shards.circuit import Circuit
 
 LOOKED_AT = "/health"
 LOOK_SECONDS = 1.0  # for an answer, which says nothing but that there is one

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from cluster.objects.opening import PROBES, require_creation
-from cluster.objects.store import ObjectStore, StoredObject
-from cluster.snapshots.errors import DamagedSnapshotError, SnapshotNotFoundError
-from cluster.snapshots.published import FILES, MANIFESTS, file_path, number_of, read_published
+from tercet.cluster.objects.opening import PROBES, require_creation
+from tercet.cluster.objects.store import ObjectStore, StoredObject
+from tercet.cluster.snapshots.errors import DamagedSnapshotError, SnapshotNotFoundError
+from tercet.cluster.snapshots.published import FILES, MANIFESTS, file_path, number_of, read_published
 
 MAPS = "map"
 SHARDS = "shards"

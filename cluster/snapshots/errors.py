@@ -10,7 +10,7 @@ SnapshotError
 
 from __future__ import annotations
 
-from cluster.errors import ClusterError
+from tercet.cluster.errors import ClusterError
 
 
 class SnapshotError(ClusterError):

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.objects.digests import require_sha256
-from cluster.objects.errors import DamagedObjectError, ObjectMissingError
-from cluster.objects.store import Moved, ObjectStore
-from cluster.snapshots.published import file_path
-from cluster.snapshots.record import PublishedSnapshot
-from cluster.snapshots.transfers import BytesDone, move_all, nobody
-from index.catalog.layout import CollectionLayout
-from index.errors import DamagedIndexError
-from index.files.directory import (
+from tercet.cluster.objects.digests import require_sha256
+from tercet.cluster.objects.errors import DamagedObjectError, ObjectMissingError
+from tercet.cluster.objects.store import Moved, ObjectStore
+from tercet.cluster.snapshots.published import file_path
+from tercet.cluster.snapshots.record import PublishedSnapshot
+from tercet.cluster.snapshots.transfers import BytesDone, move_all, nobody
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.directory import (
     force,
     link_or_copy,
     make_folder,

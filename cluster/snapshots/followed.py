@@ -12,25 +12,25 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.errors import NotFollowedError
-from cluster.snapshots.fetching import fetch, remove_fetched
-from cluster.snapshots.pulling import files_here
-from cluster.snapshots.record import PublishedSnapshot
-from cluster.snapshots.stages import stage
-from cluster.snapshots.transfers import BytesDone
-from cluster.snapshots.warming import warm
-from index.backups.copying import begin_ledger
-from index.catalog.aliases import Aliases
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest
-from index.catalog.remains import remove_all_but, remove_unfinished
-from index.catalog.settings import CODEBOOK_FILE, CollectionSettings
-from index.collection import Collection
-from index.dense.kinds import Device
-from index.errors import DamagedIndexError
-from index.files.content import read_json_object
-from index.files.directory import (
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.errors import NotFollowedError
+from tercet.cluster.snapshots.fetching import fetch, remove_fetched
+from tercet.cluster.snapshots.pulling import files_here
+from tercet.cluster.snapshots.record import PublishedSnapshot
+from tercet.cluster.snapshots.stages import stage
+from tercet.cluster.snapshots.transfers import BytesDone
+from tercet.cluster.snapshots.warming import warm
+from tercet.index.backups.copying import begin_ledger
+from tercet.index.catalog.aliases import Aliases
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.catalog.remains import remove_all_but, remove_unfinished
+from tercet.index.catalog.settings import CODEBOOK_FILE, CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.dense.kinds import Device
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.content import read_json_object
+from tercet.index.files.directory import (
     force,
     link_folder,
     link_or_copy,
@@ -40,8 +40,8 @@ from index.files.directory import (
     write_atomically,
     write_json_atomically,
 )
-from index.snapshot import Snapshot
-from service.collections import CollectionRegistry
+from tercet.index.snapshot import Snapshot
+from tercet.service.collections import CollectionRegistry
 
 PURPOSE = "follow"
 FILE = "followed.json"

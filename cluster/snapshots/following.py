@@ -12,17 +12,17 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from cluster.errors import ClusterError
-from cluster.objects.opening import open_store
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.errors import SnapshotError
-from cluster.snapshots.followed import Followed, finish_interrupted, take_up
-from cluster.snapshots.published import MANIFESTS, newest_number, read_published
-from index.catalog.layout import CollectionLayout
-from index.collection import list_collections
-from index.errors import SearchIndexError
-from index.files.lock import ExclusiveLock
-from service.collections import CollectionRegistry
+from tercet.cluster.errors import ClusterError
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.errors import SnapshotError
+from tercet.cluster.snapshots.followed import Followed, finish_interrupted, take_up
+from tercet.cluster.snapshots.published import MANIFESTS, newest_number, read_published
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.collection import list_collections
+from tercet.index.errors import SearchIndexError
+from tercet.index.files.lock import ExclusiveLock
+from tercet.service.collections import CollectionRegistry
 
 log = logging.getLogger("tercet")
 

@@ -11,23 +11,23 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cluster.errors import ClusterError
-from cluster.objects.opening import open_store
-from cluster.snapshots.errors import NotFollowedError
-from cluster.snapshots.followed import FILE, Followed, take_up
-from cluster.snapshots.published import required_snapshot
-from cluster.snapshots.pushing import push
-from cluster.snapshots.record import PublishedSnapshot
-from cluster.snapshots.transfers import nobody
-from index.catalog.layout import CollectionLayout
-from index.collection import Collection
-from index.errors import CollectionBusyError, DamagedIndexError
-from index.files.content import read_json_object
-from index.files.directory import force, remove_file, write_json_atomically
-from index.files.lock import ExclusiveLock
-from service.collections import CollectionRegistry
-from service.exceptions import SnapshotStoreError
-from service.moving import Moved
+from tercet.cluster.errors import ClusterError
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.snapshots.errors import NotFollowedError
+from tercet.cluster.snapshots.followed import FILE, Followed, take_up
+from tercet.cluster.snapshots.published import required_snapshot
+from tercet.cluster.snapshots.pushing import push
+from tercet.cluster.snapshots.record import PublishedSnapshot
+from tercet.cluster.snapshots.transfers import nobody
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionBusyError, DamagedIndexError
+from tercet.index.files.content import read_json_object
+from tercet.index.files.directory import force, remove_file, write_json_atomically
+from tercet.index.files.lock import ExclusiveLock
+from tercet.service.collections import CollectionRegistry
+from tercet.service.exceptions import SnapshotStoreError
+from tercet.service.moving import Moved
 
 KEPT = "kept.json"
 
@@ -58,7 +58,7 @@ class Kept:
 
 
 class SnapshotMoving:
-    """Below one URL: see `service.moving.Moving`."""
+    """Below one URL: see `tercet.service.moving.Moving`."""
 
     def __init__(self, url: str, data: Path) -> None:
         """data: the data root. The store is not asked yet. Raises StoreAddressError."""

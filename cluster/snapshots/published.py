@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from cluster.objects.errors import ObjectMissingError
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.errors import SnapshotNotFoundError
-from cluster.snapshots.record import PublishedSnapshot, name_of, read_snapshot
+from tercet.cluster.objects.errors import ObjectMissingError
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.errors import SnapshotNotFoundError
+from tercet.cluster.snapshots.record import PublishedSnapshot, name_of, read_snapshot
 
 MANIFESTS = "manifests"
 FILES = "files"

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from cluster.errors import ClusterError
-from cluster.objects.errors import UnreachableStoreError
-from cluster.objects.opening import open_store
-from cluster.snapshots.collecting import collect
-from cluster.snapshots.errors import OtherCollectionError, SnapshotError
-from cluster.snapshots.followed import FILE
-from cluster.snapshots.published import MANIFESTS, manifest_path
-from cluster.snapshots.pushing import push
-from cluster.snapshots.record import BESIDE
-from index.collection import Collection
-from index.errors import CollectionNotFoundError, SearchIndexError
-from index.files.versions import FileVersion, version_of
-from service.collections import CollectionRegistry
+from tercet.cluster.errors import ClusterError
+from tercet.cluster.objects.errors import UnreachableStoreError
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.snapshots.collecting import collect
+from tercet.cluster.snapshots.errors import OtherCollectionError, SnapshotError
+from tercet.cluster.snapshots.followed import FILE
+from tercet.cluster.snapshots.published import MANIFESTS, manifest_path
+from tercet.cluster.snapshots.pushing import push
+from tercet.cluster.snapshots.record import BESIDE
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError, SearchIndexError
+from tercet.index.files.versions import FileVersion, version_of
+from tercet.service.collections import CollectionRegistry
 
 log = logging.getLogger("tercet")
 

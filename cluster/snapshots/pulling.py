@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.errors import OtherCollectionError
-from cluster.snapshots.fetching import Fetched, fetch, remove_fetched
-from cluster.snapshots.published import required_snapshot
-from cluster.snapshots.record import BESIDE, PublishedSnapshot, files_of
-from cluster.snapshots.stages import stage
-from cluster.snapshots.transfers import BytesDone, nobody
-from index.backups.restoring import copy_as, take_over
-from index.catalog.layout import CollectionLayout
-from index.catalog.settings import CollectionSettings, check_collection_name
-from index.collection import Collection
-from index.files.content import sha256_of
-from index.live.collection import LiveCollection
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.errors import OtherCollectionError
+from tercet.cluster.snapshots.fetching import Fetched, fetch, remove_fetched
+from tercet.cluster.snapshots.published import required_snapshot
+from tercet.cluster.snapshots.record import BESIDE, PublishedSnapshot, files_of
+from tercet.cluster.snapshots.stages import stage
+from tercet.cluster.snapshots.transfers import BytesDone, nobody
+from tercet.index.backups.restoring import copy_as, take_over
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.collection import Collection
+from tercet.index.files.content import sha256_of
+from tercet.index.live.collection import LiveCollection
 
 
 @dataclass(frozen=True, slots=True)

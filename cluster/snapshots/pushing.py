@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from cluster.objects.errors import AlreadyThereError
-from cluster.objects.opening import require_creation
-from cluster.objects.store import Moved, ObjectStore, StoredObject
-from cluster.snapshots.errors import OtherCollectionError, PublishedMeanwhileError
-from cluster.snapshots.published import FILES, file_path, manifest_path, newest_published
-from cluster.snapshots.record import PublishedSnapshot, snapshot_of
-from cluster.snapshots.stages import stage
-from cluster.snapshots.transfers import BytesDone, move_all, nobody
-from index.backups.copying import copy_collection
-from index.collection import Collection
+from tercet.cluster.objects.errors import AlreadyThereError
+from tercet.cluster.objects.opening import require_creation
+from tercet.cluster.objects.store import Moved, ObjectStore, StoredObject
+from tercet.cluster.snapshots.errors import OtherCollectionError, PublishedMeanwhileError
+from tercet.cluster.snapshots.published import FILES, file_path, manifest_path, newest_published
+from tercet.cluster.snapshots.record import PublishedSnapshot, snapshot_of
+from tercet.cluster.snapshots.stages import stage
+from tercet.cluster.snapshots.transfers import BytesDone, move_all, nobody
+from tercet.index.backups.copying import copy_collection
+from tercet.index.collection import Collection
 
 ATTEMPTS = 50  # of publishing after others
 # What no manifest names may be collected; what is younger than this is not, and need not be sent again.

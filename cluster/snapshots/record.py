@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cluster.snapshots.errors import DamagedSnapshotError
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import FileEntry, Manifest
-from index.catalog.records import Record
-from index.catalog.settings import CODEBOOK_FILE, check_collection_name
-from index.documents.datetimes import time_now
-from index.errors import SearchIndexError
-from index.files.content import json_bytes, sha256_of
+from tercet.cluster.snapshots.errors import DamagedSnapshotError
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import FileEntry, Manifest
+from tercet.index.catalog.records import Record
+from tercet.index.catalog.settings import CODEBOOK_FILE, check_collection_name
+from tercet.index.documents.datetimes import time_now
+from tercet.index.errors import SearchIndexError
+from tercet.index.files.content import json_bytes, sha256_of
 
 FORMAT = 1
 _KEYS = {"format", "id", "collection", "pushed", "documents", "position", "snapshot", "files", "manifest"}

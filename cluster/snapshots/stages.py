@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from index.catalog.layout import CollectionLayout
-from index.files.directory import make_folder, remove_folder, rename
-from index.files.lock import ExclusiveLock
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.files.directory import make_folder, remove_folder, rename
+from tercet.index.files.lock import ExclusiveLock
 
 
 @contextmanager

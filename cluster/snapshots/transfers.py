@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from cluster.objects.store import Moved
+from tercet.cluster.objects.store import Moved
 
 Item = TypeVar("Item")
 BytesDone = Callable[[int, int], None]

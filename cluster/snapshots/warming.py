@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.candidates import Weights
-from index.search.snapshot_query import SnapshotQuery
-from index.snapshot import Snapshot
-from models.representations import Float32, Representations, SparseRows, TokenVectors, offsets_of
+from tercet.index.candidates import Weights
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Float32, Representations, SparseRows, TokenVectors, offsets_of
 
 TERMS = 16
 TOKENS = 8

@@ -7,12 +7,12 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.collecting import WORKS
-from cluster.work.records import agreed, recorded
-from index.catalog.records import Record
-from index.catalog.settings import CollectionSettings, settings_of_record
-from index.codebook import Codebook
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.collecting import WORKS
+from tercet.cluster.work.records import agreed, recorded
+from tercet.index.catalog.records import Record
+from tercet.index.catalog.settings import CollectionSettings, settings_of_record
+from tercet.index.codebook import Codebook
 
 BEGUN = "begun.json"
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cluster.objects.opening import open_store
-from cluster.objects.store import ObjectStore
-from cluster.shards.map import ShardMap, newest_map
-from cluster.snapshots.published import file_path, required_snapshot
-from cluster.snapshots.record import BESIDE, PublishedSnapshot
-from index.catalog.layout import CollectionLayout
-from index.catalog.settings import CollectionSettings
-from index.files.scratch import scratch_folder
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.shards.map import ShardMap, newest_map
+from tercet.cluster.snapshots.published import file_path, required_snapshot
+from tercet.cluster.snapshots.record import BESIDE, PublishedSnapshot
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.files.scratch import scratch_folder
 
 
 def published_settings(store: ObjectStore, snapshot: PublishedSnapshot) -> CollectionSettings:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from cluster.objects.errors import AlreadyThereError
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.published import manifest_path, read_published
-from cluster.snapshots.record import BESIDE, snapshot_of
-from cluster.work.segments import send_file
-from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
-from index.catalog.manifest import Manifest, SegmentEntry
-from index.catalog.settings import CollectionSettings
-from index.errors import CollectionBusyError
-from index.files.directory import write_atomically
-from index.files.scratch import scratch_folder
+from tercet.cluster.objects.errors import AlreadyThereError
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.published import manifest_path, read_published
+from tercet.cluster.snapshots.record import BESIDE, snapshot_of
+from tercet.cluster.work.segments import send_file
+from tercet.index.catalog.layout import FIRST_MANIFEST, CollectionLayout
+from tercet.index.catalog.manifest import Manifest, SegmentEntry
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import CollectionBusyError
+from tercet.index.files.directory import write_atomically
+from tercet.index.files.scratch import scratch_folder
 
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
 

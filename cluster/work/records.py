@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.objects.errors import AlreadyThereError, ObjectMissingError
-from cluster.objects.store import ObjectStore
+from tercet.cluster.objects.errors import AlreadyThereError, ObjectMissingError
+from tercet.cluster.objects.store import ObjectStore
 
 
 def agreed(store: ObjectStore, path: str, content: bytes) -> bytes:

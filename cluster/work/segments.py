@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.published import file_path
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import FileEntry, SegmentEntry
-from index.catalog.settings import CollectionSettings
-from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, DenseKind, Vectors
-from index.files.scratch import scratch_folder
-from index.publisher import Publisher
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.published import file_path
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import FileEntry, SegmentEntry
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, DenseKind, Vectors
+from tercet.index.files.scratch import scratch_folder
+from tercet.index.publisher import Publisher
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
 
 
 def send_segment(store: ObjectStore, folder: Path, entry: SegmentEntry) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
-from index.catalog.manifest import Manifest
-from index.catalog.remains import remove_all_but
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.errors import DamagedIndexError
-from index.files.directory import force, link_folder, link_or_copy, write_atomically
-from index.ledger.ledger import Ledger
-from index.verify import settings_problems
+from tercet.index.catalog.layout import FIRST_MANIFEST, CollectionLayout
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.catalog.remains import remove_all_but
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.directory import force, link_folder, link_or_copy, write_atomically
+from tercet.index.ledger.ledger import Ledger
+from tercet.index.verify import settings_problems
 
 
 def copy_collection(source: Collection, target: CollectionLayout, settings: CollectionSettings) -> Manifest:

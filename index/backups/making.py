@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from index.backups.copying import copy_collection
-from index.backups.records import Backup, is_id, new_id
-from index.backups.store import BackupStore
-from index.backups.verifying import BytesDone, nobody, require_sound
-from index.catalog.layout import CollectionLayout
-from index.collection import Collection
-from index.documents.datetimes import time_now
-from index.errors import InvalidNameError
-from index.files.directory import put_in_place, remove_folder, rename
+from tercet.index.backups.copying import copy_collection
+from tercet.index.backups.records import Backup, is_id, new_id
+from tercet.index.backups.store import BackupStore
+from tercet.index.backups.verifying import BytesDone, nobody, require_sound
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.collection import Collection
+from tercet.index.documents.datetimes import time_now
+from tercet.index.errors import InvalidNameError
+from tercet.index.files.directory import put_in_place, remove_folder, rename
 
 
 def make_backup(

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from index.catalog.records import Record
-from index.catalog.settings import check_collection_name
-from index.errors import DamagedIndexError, InvalidNameError
-from index.files.content import missing
-from index.files.directory import write_json_atomically
+from tercet.index.catalog.records import Record
+from tercet.index.catalog.settings import check_collection_name
+from tercet.index.errors import DamagedIndexError, InvalidNameError
+from tercet.index.files.content import missing
+from tercet.index.files.directory import write_json_atomically
 
 FORMAT_VERSION = 1
 FILE = "backup.json"

@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from index.backups.copying import copy_collection
-from index.backups.records import Backup
-from index.backups.store import BackupStore
-from index.backups.verifying import BytesDone, nobody, require_sound
-from index.catalog.aliases import Aliases
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest
-from index.catalog.settings import CollectionSettings, check_collection_name
-from index.collection import Collection
-from index.errors import CollectionBusyError, CollectionExistsError, DamagedIndexError
-from index.files.content import missing
-from index.files.directory import force, put_in_place, remove_folder, rename
-from index.files.lock import ExclusiveLock
-from index.live.collection import LiveCollection
+from tercet.index.backups.copying import copy_collection
+from tercet.index.backups.records import Backup
+from tercet.index.backups.store import BackupStore
+from tercet.index.backups.verifying import BytesDone, nobody, require_sound
+from tercet.index.catalog.aliases import Aliases
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionBusyError, CollectionExistsError, DamagedIndexError
+from tercet.index.files.content import missing
+from tercet.index.files.directory import force, put_in_place, remove_folder, rename
+from tercet.index.files.lock import ExclusiveLock
+from tercet.index.live.collection import LiveCollection
 
 _STAGE_PREFIX = ".restored-"
 

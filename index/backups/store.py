@@ -11,12 +11,12 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from index.backups.records import FILE, Backup, is_id, time_of
-from index.catalog.layout import CollectionLayout
-from index.catalog.settings import check_collection_name
-from index.errors import BackupNotFoundError, DamagedIndexError
-from index.files.directory import force, make_folder, remove_folder, rename
-from index.files.lock import ExclusiveLock
+from tercet.index.backups.records import FILE, Backup, is_id, time_of
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.settings import check_collection_name
+from tercet.index.errors import BackupNotFoundError, DamagedIndexError
+from tercet.index.files.directory import force, make_folder, remove_folder, rename
+from tercet.index.files.lock import ExclusiveLock
 
 log = logging.getLogger("tercet")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest
-from index.errors import DamagedIndexError
-from index.verify import file_problems
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.errors import DamagedIndexError
+from tercet.index.verify import file_problems
 
 BytesDone = Callable[[int, int], None]
 """Told of bytes that are done, and their total."""

@@ -31,9 +31,9 @@ from collections.abc import Iterator
 
 from Stemmer import Stemmer
 
-from index.bm25.folding import OWN_LETTERS, STEMMED_LETTERS, folded
-from index.bm25.languages import SCRIPT_LANGUAGES, Bm25Language, languages_by_script
-from index.bm25.patterns import compiled
+from tercet.index.bm25.folding import OWN_LETTERS, STEMMED_LETTERS, folded
+from tercet.index.bm25.languages import SCRIPT_LANGUAGES, Bm25Language, languages_by_script
+from tercet.index.bm25.patterns import compiled
 
 # 1: neither folding nor the words inside a word.
 READINGS = (1, 2)

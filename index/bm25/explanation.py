@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.bm25.formula import weights
-from index.bm25.query import Bm25Query
-from models.representations import Float64, Int64
+from tercet.index.bm25.formula import weights
+from tercet.index.bm25.query import Bm25Query
+from tercet.models.representations import Float64, Int64
 
 
 @dataclass(frozen=True, slots=True)

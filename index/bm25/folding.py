@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from index.bm25.languages import Bm25Language
-from index.bm25.patterns import compiled
+from tercet.index.bm25.languages import Bm25Language
+from tercet.index.bm25.patterns import compiled
 
 # Letters that Unicode does not take apart.
 _ALONE = str.maketrans(

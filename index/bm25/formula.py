@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.representations import Float32, Float64
+from tercet.models.representations import Float32, Float64
 
 K1 = 1.2
 B = 0.75

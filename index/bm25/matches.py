@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
-from index.bm25.analysis import (
+from tercet.index.bm25.analysis import (
     FIRST_LETTER,
     NEWEST_READING,
     PAIRED,
@@ -18,8 +18,8 @@ from index.bm25.analysis import (
     WORD_LETTER,
     Analyzer,
 )
-from index.bm25.languages import Bm25Language
-from index.bm25.patterns import compiled
+from tercet.index.bm25.languages import Bm25Language
+from tercet.index.bm25.patterns import compiled
 
 Span = tuple[int, int]
 """First character and end of a part of a text."""

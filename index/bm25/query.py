@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.bm25.analysis import Analyzer
-from index.bm25.formula import BASE, SCALE, mean_length, ratios, slope
-from index.bm25.languages import Bm25Language
-from index.bm25.segment import Bm25Segment
-from index.bm25.term_table import TermTable
-from index.errors import SearchIndexError
-from index.files.packed_bytes import PackedBytes
-from index.sparse.idf import inverse_document_frequencies
-from index.sparse.query import LexicalQuery
-from models.representations import Float32, Float64, Int32, Int64
+from tercet.index.bm25.analysis import Analyzer
+from tercet.index.bm25.formula import BASE, SCALE, mean_length, ratios, slope
+from tercet.index.bm25.languages import Bm25Language
+from tercet.index.bm25.segment import Bm25Segment
+from tercet.index.bm25.term_table import TermTable
+from tercet.index.errors import SearchIndexError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.sparse.idf import inverse_document_frequencies
+from tercet.index.sparse.query import LexicalQuery
+from tercet.models.representations import Float32, Float64, Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from index.bm25.formula import mean_length
-from index.bm25.term_table import UInt64
-from index.bm25.words import WordRows
-from index.bm25.writer import FORWARD, FREQUENCIES, INVERTED, LENGTHS, TERMS
-from index.errors import damaged
-from index.files.arrays import ArraySource
-from index.files.packed_bytes import PackedBytes
-from index.native.kernels import find_beginnings
-from index.sparse.document_frequencies import open_document_frequencies
-from index.sparse.forward_rows import open_forward_rows
-from index.sparse.inverted_index import InvertedIndex
-from index.sparse.left_counts import LeftCounts
-from models.representations import Int32, Int64, SparseRows
+from tercet.index.bm25.formula import mean_length
+from tercet.index.bm25.term_table import UInt64
+from tercet.index.bm25.words import WordRows
+from tercet.index.bm25.writer import FORWARD, FREQUENCIES, INVERTED, LENGTHS, TERMS
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import ArraySource
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.native.kernels import find_beginnings
+from tercet.index.sparse.document_frequencies import open_document_frequencies
+from tercet.index.sparse.forward_rows import open_forward_rows
+from tercet.index.sparse.inverted_index import InvertedIndex
+from tercet.index.sparse.left_counts import LeftCounts
+from tercet.models.representations import Int32, Int64, SparseRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from index.files.packed_bytes import PackedBytes
-from index.native.kernels import find_terms
-from index.native.kernels import terms as terms_of
-from models.representations import Int32, Int64
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.native.kernels import find_terms
+from tercet.index.native.kernels import terms as terms_of
+from tercet.models.representations import Int32, Int64
 
 UInt64 = npt.NDArray[np.uint64]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.bm25.analysis import Analyzer
-from index.files.packed_bytes import PackedBytes, distinct
-from models.representations import Float32, Int32, Int64, SparseRows, offsets_of
+from tercet.index.bm25.analysis import Analyzer
+from tercet.index.files.packed_bytes import PackedBytes, distinct
+from tercet.models.representations import Float32, Int32, Int64, SparseRows, offsets_of
 
 
 @dataclass(frozen=True, slots=True)

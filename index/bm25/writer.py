@@ -7,16 +7,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from index.bm25.formula import BASE, mean_length, slope
-from index.bm25.words import WordRows
-from index.files.arrays import ArrayTarget
-from index.files.packed_bytes import open_offsets
-from index.files.streams import Streams
-from index.files.string_numbers import StringNumbers
-from index.sparse.document_frequencies import document_frequencies
-from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
-from index.sparse.inverted_index import build_inverted
-from models.representations import Int32, Int64, SparseRows
+from tercet.index.bm25.formula import BASE, mean_length, slope
+from tercet.index.bm25.words import WordRows
+from tercet.index.files.arrays import ArrayTarget
+from tercet.index.files.packed_bytes import open_offsets
+from tercet.index.files.streams import Streams
+from tercet.index.files.string_numbers import StringNumbers
+from tercet.index.sparse.document_frequencies import document_frequencies
+from tercet.index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
+from tercet.index.sparse.inverted_index import build_inverted
+from tercet.models.representations import Int32, Int64, SparseRows
 
 TERMS = "bm25_terms"
 FORWARD = "bm25_forward"

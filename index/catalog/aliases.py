@@ -12,11 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from index.catalog.alike import names_of, united_settings
-from index.catalog.layout import CollectionLayout
-from index.catalog.records import Record
-from index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
-from index.errors import (
+from tercet.index.catalog.alike import names_of, united_settings
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.records import Record
+from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
+from tercet.index.errors import (
     AliasNotFoundError,
     CollectionAliasedError,
     CollectionExistsError,
@@ -24,9 +24,9 @@ from index.errors import (
     InvalidNameError,
     SeveralCollectionsError,
 )
-from index.files.directory import make_folder, write_json_atomically
-from index.files.lock import waiting_lock
-from index.files.versions import FileVersion, version_of
+from tercet.index.files.directory import make_folder, write_json_atomically
+from tercet.index.files.lock import waiting_lock
+from tercet.index.files.versions import FileVersion, version_of
 
 FORMAT_VERSION = 2  # written only where an alias means several collections, which 1 does not know
 MOST_COLLECTIONS = 32  # of one alias

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from index.catalog.settings import CollectionSettings
-from index.documents.declared import SharedFields
-from index.errors import UnlikeCollectionsError
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.declared import SharedFields
+from tercet.index.errors import UnlikeCollectionsError
 
 SHARED = (
     "fingerprint",

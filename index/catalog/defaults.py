@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
-from index.catalog.manifest import MANIFEST_NAME
-from index.catalog.records import Record
-from index.catalog.settings import CollectionSettings
-from index.files.directory import write_json_atomically
+from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
+from tercet.index.catalog.manifest import MANIFEST_NAME
+from tercet.index.catalog.records import Record
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.files.directory import write_json_atomically
 
 FORMAT_VERSION = 1
 LARGEST_WEIGHT = 1e6

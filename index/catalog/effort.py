@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from index.candidates import DenseOptions
-from index.catalog.manifest import MANIFEST_NAME
-from index.catalog.records import Record
-from index.dense.kinds import DenseKind
-from index.files.directory import write_json_atomically
+from tercet.index.candidates import DenseOptions
+from tercet.index.catalog.manifest import MANIFEST_NAME
+from tercet.index.catalog.records import Record
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.files.directory import write_json_atomically
 
 FORMAT_VERSION = 1
 LARGEST_EFFORT = 100_000

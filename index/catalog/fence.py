@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from index.catalog.layout import CollectionLayout
-from index.errors import CollectionBusyError, CollectionFencedError, DamagedIndexError
-from index.files.content import read_json_object
-from index.files.directory import write_json_atomically
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.errors import CollectionBusyError, CollectionFencedError, DamagedIndexError
+from tercet.index.files.content import read_json_object
+from tercet.index.files.directory import write_json_atomically
 
 REMEDY = "remove it, where no re-sharding is under way or has moved the collection"
 

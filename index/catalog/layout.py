@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from index.catalog.manifest import is_manifest_name
-from index.catalog.settings import FIELDS_FILE, SETTINGS_FILE
-from index.errors import DamagedIndexError, damaged
+from tercet.index.catalog.manifest import is_manifest_name
+from tercet.index.catalog.settings import FIELDS_FILE, SETTINGS_FILE
+from tercet.index.errors import DamagedIndexError, damaged
 
 EMPTY_NAME = "000000"  # of a snapshot before the first publication
 FIRST_MANIFEST = "000001"

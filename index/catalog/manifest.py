@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from index.catalog.records import Record
-from index.dense.kinds import DenseKind, Vectors
-from index.files.content import missing
-from index.files.directory import write_json_atomically
+from tercet.index.catalog.records import Record
+from tercet.index.dense.kinds import DenseKind, Vectors
+from tercet.index.files.content import missing
+from tercet.index.files.directory import write_json_atomically
 
 MANIFEST_NAME = re.compile(r"[0-9]{6,12}")
 _SEGMENT_ID = re.compile(r"[a-z0-9-]{1,64}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest
-from index.errors import DamagedIndexError, UnforcedPublicationError
-from index.files.directory import force, write_atomically
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.errors import DamagedIndexError, UnforcedPublicationError
+from tercet.index.files.directory import force, write_atomically
 
 Outcome = Literal["unpublished", "unknown", "durable"]
 

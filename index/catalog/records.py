@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from index.errors import DamagedIndexError
-from index.files.content import read_json_object
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.content import read_json_object
 
 RESTORE = "restore it or rebuild"
 

@@ -9,9 +9,9 @@ import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest
-from index.files.directory import remove_files, remove_folder
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.files.directory import remove_files, remove_folder
 
 # A temporary file is replaced at once by what it is for; one that has lain this long has lost its writer.
 STALE_SECONDS = 3600.0

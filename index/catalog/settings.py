@@ -11,18 +11,18 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from index.bm25.analysis import NEWEST_READING, READINGS
-from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
-from index.catalog.records import Record
-from index.codebook import Codebook, sign_codebook
-from index.dense.kinds import DenseKind, Vectors, collection_kind
-from index.documents.metadata import FieldType
-from index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError
-from index.files.content import json_bytes, missing
-from index.files.directory import write_atomically, write_json_atomically
-from index.token_codecs import CODED, LARGEST_POOLING, TokenCodec
-from index.windows.settings import WindowSettings
-from models.representations import LexicalKind, Output, sides_of
+from tercet.index.bm25.analysis import NEWEST_READING, READINGS
+from tercet.index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
+from tercet.index.catalog.records import Record
+from tercet.index.codebook import Codebook, sign_codebook
+from tercet.index.dense.kinds import DenseKind, Vectors, collection_kind
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError
+from tercet.index.files.content import json_bytes, missing
+from tercet.index.files.directory import write_atomically, write_json_atomically
+from tercet.index.token_codecs import CODED, LARGEST_POOLING, TokenCodec
+from tercet.index.windows.settings import WindowSettings
+from tercet.models.representations import LexicalKind, Output, sides_of
 
 FORMAT_VERSION = 1
 CODEBOOK_FILE = "codebook.safetensors"

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from index.dense.equal_rows import EqualRows
-from index.dense.kinds import DenseKind, kind_used
-from index.dense.library import CHUNK_BYTES, INDEX_FILE, Float16, faiss, write_index
-from index.errors import DenseBuildError
-from index.files.array_folder import ArrayFolder
-from models.representations import Int64
+from tercet.index.dense.equal_rows import EqualRows
+from tercet.index.dense.kinds import DenseKind, kind_used
+from tercet.index.dense.library import CHUNK_BYTES, INDEX_FILE, Float16, faiss, write_index
+from tercet.index.errors import DenseBuildError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.models.representations import Int64
 
 HNSW_NEIGHBOURS = 32
 HNSW_ROWS = 2_048  # inserted between two questions whether to go on

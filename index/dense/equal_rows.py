@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from index.dense.library import Float16
-from index.documents.row_set import RowSet
-from index.errors import damaged
-from index.files.arrays import ArraySource, ArrayTarget, open_rows
-from models.representations import Bool, Int64, offsets_of, ragged_positions
+from tercet.index.dense.library import Float16
+from tercet.index.documents.row_set import RowSet
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import ArraySource, ArrayTarget, open_rows
+from tercet.models.representations import Bool, Int64, offsets_of, ragged_positions
 
 ROWS = "dense_equal_rows"
 OFFSETS = "dense_equal_offsets"

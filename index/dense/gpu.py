@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from index.candidates import DenseOptions
-from index.dense.kinds import Device
-from index.dense.library import Float16, faiss, float32_chunks
-from index.errors import DeviceUnavailableError
-from models.representations import Float32, Int64
+from tercet.index.candidates import DenseOptions
+from tercet.index.dense.kinds import Device
+from tercet.index.dense.library import Float16, faiss, float32_chunks
+from tercet.index.errors import DeviceUnavailableError
+from tercet.models.representations import Float32, Int64
 
 LARGEST_K = 2_048  # limit of GPU FAISS
 

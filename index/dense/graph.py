@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.dense.library import Float16, faiss
-from index.native.kernels import dense_graph, walk_graph
-from models.representations import Float32, Int64
+from tercet.index.dense.library import Float16, faiss
+from tercet.index.native.kernels import dense_graph, walk_graph
+from tercet.models.representations import Float32, Int64
 
 
 class Graph:

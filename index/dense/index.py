@@ -18,17 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from index.candidates import DenseOptions
-from index.dense.equal_rows import EqualRows
-from index.dense.gpu import GpuIndex
-from index.dense.graph import Graph
-from index.dense.kinds import DenseKind, Device, kind_used
-from index.dense.library import INDEX_FILE, Float16, calling_thread_only, faiss, read_index
-from index.dense.scan import DenseScan, Scanned
-from index.documents.row_set import RowSet
-from index.files.arrays import ArraySource
-from index.native.kernels import dense_vectors, products_at
-from models.representations import Float32, Int64
+from tercet.index.candidates import DenseOptions
+from tercet.index.dense.equal_rows import EqualRows
+from tercet.index.dense.gpu import GpuIndex
+from tercet.index.dense.graph import Graph
+from tercet.index.dense.kinds import DenseKind, Device, kind_used
+from tercet.index.dense.library import INDEX_FILE, Float16, calling_thread_only, faiss, read_index
+from tercet.index.dense.scan import DenseScan, Scanned
+from tercet.index.documents.row_set import RowSet
+from tercet.index.files.arrays import ArraySource
+from tercet.index.native.kernels import dense_vectors, products_at
+from tercet.models.representations import Float32, Int64
 
 ROWS_PER_EF = 40  # vectors scanned in the time of one more efSearch, measured by benchmarks/dense.py
 ALLOWED_PER_EF = 20  # the same where a filter leaves gaps between them

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import damaged
-from models.representations import Float32
+from tercet.index.errors import damaged
+from tercet.models.representations import Float32
 
 # FAISS for GPUs brings the libcurand.so.10 of CUDA 12, and the encoder's libraries that of CUDA 13: the same
 # functions under the same name. Who asks by name gets the one that was loaded first, and both FAISS and torch

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from index.documents.row_set import RowSet
-from index.native.kernels import Record, scan_vectors
-from models.representations import Bool, Float32, Int64
+from tercet.index.documents.row_set import RowSet
+from tercet.index.native.kernels import Record, scan_vectors
+from tercet.models.representations import Bool, Float32, Int64
 
 UInt8 = npt.NDArray[np.uint8]
 

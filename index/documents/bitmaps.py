@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap, FrozenBitMap
 
-from index.native.kernels import set_bits
-from models.representations import Bool, Int32, Int64
+from tercet.index.native.kernels import set_bits
+from tercet.models.representations import Bool, Int32, Int64
 
 CONTAINER = 65_536  # rows of a container
 ARRAY_ROWS = 4_096  # up to so many rows a container lists them; with more it has a bit for each row

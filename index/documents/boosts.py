@@ -19,12 +19,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from index.documents.datetimes import microseconds_of
-from index.documents.declared import unsuited
-from index.documents.filters import Filter, check_filter, parse_filter
-from index.documents.metadata import FieldType
-from index.errors import InvalidQueryError
-from models.representations import Float64
+from tercet.index.documents.datetimes import microseconds_of
+from tercet.index.documents.declared import unsuited
+from tercet.index.documents.filters import Filter, check_filter, parse_filter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidQueryError
+from tercet.models.representations import Float64
 
 MAX_BOOSTS = 32
 LARGEST_ADD = 1e6

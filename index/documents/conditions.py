@@ -18,8 +18,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from index.documents.datetimes import microseconds_of
-from index.documents.filters import (
+from tercet.index.documents.datetimes import microseconds_of
+from tercet.index.documents.filters import (
     And,
     Comparison,
     Exists,
@@ -31,10 +31,10 @@ from index.documents.filters import (
     Value,
     check_filter,
 )
-from index.documents.intervals import Intervals, Numbers
-from index.documents.metadata import FieldType
-from index.documents.numbers import INT64, exact_number
-from index.files.packed_bytes import PackedBytes
+from tercet.index.documents.intervals import Intervals, Numbers
+from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.numbers import INT64, exact_number
+from tercet.index.files.packed_bytes import PackedBytes
 
 _LARGEST = sys.float_info.max
 # The least and the greatest value of a field's type.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from unicodedata import normalize
 
-from index.documents.metadata import FieldType
+from tercet.index.documents.metadata import FieldType
 
 SHOWN_CHARACTERS = 80
 

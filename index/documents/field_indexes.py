@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from index.documents.fields import Column, KeywordColumn, ScalarColumn
-from index.documents.postings import Postings
-from index.documents.sorted_values import SortedValues
-from index.files.arrays import ArraySource, ArrayTarget
+from tercet.index.documents.fields import Column, KeywordColumn, ScalarColumn
+from tercet.index.documents.postings import Postings
+from tercet.index.documents.sorted_values import SortedValues
+from tercet.index.files.arrays import ArraySource, ArrayTarget
 
 STORED_DOCUMENTS = 4_096  # those of fewer are made in less than a millisecond
 

@@ -1,13 +1,14 @@
 """Columns of the declared metadata fields of one segment, on which filters work.
 
 A field is `keyword` (a string), `integer` (64 bits), `number` (float64), `boolean` or `datetime`
-(microseconds since 1970 in UTC); `index.documents.numbers` says which numbers they take. All but booleans may
+(microseconds since 1970 in UTC); `tercet.index.documents.numbers` says which numbers they take. All but
+booleans may
 be lists of these. Null or an absent key means the document has no value. Files carry the field's place, not
 its name: `field_000_values.npy` and `field_000_present.npy` for scalars, with `field_000_further.npy` and
 `field_000_further_rows.npy` where documents have several; `field_000_strings.npy` (sorted distinct strings,
 with their offsets), `field_000_codes.npy` and `field_000_rows.npy` for keywords. Places are those of the
 sorted names, and after them those of fields that were declared later.
-`index.documents.fields_writer` writes them.
+`tercet.index.documents.fields_writer` writes them.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from index.documents.datetimes import microseconds_of
-from index.documents.intervals import counted
-from index.documents.metadata import FieldType
-from index.documents.numbers import exact_integer, exact_number
-from index.errors import DamagedIndexError, InvalidDocumentError, damaged
-from index.files.arrays import ArraySource, open_rows
-from index.files.content import text_of
-from index.files.packed_bytes import PackedBytes
-from models.representations import Bool, Int32, Int64
+from tercet.index.documents.datetimes import microseconds_of
+from tercet.index.documents.intervals import counted
+from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.numbers import exact_integer, exact_number
+from tercet.index.errors import DamagedIndexError, InvalidDocumentError, damaged
+from tercet.index.files.arrays import ArraySource, open_rows
+from tercet.index.files.content import text_of
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.models.representations import Bool, Int32, Int64
 
 ScalarType = Literal["integer", "number", "boolean", "datetime"]
 MAX_KEYWORD_BYTES = 1024

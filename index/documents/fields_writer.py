@@ -1,4 +1,5 @@
-"""Streams the declared metadata fields of one segment into the arrays that `index.documents.fields` reads."""
+"""Streams the declared metadata fields of one segment into the arrays that `tercet.index.documents.fields`
+reads."""
 
 from __future__ import annotations
 
@@ -6,17 +7,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from index.documents.fields import (
+from tercet.index.documents.fields import (
     SCALAR_DTYPES,
     Column,
     KeywordColumn,
     ScalarColumn,
     ScalarType,
 )
-from index.documents.metadata import FieldType
-from index.files.arrays import ArrayStream, ArrayTarget
-from index.files.streams import Streams
-from index.files.string_numbers import StringNumbers
+from tercet.index.documents.metadata import FieldType
+from tercet.index.files.arrays import ArrayStream, ArrayTarget
+from tercet.index.files.streams import Streams
+from tercet.index.files.string_numbers import StringNumbers
 
 CODES_AT_ONCE = 1 << 20
 

@@ -4,7 +4,7 @@
 `{"in": {"field": [value, …]}}`, `{"gte" | "gt" | "lte" | "lt": {"field": value}}`, `{"exists": "field"}`.
 A keyword field with several values matches where any of them does; strings compare by their UTF-8 bytes.
 A document without a value matches no comparison, and so matches its `not`. Numbers are those that fields hold
-(`index.documents.numbers`); with an integer field a fraction is compared as well.
+(`tercet.index.documents.numbers`); with an integer field a fraction is compared as well.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
-from index.documents.datetimes import microseconds_of
-from index.documents.declared import undeclared
-from index.documents.metadata import FieldType
-from index.documents.numbers import comparable_integer, exact_number, require_json_integer
-from index.errors import InvalidQueryError
+from tercet.index.documents.datetimes import microseconds_of
+from tercet.index.documents.declared import undeclared
+from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.numbers import comparable_integer, exact_number, require_json_integer
+from tercet.index.errors import InvalidQueryError
 
 MAX_DEPTH = 16
 MAX_CONDITIONS = 1000

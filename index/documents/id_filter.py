@@ -10,9 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from index.files.packed_bytes import PackedBytes, UInt64
-from index.native.kernels import add_hashes, passing_hashes
-from models.representations import Int64
+from tercet.index.files.packed_bytes import PackedBytes, UInt64
+from tercet.index.native.kernels import add_hashes, passing_hashes
+from tercet.models.representations import Int64
 
 IDS_A_WORD = 4  # at most, on average; then about one in 50 ids that are not there passes
 

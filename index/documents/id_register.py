@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import DuplicateDocumentError
+from tercet.index.errors import DuplicateDocumentError
 
 DIGEST_BYTES = 16
 NAMED_AT_MOST = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from index.documents.numbers import as_integer
+from tercet.index.documents.numbers import as_integer
 
 
 def identifier_of(value: object) -> object:

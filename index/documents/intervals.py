@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from models.representations import Int64, offsets_of
+from tercet.models.representations import Int64, offsets_of
 
 Numbers = npt.NDArray[Any]
 

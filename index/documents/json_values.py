@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from index.documents.metadata import MAX_METADATA_LEVELS
+from tercet.index.documents.metadata import MAX_METADATA_LEVELS
 
 TOO_DEEP = f"it nests too deep; metadata may have {MAX_METADATA_LEVELS} levels, so flatten it"
 _ORJSON_TOO_DEEP = "depth limit exceeded"  # of more than 1,024 levels

@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
-from index.documents.bitmaps import NOTHING, bitmap_of, bitmap_of_ascending, bitmap_of_mask
-from index.documents.conditions import (
+from tercet.index.documents.bitmaps import NOTHING, bitmap_of, bitmap_of_ascending, bitmap_of_mask
+from tercet.index.documents.conditions import (
     AllOf,
     AnyOf,
     Between,
@@ -27,11 +27,11 @@ from index.documents.conditions import (
     in_common,
     joined_by_field,
 )
-from index.documents.field_indexes import FieldIndexes
-from index.documents.fields import Column, KeywordColumn, ScalarColumn
-from index.documents.row_set import RowSet
-from index.files.packed_bytes import common_strings, first_not_below
-from models.representations import Int64
+from tercet.index.documents.field_indexes import FieldIndexes
+from tercet.index.documents.fields import Column, KeywordColumn, ScalarColumn
+from tercet.index.documents.row_set import RowSet
+from tercet.index.files.packed_bytes import common_strings, first_not_below
+from tercet.models.representations import Int64
 
 # A range that more than one in so many documents lies within is compared with the values of all: that is
 # faster than to bring its rows into order.

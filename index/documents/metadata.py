@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from index.documents.numbers import require_json_integer
-from index.errors import InvalidDocumentError
+from tercet.index.documents.numbers import require_json_integer
+from tercet.index.errors import InvalidDocumentError
 
 FieldType = Literal["keyword", "integer", "number", "boolean", "datetime"]
-"""Of a declared field; `index.documents.fields` says what each holds."""
+"""Of a declared field; `tercet.index.documents.fields` says what each holds."""
 
 MAX_METADATA_LEVELS = 64
 

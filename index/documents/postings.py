@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from pyroaring import AbstractBitMap, BitMap, FrozenBitMap
 
-from index.documents.bitmaps import NOTHING, bitmap_of, bitmap_of_ascending
-from index.documents.intervals import counted
-from index.errors import damaged
-from index.files.arrays import ArraySource, ArrayTarget
-from index.files.packed_bytes import PackedBytes, PackedBytesWriter, open_offsets
-from index.native.kernels import count_rows, group_rows
-from models.representations import Int32, Int64, offsets_of
+from tercet.index.documents.bitmaps import NOTHING, bitmap_of, bitmap_of_ascending
+from tercet.index.documents.intervals import counted
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import ArraySource, ArrayTarget
+from tercet.index.files.packed_bytes import PackedBytes, PackedBytesWriter, open_offsets
+from tercet.index.native.kernels import count_rows, group_rows
+from tercet.models.representations import Int32, Int64, offsets_of
 
 FEW_ROWS = 64
 FEW_SHARE = 1_024  # documents for one row; where a container has fewer, a bitmap is larger than the rows

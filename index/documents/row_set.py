@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import AbstractBitMap
 
-from index.documents.bitmaps import packed_of
-from models.representations import Bool, Int64
+from tercet.index.documents.bitmaps import packed_of
+from tercet.models.representations import Bool, Int64
 
 UInt8 = npt.NDArray[np.uint8]
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.documents.fields import ScalarColumn
-from index.documents.intervals import Intervals, counted
-from index.files.arrays import ArraySource, ArrayTarget, open_rows
-from models.representations import Int32, Int64
+from tercet.index.documents.fields import ScalarColumn
+from tercet.index.documents.intervals import Intervals, counted
+from tercet.index.files.arrays import ArraySource, ArrayTarget, open_rows
+from tercet.models.representations import Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)

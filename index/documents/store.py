@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 import orjson
 
-from index.candidates import Document
-from index.documents.id_filter import IdFilter
-from index.documents.metadata import require_metadata
-from index.errors import InvalidDocumentError, damaged
-from index.files.arrays import ArraySource, ArrayTarget, open_rows
-from index.files.content import text_of
-from index.files.packed_bytes import PackedBytes, PackedBytesWriter, find_strings, order_of
-from index.files.streams import Streams
-from models.representations import Int64
+from tercet.index.candidates import Document
+from tercet.index.documents.id_filter import IdFilter
+from tercet.index.documents.metadata import require_metadata
+from tercet.index.errors import InvalidDocumentError, damaged
+from tercet.index.files.arrays import ArraySource, ArrayTarget, open_rows
+from tercet.index.files.content import text_of
+from tercet.index.files.packed_bytes import PackedBytes, PackedBytesWriter, find_strings, order_of
+from tercet.index.files.streams import Streams
+from tercet.models.representations import Int64
 
 MAX_ID_BYTES = 512
 MAX_CONTENT_BYTES = 16 * 2**20

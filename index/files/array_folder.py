@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from index.files.arrays import Array, ArrayTarget
-from index.files.directory import remove_file
-from index.files.mapping import map_file
-from index.files.npy import HEADER_BYTES, array_in, npy_header, row_bytes, type_and_shape
+from tercet.index.files.arrays import Array, ArrayTarget
+from tercet.index.files.directory import remove_file
+from tercet.index.files.mapping import map_file
+from tercet.index.files.npy import HEADER_BYTES, array_in, npy_header, row_bytes, type_and_shape
 
 
 class FileStream:

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import damaged
-from index.files.streams import Stream
+from tercet.index.errors import damaged
+from tercet.index.files.streams import Stream
 
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from index.errors import DamagedIndexError, damaged
+from tercet.index.errors import DamagedIndexError, damaged
 
 
 def missing(path: Path) -> DamagedIndexError:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from index.files.content import json_bytes, missing
+from tercet.index.files.content import json_bytes, missing
 
 # Of os.link: another file system, one without links, one link too many, or a file of another user.
 _CANNOT_LINK = {errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}

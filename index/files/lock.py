@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from index.errors import CollectionBusyError, CollectionNotFoundError
+from tercet.index.errors import CollectionBusyError, CollectionNotFoundError
 
 LOOKS, LOOK_SECONDS = 2, 0.001  # `is_held` has the lock for some microseconds
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from index.files.content import missing
+from tercet.index.files.content import missing
 
 _FAILED = ctypes.c_void_p(-1).value
 

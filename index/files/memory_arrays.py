@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from index.files.arrays import Array, ArrayTarget
+from tercet.index.files.arrays import Array, ArrayTarget
 
 
 class MemoryStream:

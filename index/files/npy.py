@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import damaged
-from index.files.arrays import Array
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import Array
 
 HEADER_BYTES = 128
 _TEXT = re.compile(

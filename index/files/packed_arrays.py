@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import damaged
-from index.files.arrays import Array, ArraySource
-from index.files.content import missing
-from index.files.mapping import map_file
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import Array, ArraySource
+from tercet.index.files.content import missing
+from tercet.index.files.mapping import map_file
 
 LENGTH_BYTES = 8
 ALIGNMENT = 64  # bytes, of the first value

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import damaged
-from index.files.arrays import ArraySource, ArrayTarget
-from index.files.streams import Streams
-from index.native.kernels import (
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import ArraySource, ArrayTarget
+from tercet.index.files.streams import Streams
+from tercet.index.native.kernels import (
     common_packed,
     find_packed,
     first_packed,
@@ -20,7 +20,7 @@ from index.native.kernels import (
     new_packed,
     sort_packed,
 )
-from models.representations import Int32, Int64, offsets_of
+from tercet.models.representations import Int32, Int64, offsets_of
 
 UInt64 = npt.NDArray[np.uint64]
 

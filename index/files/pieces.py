@@ -15,10 +15,10 @@ from resource import RUSAGE_SELF, getrusage
 
 import numpy as np
 
-from index.files.arrays import Array
-from index.files.mapping import libc
-from index.runs import runs
-from models.representations import Int64
+from tercet.index.files.arrays import Array
+from tercet.index.files.mapping import libc
+from tercet.index.runs import runs
+from tercet.models.representations import Int64
 
 IN_MEMORY = 1  # the bit of a page's byte that mincore gives
 SAMPLED = 8  # rows that say whether the others are in memory; fewer are read as they come

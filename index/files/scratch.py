@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from index.errors import SearchIndexError
-from index.files.directory import remove_folder
-from index.files.lock import ExclusiveLock
+from tercet.index.errors import SearchIndexError
+from tercet.index.files.directory import remove_folder
+from tercet.index.files.lock import ExclusiveLock
 
 PREFIX = "tercet-scratch-"
 

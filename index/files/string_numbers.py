@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.files.arrays import ArrayTarget
-from index.files.packed_bytes import PackedBytes, PackedBytesWriter
-from models.representations import Int32
+from tercet.index.files.arrays import ArrayTarget
+from tercet.index.files.packed_bytes import PackedBytes, PackedBytesWriter
+from tercet.models.representations import Int32
 
 STRING_BYTES = 150  # about what a distinct string takes in memory beside its bytes
 STRINGS_AT_ONCE = 65_536

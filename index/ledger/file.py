@@ -24,15 +24,15 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from index.errors import (
+from tercet.index.errors import (
     CollectionBusyError,
     DamagedIndexError,
     SearchIndexError,
     StorageError,
     StorageFullError,
 )
-from index.files.content import missing
-from index.files.directory import force, put_in_place, remove_file
+from tercet.index.files.content import missing
+from tercet.index.files.directory import force, put_in_place, remove_file
 
 APPLICATION_ID = int.from_bytes(b"TrcL", "big")
 FORMAT_VERSION = 1

@@ -10,12 +10,12 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from index.errors import SearchIndexError, StorageFullError, WriteUnknownError
-from index.files.content import missing
-from index.ledger.clock import LedgerClock
-from index.ledger.file import PAGE_BYTES, connect, create
-from index.ledger.reader import KEPT_SECONDS, LAST_POSITION, LedgerReader
-from index.ledger.records import IdempotencyKey, LedgerEntry
+from tercet.index.errors import SearchIndexError, StorageFullError, WriteUnknownError
+from tercet.index.files.content import missing
+from tercet.index.ledger.clock import LedgerClock
+from tercet.index.ledger.file import PAGE_BYTES, connect, create
+from tercet.index.ledger.reader import KEPT_SECONDS, LAST_POSITION, LedgerReader
+from tercet.index.ledger.records import IdempotencyKey, LedgerEntry
 
 # Free space that is kept for entries to come; more than it is given back.
 SPARE_BYTES = 256 * 2**20

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from index.errors import DamagedIndexError
-from index.ledger.file import connect_read_only, index_errors, log_of, shared_memory_of
-from index.ledger.records import LedgerEntry, StoredAnswer
+from tercet.index.errors import DamagedIndexError
+from tercet.index.ledger.file import connect_read_only, index_errors, log_of, shared_memory_of
+from tercet.index.ledger.records import LedgerEntry, StoredAnswer
 
 KEPT_SECONDS = 24 * 3600
 READ_BYTES = 4 * 2**20  # of payloads read at once, and one more

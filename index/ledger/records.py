@@ -6,7 +6,7 @@ import re
 import zlib
 from dataclasses import dataclass
 
-from index.errors import InvalidDocumentError
+from tercet.index.errors import InvalidDocumentError
 
 KEY_BYTES = 255
 NOTHING = "nothing"  # the kind of an entry that takes a position alone

@@ -14,22 +14,22 @@ from typing import Literal
 
 import numpy as np
 
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest, SegmentEntry
-from index.catalog.settings import CollectionSettings
-from index.errors import CollectionBusyError, DamagedIndexError, FingerprintMismatchError
-from index.files.content import missing
-from index.files.directory import link_folder
-from index.files.packed_bytes import PackedBytes
-from index.live.committer import Committer
-from index.live.flush import Flush
-from index.live.operations import Nothing
-from index.live.state import LiveState
-from index.publisher import Publisher
-from index.segments.deletes import read_deletes
-from index.segments.later_columns import with_later_columns
-from index.segments.segment import Segment
-from models.representations import Bool, Int64
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import Manifest, SegmentEntry
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import CollectionBusyError, DamagedIndexError, FingerprintMismatchError
+from tercet.index.files.content import missing
+from tercet.index.files.directory import link_folder
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.live.committer import Committer
+from tercet.index.live.flush import Flush
+from tercet.index.live.operations import Nothing
+from tercet.index.live.state import LiveState
+from tercet.index.publisher import Publisher
+from tercet.index.segments.deletes import read_deletes
+from tercet.index.segments.later_columns import with_later_columns
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Bool, Int64
 
 AdoptionMode = Literal["replace", "upsert"]
 

@@ -12,34 +12,34 @@ from typing import Any
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.fence import Fence
-from index.catalog.layout import EMPTY_NAME, CollectionLayout
-from index.catalog.manifest import Manifest
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.dense.kinds import Device
-from index.documents.conditions import checked_condition
-from index.documents.filters import Filter
-from index.documents.id_register import IdRegister
-from index.documents.metadata import FieldType, MetadataChange, require_metadata
-from index.documents.store import encode_id
-from index.errors import (
+from tercet.index.candidates import Document
+from tercet.index.catalog.fence import Fence
+from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.dense.kinds import Device
+from tercet.index.documents.conditions import checked_condition
+from tercet.index.documents.filters import Filter
+from tercet.index.documents.id_register import IdRegister
+from tercet.index.documents.metadata import FieldType, MetadataChange, require_metadata
+from tercet.index.documents.store import encode_id
+from tercet.index.errors import (
     CollectionBusyError,
     InvalidDocumentError,
     WriteTooLargeError,
 )
-from index.files.directory import remove_folder
-from index.files.lock import ExclusiveLock
-from index.files.packed_bytes import PackedBytes
-from index.ledger.ledger import Ledger
-from index.live.adoption import Adoption, AdoptionMode, Build
-from index.live.committer import Committer
-from index.live.declaration import Declaration
-from index.live.fencing import Fencing
-from index.live.flush import Flush
-from index.live.merge import Merge
-from index.live.operations import (
+from tercet.index.files.directory import remove_folder
+from tercet.index.files.lock import ExclusiveLock
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.ledger.ledger import Ledger
+from tercet.index.live.adoption import Adoption, AdoptionMode, Build
+from tercet.index.live.committer import Committer
+from tercet.index.live.declaration import Declaration
+from tercet.index.live.fencing import Fencing
+from tercet.index.live.flush import Flush
+from tercet.index.live.merge import Merge
+from tercet.index.live.operations import (
     Delete,
     DeleteMatching,
     Nothing,
@@ -49,19 +49,19 @@ from index.live.operations import (
     Update,
     matching_ids,
 )
-from index.live.records import LiveLimits, LiveObserver, WriteKey, Written
-from index.live.replay import replay
-from index.live.state import LiveState
-from index.live.statistics import CollectionCounts, CollectionStatistics, live_counts, live_statistics
-from index.live.threads import LiveThreads
-from index.live.upkeep import Upkeep
-from index.publisher import Publisher
-from index.segments.checks import check_batch
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
-from index.snapshot import Snapshot
-from index.windows.store import DocumentWindows
-from models.representations import Representations
+from tercet.index.live.records import LiveLimits, LiveObserver, WriteKey, Written
+from tercet.index.live.replay import replay
+from tercet.index.live.state import LiveState
+from tercet.index.live.statistics import CollectionCounts, CollectionStatistics, live_counts, live_statistics
+from tercet.index.live.threads import LiveThreads
+from tercet.index.live.upkeep import Upkeep
+from tercet.index.publisher import Publisher
+from tercet.index.segments.checks import check_batch
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.index.snapshot import Snapshot
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Representations
 
 DEFAULT_LIMITS = LiveLimits()
 UPDATED_AT_ONCE = 1000

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from index.catalog.fence import fenced
-from index.errors import SearchIndexError
-from index.ledger.ledger import Ledger
-from index.ledger.records import LedgerEntry
-from index.live.operations import Operation, unchanged
-from index.live.records import LiveObserver, WriteKey, Written
-from index.live.state import LiveState
-from index.live.threads import Workers
+from tercet.index.catalog.fence import fenced
+from tercet.index.errors import SearchIndexError
+from tercet.index.ledger.ledger import Ledger
+from tercet.index.ledger.records import LedgerEntry
+from tercet.index.live.operations import Operation, unchanged
+from tercet.index.live.records import LiveObserver, WriteKey, Written
+from tercet.index.live.state import LiveState
+from tercet.index.live.threads import Workers
 
 GROUP = 64  # operations that share one force to the disk at most
 

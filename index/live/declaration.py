@@ -14,16 +14,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from index.catalog.settings import CollectionSettings
-from index.documents.metadata import FieldType
-from index.errors import UnforcedPublicationError
-from index.live.committer import Committer
-from index.live.flush import Flush
-from index.live.state import LiveState
-from index.publisher import Publisher
-from index.segments.deletes import read_deletes
-from index.segments.later_columns import check_columns, with_columns, with_later_columns
-from index.segments.segment import Segment
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import UnforcedPublicationError
+from tercet.index.live.committer import Committer
+from tercet.index.live.flush import Flush
+from tercet.index.live.state import LiveState
+from tercet.index.publisher import Publisher
+from tercet.index.segments.deletes import read_deletes
+from tercet.index.segments.later_columns import check_columns, with_columns, with_later_columns
+from tercet.index.segments.segment import Segment
 
 LATER = "declare fields after it"  # as its segments would not have the new columns
 

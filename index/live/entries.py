@@ -12,16 +12,16 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from index.bm25.words import WordRows
-from index.catalog.settings import CollectionSettings
-from index.errors import DamagedIndexError, InvalidDocumentError
-from index.files.arrays import Array
-from index.files.packed_bytes import PackedBytes
-from index.segments.later_columns import with_columns
-from index.segments.rows import DocumentRows
-from index.token_vectors.store import TokenVectorStore
-from index.windows.store import DocumentWindows
-from models.representations import SparseRows
+from tercet.index.bm25.words import WordRows
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import DamagedIndexError, InvalidDocumentError
+from tercet.index.files.arrays import Array
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.segments.later_columns import with_columns
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.token_vectors.store import TokenVectorStore
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import SparseRows
 
 LENGTH_BYTES = 8
 

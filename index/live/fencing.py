@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from index.catalog.fence import Fence
-from index.errors import CollectionBusyError
-from index.live.committer import Committer
-from index.publisher import Publisher
+from tercet.index.catalog.fence import Fence
+from tercet.index.errors import CollectionBusyError
+from tercet.index.live.committer import Committer
+from tercet.index.publisher import Publisher
 
 
 class Fencing:

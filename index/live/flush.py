@@ -10,15 +10,15 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from index.catalog.manifest import dense_vectors
-from index.dense.kinds import FLAT_VECTORS
-from index.ledger.ledger import Ledger
-from index.live.committer import Committer
-from index.live.records import LiveObserver
-from index.live.state import LiveState
-from index.publisher import Publisher
-from index.segments.parts import rows_in_parts
-from index.segments.segment import Segment
+from tercet.index.catalog.manifest import dense_vectors
+from tercet.index.dense.kinds import FLAT_VECTORS
+from tercet.index.ledger.ledger import Ledger
+from tercet.index.live.committer import Committer
+from tercet.index.live.records import LiveObserver
+from tercet.index.live.state import LiveState
+from tercet.index.publisher import Publisher
+from tercet.index.segments.parts import rows_in_parts
+from tercet.index.segments.segment import Segment
 
 
 class Flush:

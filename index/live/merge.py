@@ -15,17 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.catalog.manifest import SegmentEntry, dense_vectors
-from index.dense.kinds import INDEXED_VECTORS, Vectors
-from index.errors import SearchIndexError
-from index.live.committer import Committer
-from index.live.records import LiveObserver
-from index.publisher import Publisher
-from index.segments.deletes import read_deletes
-from index.segments.parts import rows_in_parts
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
-from models.representations import Bool, Int64
+from tercet.index.catalog.manifest import SegmentEntry, dense_vectors
+from tercet.index.dense.kinds import INDEXED_VECTORS, Vectors
+from tercet.index.errors import SearchIndexError
+from tercet.index.live.committer import Committer
+from tercet.index.live.records import LiveObserver
+from tercet.index.publisher import Publisher
+from tercet.index.segments.deletes import read_deletes
+from tercet.index.segments.parts import rows_in_parts
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Bool, Int64
 
 LARGEST = 250_000  # documents of a joined segment, as of a build's
 SPARSE = 0.5  # share of deleted documents from which on a segment is written anew

@@ -8,19 +8,19 @@ from typing import Protocol
 
 import numpy as np
 
-from index.documents.conditions import Condition
-from index.documents.fields import columns_of
-from index.documents.metadata import FieldType, MetadataChange
-from index.documents.store import encode_document
-from index.errors import DocumentChangedError, DocumentNotFoundError
-from index.files.packed_bytes import PackedBytes
-from index.ledger.records import NOTHING, LedgerEntry
-from index.live.entries import encode_ids, encode_parts, encode_rows
-from index.live.state import LiveState
-from index.segments.later_columns import with_columns
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
-from models.representations import Int64
+from tercet.index.documents.conditions import Condition
+from tercet.index.documents.fields import columns_of
+from tercet.index.documents.metadata import FieldType, MetadataChange
+from tercet.index.documents.store import encode_document
+from tercet.index.errors import DocumentChangedError, DocumentNotFoundError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.ledger.records import NOTHING, LedgerEntry
+from tercet.index.live.entries import encode_ids, encode_parts, encode_rows
+from tercet.index.live.state import LiveState
+from tercet.index.segments.later_columns import with_columns
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Int64
 
 PUT = "put"
 DELETE = "delete"

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from index.errors import IdempotencyMismatchError
-from index.ledger.records import IdempotencyKey, StoredAnswer
+from tercet.index.errors import IdempotencyMismatchError
+from tercet.index.ledger.records import IdempotencyKey, StoredAnswer
 
 WriteStage = Literal["log", "apply"]
 

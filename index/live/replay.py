@@ -12,14 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from index.catalog.settings import CollectionSettings
-from index.errors import DamagedIndexError
-from index.files.packed_bytes import PackedBytes, distinct
-from index.ledger.records import NOTHING, LedgerEntry
-from index.live.entries import decode_ids, decode_parts, decode_rows, with_stored_fields
-from index.live.operations import DELETE, UPDATE
-from index.live.state import JOINED_BYTES, LiveState
-from index.segments.rows import DocumentRows
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.packed_bytes import PackedBytes, distinct
+from tercet.index.ledger.records import NOTHING, LedgerEntry
+from tercet.index.live.entries import decode_ids, decode_parts, decode_rows, with_stored_fields
+from tercet.index.live.operations import DELETE, UPDATE
+from tercet.index.live.state import JOINED_BYTES, LiveState
+from tercet.index.segments.rows import DocumentRows
 
 Event = tuple[int, PackedBytes, DocumentRows | None]
 """A position, and the ids of documents that were put then, with these, or the ids that were deleted."""

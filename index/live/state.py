@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from index.catalog.settings import CollectionSettings
-from index.errors import CollectionBusyError
-from index.files.memory_arrays import MemoryArrays
-from index.files.packed_bytes import PackedBytes
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
-from index.snapshot import Snapshot
-from index.sparse.term_totals import TermChange
-from index.sparse.term_versions import TermVersion
-from models.representations import Bool, Int64, SparseRows
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import CollectionBusyError
+from tercet.index.files.memory_arrays import MemoryArrays
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.index.snapshot import Snapshot
+from tercet.index.sparse.term_totals import TermChange
+from tercet.index.sparse.term_versions import TermVersion
+from tercet.models.representations import Bool, Int64, SparseRows
 
 GROWTH = 2
 JOINED_BYTES = 2**25  # to copy more than so much takes longer than to search one segment more

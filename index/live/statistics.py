@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from index.catalog.manifest import Manifest
-from index.collection import Collection
-from index.inspection import added, part_bytes
-from index.ledger.reader import LedgerReader
-from index.live.state import LiveState
-from index.segments.files import open_arrays
-from index.segments.segment import Segment
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.collection import Collection
+from tercet.index.inspection import added, part_bytes
+from tercet.index.ledger.reader import LedgerReader
+from tercet.index.live.state import LiveState
+from tercet.index.segments.files import open_arrays
+from tercet.index.segments.segment import Segment
 
 NO_MANIFEST = Manifest("", "", ())
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 
-from index.dense.library import leave_cores_to_others
+from tercet.index.dense.library import leave_cores_to_others
 
 COMMITTERS, FLUSHES, MERGES = 12, 4, 4
 FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # more than the process has: less claim to the processor

@@ -8,12 +8,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from index.errors import WriteOverloadedError
-from index.live.committer import Committer
-from index.live.flush import Flush
-from index.live.merge import Merge, MergeStoppedError, Pace
-from index.live.records import LiveLimits, LiveObserver
-from index.live.threads import Alarm, Job, LiveThreads, Workers
+from tercet.index.errors import WriteOverloadedError
+from tercet.index.live.committer import Committer
+from tercet.index.live.flush import Flush
+from tercet.index.live.merge import Merge, MergeStoppedError, Pace
+from tercet.index.live.records import LiveLimits, LiveObserver
+from tercet.index.live.threads import Alarm, Job, LiveThreads, Workers
 
 RETRY_SECONDS = 5.0
 MERGE_STOP_SECONDS = 10.0

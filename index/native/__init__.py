@@ -7,7 +7,7 @@ of it is read, and stored numbers that lead nowhere are a DamagedIndexError. `ar
 """
 
 try:
-    import index.native.kernels  # noqa: F401 - that it is there
+    import tercet.index.native.kernels  # noqa: F401 - that it is there
 except ModuleNotFoundError as error:
     raise ImportError(
         "the kernels are not compiled: pip install -c constraints.txt -e '.[cpu]', or python setup.py "

@@ -7,27 +7,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.alike import names_of
-from index.catalog.settings import CollectionSettings
-from index.documents.conditions import Condition, checked_condition
-from index.documents.filters import Filter
-from index.documents.store import DocumentStore, encode_id
-from index.errors import (
+from tercet.index.candidates import Document
+from tercet.index.catalog.alike import names_of
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.conditions import Condition, checked_condition
+from tercet.index.documents.filters import Filter
+from tercet.index.documents.store import DocumentStore, encode_id
+from tercet.index.errors import (
     AmbiguousDocumentError,
     DocumentNotFoundError,
     InvalidDocumentError,
     InvalidQueryError,
     SearchIndexError,
 )
-from index.reading.examples import Example, examples_query
-from index.reading.ordered import Order, Place, PlacedDocument, check_order, ordered_page
-from index.reading.pages import page_of, starts_behind
-from index.segments.parts import rows_in_parts
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
-from index.segments.stored import StoredQuery, StoredRepresentations
-from models.representations import Int64
+from tercet.index.reading.examples import Example, examples_query
+from tercet.index.reading.ordered import Order, Place, PlacedDocument, check_order, ordered_page
+from tercet.index.reading.pages import page_of, starts_behind
+from tercet.index.segments.parts import rows_in_parts
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.index.segments.stored import StoredQuery, StoredRepresentations
+from tercet.models.representations import Int64
 
 DocumentPlace = tuple[int, int]
 """That of a segment, and a row of it."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import DocumentNotFoundError, InvalidQueryError
-from index.segments.segment import Segment
-from index.segments.stored import StoredQuery
-from models.representations import Float32, Float64, Int32, Representations, SparseRows, TokenVectors
+from tercet.index.errors import DocumentNotFoundError, InvalidQueryError
+from tercet.index.segments.segment import Segment
+from tercet.index.segments.stored import StoredQuery
+from tercet.models.representations import Float32, Float64, Int32, Representations, SparseRows, TokenVectors
 
 MOST_EXAMPLES = 100  # wanted, and as many unwanted
 # Usual is 0.2, of many judged documents; here examples are few, and dense vectors are all near each other.

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.documents.conditions import Condition
-from index.documents.declared import undeclared
-from index.documents.fields import Column, KeywordColumn
-from index.documents.metadata import FieldType
-from index.errors import InvalidQueryError
-from index.files.packed_bytes import first_not_below
-from index.reading.pages import rows_from, starts_behind
-from index.segments.segment import Segment
-from models.representations import Bool, Int64
+from tercet.index.documents.conditions import Condition
+from tercet.index.documents.declared import undeclared
+from tercet.index.documents.fields import Column, KeywordColumn
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidQueryError
+from tercet.index.files.packed_bytes import first_not_below
+from tercet.index.reading.pages import rows_from, starts_behind
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Bool, Int64
 
 Value = bytes | int | float
 Keys = npt.NDArray[Any]

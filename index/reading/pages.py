@@ -6,11 +6,11 @@ import heapq
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from index.documents.conditions import Condition
-from index.documents.store import DocumentStore
-from index.files.packed_bytes import first_not_below
-from index.segments.segment import Segment
-from models.representations import Int64
+from tercet.index.documents.conditions import Condition
+from tercet.index.documents.store import DocumentStore
+from tercet.index.files.packed_bytes import first_not_below
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Int64
 
 ROWS_AT_ONCE = 1024
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from index.candidates import Weights, Window
-from index.fusion import relative_sum
-from index.scoring import lexical_scores
-from index.search.exact_scores import Candidates, WindowScores, dense_scores
-from index.search.query import CheckedQuery
-from index.segments.segment import Segment
+from tercet.index.candidates import Weights, Window
+from tercet.index.fusion import relative_sum
+from tercet.index.scoring import lexical_scores
+from tercet.index.search.exact_scores import Candidates, WindowScores, dense_scores
+from tercet.index.search.query import CheckedQuery
+from tercet.index.segments.segment import Segment
 
 
 def best_windows(

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from index.documents.boosts import Boost, Curve, FilterBoost
-from index.documents.conditions import condition_of
-from index.documents.fields import ScalarColumn
-from index.documents.metadata import FieldType
-from index.runs import runs
-from index.scoring import DECIMALS
-from index.segments.segment import Segment
-from models.representations import Bool, Float64, Int64
+from tercet.index.documents.boosts import Boost, Curve, FilterBoost
+from tercet.index.documents.conditions import condition_of
+from tercet.index.documents.fields import ScalarColumn
+from tercet.index.documents.metadata import FieldType
+from tercet.index.runs import runs
+from tercet.index.scoring import DECIMALS
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Bool, Float64, Int64
 
 
 def boosts_at(

@@ -15,14 +15,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from index.candidates import Weights
-from index.fusion import weighted_sum
-from index.search.choice import Choice
-from index.search.exact_scores import Candidates
-from index.search.late_interaction import FirstScores, first_scores, near_scores
-from index.search.query import CheckedQuery
-from index.segments.segment import Segment
-from models.representations import Float64, Int64
+from tercet.index.candidates import Weights
+from tercet.index.fusion import weighted_sum
+from tercet.index.search.choice import Choice
+from tercet.index.search.exact_scores import Candidates
+from tercet.index.search.late_interaction import FirstScores, first_scores, near_scores
+from tercet.index.search.query import CheckedQuery
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Float64, Int64
 
 ROUNDING = 1e-15  # of a weighted sum in float64, relative to the largest
 SEEN = 32  # of the best candidates, and

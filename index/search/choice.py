@@ -8,13 +8,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from index.candidates import Page
-from index.files.packed_bytes import PackedBytes
-from index.search.exact_scores import Candidates
-from index.search.groups import Groups, group_values
-from index.search.retrieval import ids_at
-from index.segments.segment import Segment
-from models.representations import Float64, Int64
+from tercet.index.candidates import Page
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.search.exact_scores import Candidates
+from tercet.index.search.groups import Groups, group_values
+from tercet.index.search.retrieval import ids_at
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Float64, Int64
 
 Key = TypeVar("Key", bytes, tuple[bytes, str])
 """An id, with the name of its collection where there are several."""

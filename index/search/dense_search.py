@@ -13,15 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from index.candidates import DenseOptions
-from index.dense.expectation import likely_at_most
-from index.dense.scan import DenseScan, Found, Scanned
-from index.documents.row_set import RowSet
-from index.search.list_search import Listed, search_lists
-from index.search.segment_search import search_segment
-from index.search.threads import segment_threads
-from index.segments.segment import Segment
-from models.representations import Float32, Int64
+from tercet.index.candidates import DenseOptions
+from tercet.index.dense.expectation import likely_at_most
+from tercet.index.dense.scan import DenseScan, Found, Scanned
+from tercet.index.documents.row_set import RowSet
+from tercet.index.search.list_search import Listed, search_lists
+from tercet.index.search.segment_search import search_segment
+from tercet.index.search.threads import segment_threads
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Float32, Int64
 
 NOTHING: Found = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
 

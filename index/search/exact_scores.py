@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.files.pieces import read_ahead
-from index.native.kernels import exact_products_at
-from index.runs import runs
-from index.scoring import DECIMALS
-from index.search.query import CheckedQuery
-from index.search.threads import segment_threads
-from index.segments.segment import Segment
-from index.sparse.query import LexicalQuery
-from models.representations import Float32, Float64, Int64, offsets_of, ragged_positions
+from tercet.index.files.pieces import read_ahead
+from tercet.index.native.kernels import exact_products_at
+from tercet.index.runs import runs
+from tercet.index.scoring import DECIMALS
+from tercet.index.search.query import CheckedQuery
+from tercet.index.search.threads import segment_threads
+from tercet.index.segments.segment import Segment
+from tercet.index.sparse.query import LexicalQuery
+from tercet.models.representations import Float32, Float64, Int64, offsets_of, ragged_positions
 
 # Documents that a dense search compares in the time that one side of a row takes.
 DOCUMENTS_PER_ROW = 4

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.blas import one_blas_thread
-from index.bm25.explanation import Bm25Terms
-from index.candidates import Window
-from index.search.late_interaction import late_scores
-from index.search.query import CheckedQuery
-from index.segments.segment import Segment
-from index.sparse.idf import CollectionIdf, GivenIdf
-from models.representations import Float64, Int32, Int64
+from tercet.index.blas import one_blas_thread
+from tercet.index.bm25.explanation import Bm25Terms
+from tercet.index.candidates import Window
+from tercet.index.search.late_interaction import late_scores
+from tercet.index.search.query import CheckedQuery
+from tercet.index.segments.segment import Segment
+from tercet.index.sparse.idf import CollectionIdf, GivenIdf
+from tercet.models.representations import Float64, Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)

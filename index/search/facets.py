@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from index.candidates import Facet, FacetValue
-from index.documents.conditions import Condition
-from index.documents.fields import KeywordColumn, ScalarColumn
-from index.documents.row_set import RowSet
-from index.files.packed_bytes import PackedBytes, distinct
-from index.native.kernels import count_facet, keyword_column
-from index.segments.segment import Segment
-from models.representations import Int64, offsets_of
+from tercet.index.candidates import Facet, FacetValue
+from tercet.index.documents.conditions import Condition
+from tercet.index.documents.fields import KeywordColumn, ScalarColumn
+from tercet.index.documents.row_set import RowSet
+from tercet.index.files.packed_bytes import PackedBytes, distinct
+from tercet.index.native.kernels import count_facet, keyword_column
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Int64, offsets_of
 
 ALL = -1  # where bits begin of a segment all of whose documents count
 SEED_BITS = 63

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.documents.fields import KeywordColumn
-from index.files.packed_bytes import PackedBytes, distinct
-from index.runs import runs
-from index.search.exact_scores import Candidates
-from index.segments.segment import Segment
-from models.representations import Int64, offsets_of, ragged_positions
+from tercet.index.documents.fields import KeywordColumn
+from tercet.index.files.packed_bytes import PackedBytes, distinct
+from tercet.index.runs import runs
+from tercet.index.search.exact_scores import Candidates
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Int64, offsets_of, ragged_positions
 
 
 @dataclass(frozen=True, slots=True)

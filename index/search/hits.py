@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from index.candidates import Hit, Scores, Weights
-from index.search.best_window import best_windows
-from index.search.query import CheckedQuery
-from index.search.ranking import Ranked
-from index.segments.segment import Segment
+from tercet.index.candidates import Hit, Scores, Weights
+from tercet.index.search.best_window import best_windows
+from tercet.index.search.query import CheckedQuery
+from tercet.index.search.ranking import Ranked
+from tercet.index.segments.segment import Segment
 
 
 def hits_of(

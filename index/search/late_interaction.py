@@ -9,17 +9,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from index.files.pieces import read_ahead
-from index.scoring import ROUNDING, near_packed_maxsim, packed_maxsim
-from index.search.exact_scores import WindowScores, texts_of
-from index.search.query import CheckedQuery
-from index.search.threads import segment_threads
-from index.segments.segment import Segment
-from index.token_vectors.centroid_maxsim import CentroidProducts
-from index.token_vectors.integer_query import LANES
-from index.token_vectors.query import QueryTokens
-from index.token_vectors.texts import StoredTexts
-from models.representations import Float64, Int64
+from tercet.index.files.pieces import read_ahead
+from tercet.index.scoring import ROUNDING, near_packed_maxsim, packed_maxsim
+from tercet.index.search.exact_scores import WindowScores, texts_of
+from tercet.index.search.query import CheckedQuery
+from tercet.index.search.threads import segment_threads
+from tercet.index.segments.segment import Segment
+from tercet.index.token_vectors.centroid_maxsim import CentroidProducts
+from tercet.index.token_vectors.integer_query import LANES
+from tercet.index.token_vectors.query import QueryTokens
+from tercet.index.token_vectors.texts import StoredTexts
+from tercet.models.representations import Float64, Int64
 
 TEXTS_AT_ONCE = 32
 CENTROIDS_AT_ONCE = 128  # texts whose centroids are looked at

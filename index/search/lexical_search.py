@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from index.documents.row_set import RowSet
-from index.files.pieces import read_ahead
-from index.native.kernels import find_candidates, mask, quantize_query, score_candidates
-from index.search.threads import DOCUMENTS_PER_THREAD
-from index.sparse.inverted_index import InvertedIndex
-from index.sparse.query import LexicalQuery
-from models.cores import usable_cores
-from models.representations import Bool, Float32, Int64
+from tercet.index.documents.row_set import RowSet
+from tercet.index.files.pieces import read_ahead
+from tercet.index.native.kernels import find_candidates, mask, quantize_query, score_candidates
+from tercet.index.search.threads import DOCUMENTS_PER_THREAD
+from tercet.index.sparse.inverted_index import InvertedIndex
+from tercet.index.sparse.query import LexicalQuery
+from tercet.models.cores import usable_cores
+from tercet.models.representations import Bool, Float32, Int64
 
 # Documents that are searched through in the time that one takes to be scored by itself.
 DOCUMENTS_PER_ROW = 128

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import DenseOptions
-from index.dense.expectation import likely_at_most
-from index.dense.scan import Found
-from index.documents.row_set import RowSet
-from index.native.kernels import products_at
-from index.search.segment_search import search_segment
-from index.segments.segment import Segment
-from models.representations import Float32, Int64
+from tercet.index.candidates import DenseOptions
+from tercet.index.dense.expectation import likely_at_most
+from tercet.index.dense.scan import Found
+from tercet.index.documents.row_set import RowSet
+from tercet.index.native.kernels import products_at
+from tercet.index.search.segment_search import search_segment
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Float32, Int64
 
 VECTORS_READ = 8  # for each document that is wanted
 

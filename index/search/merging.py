@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import CandidateLimits, Page, Weights
-from index.files.packed_bytes import PackedBytes
-from index.fusion import Fusion, best, kept_of
-from index.search.choice import Choice
-from index.search.groups import Groups, GroupValues
-from index.search.ranking import chosen, chosen_reciprocally
-from index.search.retrieval import united
-from index.search.shard_search import Proposals, ShardHits
-from models.representations import Float32, Float64, Int64, offsets_of
+from tercet.index.candidates import CandidateLimits, Page, Weights
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.fusion import Fusion, best, kept_of
+from tercet.index.search.choice import Choice
+from tercet.index.search.groups import Groups, GroupValues
+from tercet.index.search.ranking import chosen, chosen_reciprocally
+from tercet.index.search.retrieval import united
+from tercet.index.search.shard_search import Proposals, ShardHits
+from tercet.models.representations import Float32, Float64, Int64, offsets_of
 
 
 def left_of(

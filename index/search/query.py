@@ -10,15 +10,15 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from index.bm25.query import Bm25Query
-from index.candidates import CandidateLimits, DenseOptions, Page, Weights
-from index.catalog.settings import CollectionSettings
-from index.documents.declared import unsuited
-from index.documents.metadata import FieldType
-from index.errors import InvalidQueryError
-from index.fusion import Fusion
-from index.token_vectors.query import QueryTokens
-from models.representations import Float32, Int32, Representations
+from tercet.index.bm25.query import Bm25Query
+from tercet.index.candidates import CandidateLimits, DenseOptions, Page, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.declared import unsuited
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidQueryError
+from tercet.index.fusion import Fusion
+from tercet.index.token_vectors.query import QueryTokens
+from tercet.models.representations import Float32, Int32, Representations
 
 # Unit vectors and ReLU weights stay far below; beyond it float32 products could overflow.
 LARGEST_VALUE = 1e6

@@ -8,16 +8,16 @@ from functools import partial
 
 import numpy as np
 
-from index.candidates import Weights
-from index.files.packed_bytes import PackedBytes
-from index.fusion import SIDES, as_weighted, best, reciprocal_rank_fusion, relative_sum
-from index.search.bounds import bounds_of
-from index.search.choice import Choice
-from index.search.exact_scores import Candidates, WindowScores
-from index.search.late_interaction import late_scores
-from index.search.query import CheckedQuery
-from index.segments.segment import Segment
-from models.representations import Float64, Int64
+from tercet.index.candidates import Weights
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.fusion import SIDES, as_weighted, best, reciprocal_rank_fusion, relative_sum
+from tercet.index.search.bounds import bounds_of
+from tercet.index.search.choice import Choice
+from tercet.index.search.exact_scores import Candidates, WindowScores
+from tercet.index.search.late_interaction import late_scores
+from tercet.index.search.query import CheckedQuery
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Float64, Int64
 
 
 @dataclass(frozen=True, slots=True)

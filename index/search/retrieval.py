@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import CandidateLimits, DenseOptions
-from index.documents.conditions import Condition
-from index.documents.row_set import RowSet
-from index.files.packed_bytes import PackedBytes
-from index.fusion import best, kept_of
-from index.runs import runs
-from index.search.dense_search import DenseSearch
-from index.search.exact_scores import Candidates, dense_scores, scored
-from index.search.lexical_search import LexicalSearch
-from index.search.query import CheckedQuery
-from index.search.threads import in_parts
-from index.segments.segment import Segment
-from index.sparse.query import LexicalQuery
-from models.representations import Float32, Int64
+from tercet.index.candidates import CandidateLimits, DenseOptions
+from tercet.index.documents.conditions import Condition
+from tercet.index.documents.row_set import RowSet
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.fusion import best, kept_of
+from tercet.index.runs import runs
+from tercet.index.search.dense_search import DenseSearch
+from tercet.index.search.exact_scores import Candidates, dense_scores, scored
+from tercet.index.search.lexical_search import LexicalSearch
+from tercet.index.search.query import CheckedQuery
+from tercet.index.search.threads import in_parts
+from tercet.index.segments.segment import Segment
+from tercet.index.sparse.query import LexicalQuery
+from tercet.models.representations import Float32, Int64
 
 NO_ROWS = np.empty(0, np.int64)
 ROW_BITS = 40  # more than a row needs; those above have its segment

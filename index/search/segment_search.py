@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.candidates import DenseOptions
-from index.dense.expectation import likely_at_most
-from index.documents.row_set import RowSet
-from index.segments.segment import Segment
-from models.representations import Float32, Int64
+from tercet.index.candidates import DenseOptions
+from tercet.index.dense.expectation import likely_at_most
+from tercet.index.documents.row_set import RowSet
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Float32, Int64
 
 # Up to so large a share of deleted rows a search asks for more and leaves them out; a filter for the others
 # would cost it more.

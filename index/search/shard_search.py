@@ -14,26 +14,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from index.bm25.query import WeighedWords
-from index.candidates import CandidateLimits, DenseOptions, Page, Weights, Window
-from index.documents.boosts import Boost
-from index.documents.conditions import Condition
-from index.documents.filters import Filter
-from index.documents.metadata import FieldType
-from index.files.packed_bytes import PackedBytes
-from index.fusion import SIDES
-from index.scoring import DECIMALS
-from index.search.best_window import best_windows
-from index.search.boosts import boosts_at
-from index.search.choice import Choice
-from index.search.exact_scores import Candidates, WindowScores, dense_scores, scored
-from index.search.groups import GroupValues, group_values
-from index.search.late_interaction import late_scores
-from index.search.query import CheckedQuery, check_group_by
-from index.search.ranking import rank
-from index.search.retrieval import all_places, ids_at, numbers_of, places_of, propose, united
-from index.segments.segment import Segment
-from models.representations import Float32, Float64, Int64, Representations
+from tercet.index.bm25.query import WeighedWords
+from tercet.index.candidates import CandidateLimits, DenseOptions, Page, Weights, Window
+from tercet.index.documents.boosts import Boost
+from tercet.index.documents.conditions import Condition
+from tercet.index.documents.filters import Filter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.fusion import SIDES
+from tercet.index.scoring import DECIMALS
+from tercet.index.search.best_window import best_windows
+from tercet.index.search.boosts import boosts_at
+from tercet.index.search.choice import Choice
+from tercet.index.search.exact_scores import Candidates, WindowScores, dense_scores, scored
+from tercet.index.search.groups import GroupValues, group_values
+from tercet.index.search.late_interaction import late_scores
+from tercet.index.search.query import CheckedQuery, check_group_by
+from tercet.index.search.ranking import rank
+from tercet.index.search.retrieval import all_places, ids_at, numbers_of, places_of, propose, united
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Float32, Float64, Int64, Representations
 
 NONE = np.empty(0, np.int64)
 

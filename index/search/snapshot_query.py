@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from index.candidates import CandidateLimits, DenseOptions, Page, Weights
-from index.catalog.settings import CollectionSettings
-from index.documents.boosts import Boost, check_boosts
-from index.documents.filters import Filter, check_filter
-from index.fusion import Fusion
-from index.search.query import check_fusion, check_group_by, check_options, check_page, check_weights
-from models.representations import Representations
+from tercet.index.candidates import CandidateLimits, DenseOptions, Page, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.boosts import Boost, check_boosts
+from tercet.index.documents.filters import Filter, check_filter
+from tercet.index.fusion import Fusion
+from tercet.index.search.query import check_fusion, check_group_by, check_options, check_page, check_weights
+from tercet.models.representations import Representations
 
 DEFAULT_WEIGHTS = Weights()
 DEFAULT_LIMITS = CandidateLimits()

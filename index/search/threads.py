@@ -10,7 +10,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from models.cores import usable_cores
+from tercet.models.cores import usable_cores
 
 DOCUMENTS_PER_THREAD = 4_096  # fewer are searched in the time that it takes to wake another thread
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.bm25.writer import Bm25Writer
-from index.catalog.settings import CollectionSettings
-from index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
-from index.documents.fields import field_stems, open_columns
-from index.documents.fields_writer import FieldsWriter
-from index.documents.store import DocumentWriter
-from index.files.arrays import ArrayTarget
-from index.files.streams import Streams
-from index.segments.rows import DocumentRows
-from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
-from index.sparse.inverted_index import build_inverted
-from index.sparse.term_statistics import TermStatistics
-from index.token_vectors.store import TokenVectorWriter
-from index.windows.store import WindowWriter
+from tercet.index.bm25.writer import Bm25Writer
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
+from tercet.index.documents.fields import field_stems, open_columns
+from tercet.index.documents.fields_writer import FieldsWriter
+from tercet.index.documents.store import DocumentWriter
+from tercet.index.files.arrays import ArrayTarget
+from tercet.index.files.streams import Streams
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
+from tercet.index.sparse.inverted_index import build_inverted
+from tercet.index.sparse.term_statistics import TermStatistics
+from tercet.index.token_vectors.store import TokenVectorWriter
+from tercet.index.windows.store import WindowWriter
 
 DENSE = "dense"
 POSITIONS = "positions"

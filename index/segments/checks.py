@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from index.bm25.analysis import Analyzer
-from index.bm25.words import count_words
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.documents.fields import columns_of
-from index.documents.store import encode_document
-from index.errors import InvalidDocumentError
-from index.files.packed_bytes import PackedBytes
-from index.segments.rows import DocumentRows, Float16
-from index.token_codecs import CODED
-from index.token_vectors.pooling import pooled
-from index.token_vectors.store import TokenVectorStore, code_dtype
-from index.windows.store import DocumentWindows
-from models.representations import UNIT_ERROR, Int64, Representations, SparseRows, TokenVectors
+from tercet.index.bm25.analysis import Analyzer
+from tercet.index.bm25.words import count_words
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.fields import columns_of
+from tercet.index.documents.store import encode_document
+from tercet.index.errors import InvalidDocumentError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.segments.rows import DocumentRows, Float16
+from tercet.index.token_codecs import CODED
+from tercet.index.token_vectors.pooling import pooled
+from tercet.index.token_vectors.store import TokenVectorStore, code_dtype
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import UNIT_ERROR, Int64, Representations, SparseRows, TokenVectors
 
 LARGEST_VALUE = 1e6  # of a token vector; beyond it sums in float32 could overflow
 

@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.bm25.segment import Bm25Segment
-from index.bm25.writer import FORWARD, LENGTHS, build_indexes
-from index.catalog.manifest import SegmentEntry
-from index.catalog.settings import CollectionSettings
-from index.dense.equal_rows import ROWS, EqualRows
-from index.documents.field_indexes import index_of
-from index.documents.fields import KeywordColumn, ScalarColumn, field_stems
-from index.documents.store import MAX_ID_BYTES
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
-from index.files.arrays import Array, ArraySource
-from index.files.packed_bytes import PackedBytes
-from index.files.scratch import scratch_folder
-from index.segments.segment import Segment
-from index.sparse.forward_rows import STEM
-from index.sparse.inverted_index import build_inverted
-from index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
-from index.token_vectors.store import TokenVectorStore
-from models.representations import SparseRows
+from tercet.index.bm25.segment import Bm25Segment
+from tercet.index.bm25.writer import FORWARD, LENGTHS, build_indexes
+from tercet.index.catalog.manifest import SegmentEntry
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.equal_rows import ROWS, EqualRows
+from tercet.index.documents.field_indexes import index_of
+from tercet.index.documents.fields import KeywordColumn, ScalarColumn, field_stems
+from tercet.index.documents.store import MAX_ID_BYTES
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.arrays import Array, ArraySource
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.files.scratch import scratch_folder
+from tercet.index.segments.segment import Segment
+from tercet.index.sparse.forward_rows import STEM
+from tercet.index.sparse.inverted_index import build_inverted
+from tercet.index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
+from tercet.index.token_vectors.store import TokenVectorStore
+from tercet.models.representations import SparseRows
 
 ROWS_AT_ONCE = 16_384
 

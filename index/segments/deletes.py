@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import DeletesEntry, SegmentEntry
-from index.errors import damaged
-from index.files.array_folder import ArrayFolder
-from index.files.content import sha256_of
-from index.files.directory import force, make_folder, remove_file
-from models.representations import Int64
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import DeletesEntry, SegmentEntry
+from tercet.index.errors import damaged
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.content import sha256_of
+from tercet.index.files.directory import force, make_folder, remove_file
+from tercet.models.representations import Int64
 
 
 def write_deletes(layout: CollectionLayout, segment: str, manifest: str, rows: Int64) -> DeletesEntry:

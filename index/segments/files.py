@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from index.catalog.manifest import FileEntry, SegmentEntry
-from index.errors import damaged
-from index.files.array_folder import ArrayFolder
-from index.files.arrays import ArraySource
-from index.files.content import missing, sha256_of
-from index.files.packed_arrays import PackedArrays, write_packed
+from tercet.index.catalog.manifest import FileEntry, SegmentEntry
+from tercet.index.errors import damaged
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.arrays import ArraySource
+from tercet.index.files.content import missing, sha256_of
+from tercet.index.files.packed_arrays import PackedArrays, write_packed
 
 PACKED_FILE = "arrays.safetensors"
 PACKED_BYTES = 64 * 2**20  # of values; packing copies them once more

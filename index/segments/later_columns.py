@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 import orjson
 
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import SegmentEntry
-from index.catalog.settings import CollectionSettings
-from index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
-from index.documents.fields import Column, columns_of, field_stems, open_columns
-from index.documents.fields_writer import FieldsWriter
-from index.documents.metadata import FieldType
-from index.errors import damaged
-from index.files.array_folder import ArrayFolder
-from index.files.directory import force, link_or_copy, rename
-from index.files.packed_arrays import PackedArrays, write_packed
-from index.segments.deletes import read_deletes
-from index.segments.files import PACKED_FILE
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
-from index.segments.writer import complete_file, partial_folder
-from models.representations import Bool
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import SegmentEntry
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
+from tercet.index.documents.fields import Column, columns_of, field_stems, open_columns
+from tercet.index.documents.fields_writer import FieldsWriter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import damaged
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.directory import force, link_or_copy, rename
+from tercet.index.files.packed_arrays import PackedArrays, write_packed
+from tercet.index.segments.deletes import read_deletes
+from tercet.index.segments.files import PACKED_FILE
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.index.segments.writer import complete_file, partial_folder
+from tercet.models.representations import Bool
 
 ROWS_AT_ONCE = 8_192
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
-from models.representations import Int64
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.models.representations import Int64
 
 DOCUMENTS_AT_ONCE = 1_024
 TOKENS_AT_ONCE = 262_144  # token vectors; a document stays whole

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from index.bm25.words import WordRows
-from index.documents.fields import Column
-from index.files.arrays import Array
-from index.files.packed_bytes import PackedBytes
-from index.token_vectors.store import TokenVectorStore
-from index.windows.store import DocumentWindows
-from models.representations import Int64, SparseRows, offsets_of, ragged_positions
+from tercet.index.bm25.words import WordRows
+from tercet.index.documents.fields import Column
+from tercet.index.files.arrays import Array
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.token_vectors.store import TokenVectorStore
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Int64, SparseRows, offsets_of, ragged_positions
 
 Float16 = npt.NDArray[np.float16]
 

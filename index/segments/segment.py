@@ -7,34 +7,34 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from index.bm25.segment import Bm25Segment
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import SegmentEntry
-from index.catalog.settings import CollectionSettings
-from index.dense.index import DenseIndex
-from index.dense.kinds import Device
-from index.documents.conditions import Condition
-from index.documents.field_indexes import FieldIndexes
-from index.documents.fields import Column, field_stems, open_columns
-from index.documents.matching import Matching
-from index.documents.row_set import RowSet
-from index.documents.store import DocumentStore
-from index.errors import damaged
-from index.files.arrays import ArraySource
-from index.files.memory_arrays import MemoryArrays
-from index.files.packed_bytes import PackedBytes
-from index.files.pieces import Pieces
-from index.segments.builder import DENSE, POSITIONS, SegmentBuilder
-from index.segments.deletes import read_deletes
-from index.segments.files import check_files, open_arrays
-from index.segments.rows import DocumentRows, Float16
-from index.sparse.forward_rows import open_forward_rows
-from index.sparse.inverted_index import InvertedIndex
-from index.sparse.left_counts import LeftCounts
-from index.sparse.term_statistics import TermStatistics
-from index.token_vectors.store import TokenVectorStore
-from index.windows.store import WindowStore
-from models.representations import (
+from tercet.index.bm25.segment import Bm25Segment
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import SegmentEntry
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.index import DenseIndex
+from tercet.index.dense.kinds import Device
+from tercet.index.documents.conditions import Condition
+from tercet.index.documents.field_indexes import FieldIndexes
+from tercet.index.documents.fields import Column, field_stems, open_columns
+from tercet.index.documents.matching import Matching
+from tercet.index.documents.row_set import RowSet
+from tercet.index.documents.store import DocumentStore
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import ArraySource
+from tercet.index.files.memory_arrays import MemoryArrays
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.files.pieces import Pieces
+from tercet.index.segments.builder import DENSE, POSITIONS, SegmentBuilder
+from tercet.index.segments.deletes import read_deletes
+from tercet.index.segments.files import check_files, open_arrays
+from tercet.index.segments.rows import DocumentRows, Float16
+from tercet.index.sparse.forward_rows import open_forward_rows
+from tercet.index.sparse.inverted_index import InvertedIndex
+from tercet.index.sparse.left_counts import LeftCounts
+from tercet.index.sparse.term_statistics import TermStatistics
+from tercet.index.token_vectors.store import TokenVectorStore
+from tercet.index.windows.store import WindowStore
+from tercet.models.representations import (
     Bool,
     Int64,
     SparseRows,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import Document
-from index.errors import InvalidQueryError
-from index.segments.rows import DocumentRows
-from index.windows.store import DocumentWindows
-from models.representations import Float32, Representations, SparseRows, TokenVectors
+from tercet.index.candidates import Document
+from tercet.index.errors import InvalidQueryError
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Float32, Representations, SparseRows, TokenVectors
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from index.errors import DamagedIndexError
-from index.segments.contents import Fault, forward_faults
-from index.segments.segment import Segment
-from index.windows.store import LEXICAL_STEM, WindowStore, largest_weights
-from models.representations import SparseRows
+from tercet.index.errors import DamagedIndexError
+from tercet.index.segments.contents import Fault, forward_faults
+from tercet.index.segments.segment import Segment
+from tercet.index.windows.store import LEXICAL_STEM, WindowStore, largest_weights
+from tercet.models.representations import SparseRows
 
 WINDOWS_AT_ONCE = 16_384
 

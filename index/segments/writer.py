@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from index.catalog.manifest import FileEntry, SegmentEntry
-from index.catalog.settings import CollectionSettings
-from index.dense.building import build_dense
-from index.dense.kinds import DenseKind
-from index.files.array_folder import ArrayFolder
-from index.files.content import sha256_of
-from index.files.directory import force, rename
-from index.segments.builder import DENSE, SegmentBuilder
-from index.segments.files import pack_small
+from tercet.index.catalog.manifest import FileEntry, SegmentEntry
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.dense.building import build_dense
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.content import sha256_of
+from tercet.index.files.directory import force, rename
+from tercet.index.segments.builder import DENSE, SegmentBuilder
+from tercet.index.segments.files import pack_small
 
 
 class SegmentWriter(SegmentBuilder):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.errors import damaged
-from index.files.arrays import ArraySource
-from models.representations import Int32, Int64
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import ArraySource
+from tercet.models.representations import Int32, Int64
 
 IDS_AT_ONCE = 2**20
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.files.arrays import ArraySource, ArrayTarget
-from index.files.packed_bytes import open_offsets
-from index.files.streams import Streams
-from models.representations import Int32, SparseRows
+from tercet.index.files.arrays import ArraySource, ArrayTarget
+from tercet.index.files.packed_bytes import open_offsets
+from tercet.index.files.streams import Streams
+from tercet.models.representations import Int32, SparseRows
 
 STEM = "forward"
 # Terms of the vocabulary for each weight; from here on sorting beats going through all terms.

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from index.errors import SearchIndexError
-from index.sparse.left_counts import LeftCounts
-from index.sparse.term_statistics import TermStatistics
-from index.sparse.term_totals import TermCounts, TermSums, TermTotals
-from index.sparse.term_versions import TermVersion
-from models.representations import Float32, Float64, Int32, Int64
+from tercet.index.errors import SearchIndexError
+from tercet.index.sparse.left_counts import LeftCounts
+from tercet.index.sparse.term_statistics import TermStatistics
+from tercet.index.sparse.term_totals import TermCounts, TermSums, TermTotals
+from tercet.index.sparse.term_versions import TermVersion
+from tercet.models.representations import Float32, Float64, Int32, Int64
 
 
 class CollectionIdf:

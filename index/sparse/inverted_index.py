@@ -35,13 +35,13 @@ from typing import Any
 
 import numpy as np
 
-from index.errors import DamagedIndexError, InvalidDocumentError, damaged
-from index.files.arrays import Array, ArraySource, ArrayTarget
-from index.files.packed_bytes import ascends_from_zero
-from index.files.pieces import Pieces
-from index.native.kernels import Record, add_sizes, count_block, fill_block, inverted_index
-from index.sparse.forward_rows import number_terms
-from models.representations import Int32, Int64, SparseRows
+from tercet.index.errors import DamagedIndexError, InvalidDocumentError, damaged
+from tercet.index.files.arrays import Array, ArraySource, ArrayTarget
+from tercet.index.files.packed_bytes import ascends_from_zero
+from tercet.index.files.pieces import Pieces
+from tercet.index.native.kernels import Record, add_sizes, count_block, fill_block, inverted_index
+from tercet.index.sparse.forward_rows import number_terms
+from tercet.models.representations import Int32, Int64, SparseRows
 
 DTYPES = {
     "terms": np.int32,

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from models.representations import Int64
+from tercet.models.representations import Int64
 
 PENDING_WRITES = 256  # whose deleted rows wait to be subtracted at most
 

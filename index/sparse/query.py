@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.native.kernels import score_in_segments
-from index.sparse.inverted_index import InvertedIndex
-from models.representations import Float32, Float64, Int32, Int64
+from tercet.index.native.kernels import score_in_segments
+from tercet.index.sparse.inverted_index import InvertedIndex
+from tercet.models.representations import Float32, Float64, Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)

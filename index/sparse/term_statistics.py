@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.errors import damaged
-from index.files.arrays import ArraySource, ArrayTarget
-from index.sparse.document_frequencies import document_frequencies, open_document_frequencies
-from index.sparse.forward_rows import number_terms
-from models.representations import Float32, Int32, Int64, SparseRows
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import ArraySource, ArrayTarget
+from tercet.index.sparse.document_frequencies import document_frequencies, open_document_frequencies
+from tercet.index.sparse.forward_rows import number_terms
+from tercet.models.representations import Float32, Int32, Int64, SparseRows
 
 FREQUENCIES = "inverted_frequencies"
 MASSES = "inverted_masses"

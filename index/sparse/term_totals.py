@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.native.kernels import add_statistics
-from index.sparse.term_statistics import TermStatistics, units_of
-from models.representations import Int32, Int64, SparseRows
+from tercet.index.native.kernels import add_statistics
+from tercet.index.sparse.term_statistics import TermStatistics, units_of
+from tercet.models.representations import Int32, Int64, SparseRows
 
 TermCounts = tuple[Int64, Int64]
 """n(t) and M(t) of all V terms: int64[V] each."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.sparse.term_totals import TermChange, TermCounts, TermSums, TermTotals
-from models.representations import Int32, Int64
+from tercet.index.sparse.term_totals import TermChange, TermCounts, TermSums, TermTotals
+from tercet.models.representations import Int32, Int64
 
 PENDING_CHANGES = 256  # that no search has asked for; more of them, or of their weights, are counted at once
 PENDING_WEIGHTS = 1_000_000

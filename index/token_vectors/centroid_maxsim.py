@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from index.codebook import TILE, Codebook
-from index.native.kernels import centroid_maxsim, centroid_products
-from index.token_vectors.integer_query import IntegerQuery
-from index.token_vectors.texts import StoredTexts
-from models.representations import Float64
+from tercet.index.codebook import TILE, Codebook
+from tercet.index.native.kernels import centroid_maxsim, centroid_products
+from tercet.index.token_vectors.integer_query import IntegerQuery
+from tercet.index.token_vectors.texts import StoredTexts
+from tercet.models.representations import Float64
 
 LARGEST = 2**15 - 1
 

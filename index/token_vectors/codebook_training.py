@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.codebook import (
+from tercet.index.codebook import (
     ENTRIES,
     HALF_OFFSET,
     LARGEST_HALF,
@@ -13,9 +13,9 @@ from index.codebook import (
     half_lengths_of,
     tiles_of,
 )
-from index.dense.library import faiss
-from index.token_vectors.coding import VECTORS_AT_ONCE, nearest_of
-from models.representations import Float32, Int64
+from tercet.index.dense.library import faiss
+from tercet.index.token_vectors.coding import VECTORS_AT_ONCE, nearest_of
+from tercet.models.representations import Float32, Int64
 
 WIDTH = {1: 8, 2: 4, 4: 2}  # values of a piece, by the bits that each of them gets
 VECTORS_PER_CENTROID = 16

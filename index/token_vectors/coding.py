@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from index.blas import one_blas_thread
-from index.codebook import Codebook, UInt8
-from index.native.kernels import decode_pieces, encode_pieces, nearest_centroids
-from index.token_vectors.integer_query import as_bytes
-from models.representations import Float32
+from tercet.index.blas import one_blas_thread
+from tercet.index.codebook import Codebook, UInt8
+from tercet.index.native.kernels import decode_pieces, encode_pieces, nearest_centroids
+from tercet.index.token_vectors.integer_query import as_bytes
+from tercet.models.representations import Float32
 
 UInt16 = npt.NDArray[np.uint16]
 
@@ -38,7 +38,8 @@ def encode(codebook: Codebook, vectors: Float32) -> tuple[UInt8, UInt16]:
 def nearest_of(vectors: Float32, tiles: UInt8, half_lengths: Float32) -> UInt16:
     """The number uint16[T] of the centroid that is nearest to each of the vectors float32[T, R], in steps.
 
-    tiles, half_lengths: of the centroids, as `index.codebook` has them. Found with the vectors as bytes; of
+    tiles, half_lengths: of the centroids, as `tercet.index.codebook` has them. Found with the vectors as
+    bytes; of
     two nearly as near it may be either.
     """
     nearest = np.empty(len(vectors), np.uint16)

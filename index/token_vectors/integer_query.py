@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.codebook import OFFSET, VALUES_AT_ONCE
-from models.representations import Float32, Float64
+from tercet.index.codebook import OFFSET, VALUES_AT_ONCE
+from tercet.models.representations import Float32, Float64
 
 # As `index/native/byte_products.h` has them.
 LANES = 16  # query tokens that are multiplied together

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.native.kernels import pool_tokens
-from models.representations import TokenVectors, offsets_of
+from tercet.index.native.kernels import pool_tokens
+from tercet.models.representations import TokenVectors, offsets_of
 
 RUN = 512  # tokens whose distances are compared with each other
 

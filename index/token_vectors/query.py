@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.blas import one_blas_thread
-from index.codebook import Codebook
-from index.token_codecs import TokenCodec
-from index.token_vectors.integer_query import IntegerQuery
-from models.representations import Float32
+from tercet.index.blas import one_blas_thread
+from tercet.index.codebook import Codebook
+from tercet.index.token_codecs import TokenCodec
+from tercet.index.token_vectors.integer_query import IntegerQuery
+from tercet.models.representations import Float32
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.codebook import Codebook
-from index.errors import damaged
-from index.files.arrays import ArraySource, ArrayTarget
-from index.files.packed_bytes import open_offsets
-from index.files.pieces import Pieces
-from index.files.streams import Streams
-from index.native.kernels import Record, token_store, unpack_int8, widen_rows
-from index.token_codecs import CODED, TokenCodec
-from index.token_vectors.coding import UInt16, decode, encode
-from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
+from tercet.index.codebook import Codebook
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import ArraySource, ArrayTarget
+from tercet.index.files.packed_bytes import open_offsets
+from tercet.index.files.pieces import Pieces
+from tercet.index.files.streams import Streams
+from tercet.index.native.kernels import Record, token_store, unpack_int8, widen_rows
+from tercet.index.token_codecs import CODED, TokenCodec
+from tercet.index.token_vectors.coding import UInt16, decode, encode
+from tercet.models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
 
 Int8 = npt.NDArray[np.int8]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from index.native.kernels import Record, token_spans
-from index.token_vectors.store import TokenVectorStore
-from models.representations import Int64
+from tercet.index.native.kernels import Record, token_spans
+from tercet.index.token_vectors.store import TokenVectorStore
+from tercet.models.representations import Int64
 
 
 @dataclass(frozen=True, slots=True)

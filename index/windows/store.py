@@ -18,14 +18,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import Document, Window
-from index.documents.row_set import RowSet
-from index.errors import damaged
-from index.files.arrays import ArraySource, ArrayTarget
-from index.files.packed_bytes import open_offsets
-from index.files.streams import Streams
-from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
-from models.representations import Int32, Int64, SparseRows, offsets_of, ragged_positions
+from tercet.index.candidates import Document, Window
+from tercet.index.documents.row_set import RowSet
+from tercet.index.errors import damaged
+from tercet.index.files.arrays import ArraySource, ArrayTarget
+from tercet.index.files.packed_bytes import open_offsets
+from tercet.index.files.streams import Streams
+from tercet.index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
+from tercet.models.representations import Int32, Int64, SparseRows, offsets_of, ragged_positions
 
 LEXICAL_STEM = "window_lexical"
 

@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from index.candidates import Document
-from index.documents.store import MAX_ID_BYTES
-from index.errors import InvalidDocumentError
-from ingest.passages.measure import TokenMeasure
-from ingest.passages.outline import Heading, Outline, Section
-from ingest.passages.split import SOURCE, Split
-from ingest.texts.extra import needed_for
+from tercet.index.candidates import Document
+from tercet.index.documents.store import MAX_ID_BYTES
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.passages.measure import TokenMeasure
+from tercet.ingest.passages.outline import Heading, Outline, Section
+from tercet.ingest.passages.split import SOURCE, Split
+from tercet.ingest.texts.extra import needed_for
 
 BETWEEN_TITLES = " › "
 OWN_METADATA = ("headings", "anchor", "start", "end", "page", "last_page")
@@ -120,7 +120,7 @@ class PassageCutter:
 
 def _outline_of(text: str) -> Outline:
     with needed_for("--split markdown"):
-        from ingest.texts.markdown import headings_of
+        from tercet.ingest.texts.markdown import headings_of
     return Outline(headings_of(text), markdown=True)
 
 

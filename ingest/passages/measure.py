@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.texts.groups import estimated_tokens
-from models.tokenizer import CHARACTERS_PER_TOKEN, Tokenizer
+from tercet.models.texts.groups import estimated_tokens
+from tercet.models.tokenizer import CHARACTERS_PER_TOKEN, Tokenizer
 
 USUAL_SIZE = 256  # tokens, half of what most encoders take
 LARGEST_USUAL_SIZE = 512

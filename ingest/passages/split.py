@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from index.documents.metadata import FieldType
+from tercet.index.documents.metadata import FieldType
 
 SplitKind = Literal["markdown", "paragraphs", "tokens"]
 SMALLEST_SIZE, LARGEST_SIZE = 16, 65_536  # tokens

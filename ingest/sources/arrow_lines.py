@@ -21,9 +21,9 @@ from typing import Any
 import orjson
 import pyarrow
 
-from index.documents.json_values import TOO_DEEP, loads
-from ingest.sources.arrow_files import TableRows
-from ingest.sources.arrow_values import BadValueError, NoJsonError, is_binary, json_value
+from tercet.index.documents.json_values import TOO_DEEP, loads
+from tercet.ingest.sources.arrow_files import TableRows
+from tercet.ingest.sources.arrow_values import BadValueError, NoJsonError, is_binary, json_value
 
 DOCUMENT_COLUMNS = frozenset(["id", "title", "text", "metadata"])
 _COUNTED_NAMES = 100

@@ -7,6 +7,7 @@ its metadata say about that binds its content, and Arrow takes no limit. So a ch
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -16,10 +17,10 @@ from typing import IO
 import orjson
 import pyarrow
 
-from index.errors import InvalidDocumentError
-from ingest.child import child_environment, module_command
-from ingest.errors import SourceError
-from ingest.sources.arrow_files import described
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.child import module_command
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.arrow_files import described
 
 MEMORY_BYTES = 2**30
 
@@ -80,13 +81,13 @@ class ArrowRows:
         """What the child prints. Raises SourceError where it dies without saying why."""
         arguments = [str(self.path), str(self._limit_bytes), str(MEMORY_BYTES), *self._texts]
         with subprocess.Popen(
-            [*module_command("ingest.sources.arrow_lines"), *arguments],
+            [*module_command("tercet.ingest.sources.arrow_lines"), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=2**20,
             process_group=0,  # Ctrl-C is for this process, which then ends the child
-            env={**child_environment(), "ARROW_DEFAULT_MEMORY_POOL": "system"},
+            env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},
         ) as process:
             assert process.stdout is not None  # noqa: S101 - it is a pipe
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 
-from index.documents.metadata import FieldType
+from tercet.index.documents.metadata import FieldType
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,1000}", re.ASCII)
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}

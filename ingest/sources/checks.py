@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from index.candidates import Document
-from index.documents.fields import field_values
-from index.documents.metadata import FieldType
-from index.documents.store import encode_document
-from index.errors import DuplicateDocumentError, InvalidDocumentError
-from ingest.errors import SourceError
+from tercet.index.candidates import Document
+from tercet.index.documents.fields import field_values
+from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.store import encode_document
+from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError
+from tercet.ingest.errors import SourceError
 
 OnError = Literal["stop", "skip"]
 LISTED_SKIPS = 20

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from index.candidates import Document
-from index.documents.ids import identifier_of
-from index.documents.json_values import TOO_DEEP
-from index.errors import InvalidDocumentError
-from ingest.errors import SourceError
-from ingest.sources.conversations import CONVERSATIONS, said
-from ingest.sources.json_kinds import kind_of
-from ingest.sources.unclear_columns import Problem, missing_path, told
-from ingest.sources.usual_names import IDS, TEXTS, TITLES, conversation_path, known_name, usual_names
+from tercet.index.candidates import Document
+from tercet.index.documents.ids import identifier_of
+from tercet.index.documents.json_values import TOO_DEEP
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.conversations import CONVERSATIONS, said
+from tercet.ingest.sources.json_kinds import kind_of
+from tercet.ingest.sources.unclear_columns import Problem, missing_path, told
+from tercet.ingest.sources.usual_names import IDS, TEXTS, TITLES, conversation_path, known_name, usual_names
 
 METADATA = "metadata"
 GENERATED_BYTES = 16

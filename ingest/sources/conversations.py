@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from index.errors import InvalidDocumentError
-from ingest.sources.json_kinds import kind_of
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.sources.json_kinds import kind_of
 
 # The column of the turns, and where in it the texts are.
 CONVERSATIONS = {"messages": "messages.content", "conversations": "conversations.value"}

@@ -12,15 +12,15 @@ from typing import Any, Literal, TextIO
 
 import orjson
 
-from index.documents.json_values import loads
-from index.documents.metadata import FieldType
-from index.errors import InvalidDocumentError
-from ingest.errors import SourceError
-from ingest.sources.cells import cell_value
-from ingest.sources.columns import METADATA
-from ingest.sources.encodings import SAMPLE_BYTES, found_encoding
-from ingest.sources.packed import PackedFile
-from ingest.sources.unclear_columns import seem_values, shown_columns
+from tercet.index.documents.json_values import loads
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.cells import cell_value
+from tercet.ingest.sources.columns import METADATA
+from tercet.ingest.sources.encodings import SAMPLE_BYTES, found_encoding
+from tercet.ingest.sources.packed import PackedFile
+from tercet.ingest.sources.unclear_columns import seem_values, shown_columns
 
 DELIMITERS = ",;\t|"
 FIRST_ROW = ". If the first row holds no names, give them with --columns NAME,NAME,…"

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from index.documents.metadata import FieldType
-from index.errors import InvalidDocumentError
-from ingest.errors import SourceError
-from ingest.sources.columns import METADATA
-from ingest.sources.json_lines import JsonLines
-from ingest.sources.json_text import parse_json
-from ingest.sources.packed import OPENERS, PackedFile
-from ingest.sources.parts import files_below
-from ingest.sources.unclear_columns import SHOWN_CHARACTERS
-from ingest.sources.usual_names import IDS, TEXTS, TITLES
-from ingest.texts.files import ENDINGS as TEXTS_OF_FILES
-from ingest.texts.files import has_text_files, is_text_file
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.columns import METADATA
+from tercet.ingest.sources.json_lines import JsonLines
+from tercet.ingest.sources.json_text import parse_json
+from tercet.ingest.sources.packed import OPENERS, PackedFile
+from tercet.ingest.sources.parts import files_below
+from tercet.ingest.sources.unclear_columns import SHOWN_CHARACTERS
+from tercet.ingest.sources.usual_names import IDS, TEXTS, TITLES
+from tercet.ingest.texts.files import ENDINGS as TEXTS_OF_FILES
+from tercet.ingest.texts.files import has_text_files, is_text_file
 
 LINES, ARRAYS, DELIMITED = (".jsonl", ".ndjson"), (".json",), (".csv", ".tsv", ".tab")
 PARQUET, ARROW = (".parquet",), (".arrow", ".arrows", ".feather", ".ipc")
@@ -157,17 +157,17 @@ def open_records(
             f"{path}: --columns goes with CSV and TSV whose first row has no names; leave it out"
         )
     if holds_texts(path):
-        from ingest.texts.folder import TextFolder
+        from tercet.ingest.texts.folder import TextFolder
 
         return TextFolder(path, limit_bytes, encoding)
     if kind in (*PARQUET, *ARROW):
         return _ArrowRecords(path, limit_bytes, [*_TEXTS, *texts])
     if kind in DELIMITED:
-        from ingest.sources.delimited import DelimitedRows
+        from tercet.ingest.sources.delimited import DelimitedRows
 
         return DelimitedRows(path, limit_bytes, fields, encoding, delimiter, names)
     if kind in ARRAYS and not _has_object_lines(path, limit_bytes):
-        from ingest.sources.json_array import JsonArray
+        from tercet.ingest.sources.json_array import JsonArray
 
         return JsonArray(path, limit_bytes)
     return JsonLines(path, limit_bytes)
@@ -233,7 +233,9 @@ class _ArrowRecords:
 
     def __init__(self, path: Path, row_bytes: int, texts: Sequence[str]) -> None:
         try:
-            from ingest.sources.arrow_rows import ArrowRows  # pyarrow is large, slow to load, seldom needed
+            from tercet.ingest.sources.arrow_rows import (
+                ArrowRows,  # pyarrow is large, slow to load, seldom needed
+            )
         except ImportError as error:
             kind = "Parquet" if _kind(path) in PARQUET else "Arrow"
             raise SourceError(

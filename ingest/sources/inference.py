@@ -23,14 +23,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
-from index.candidates import Document
-from index.catalog.settings import MAX_FIELDS, is_field_name
-from index.documents.datetimes import microseconds_of
-from index.documents.fields import MAX_KEYWORD_BYTES
-from index.documents.metadata import FieldType
-from index.documents.numbers import EXACT, INT64
-from ingest.sources.files import Source, paths_of
-from ingest.sources.reader import DocumentReader, Reading
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import MAX_FIELDS, is_field_name
+from tercet.index.documents.datetimes import microseconds_of
+from tercet.index.documents.fields import MAX_KEYWORD_BYTES
+from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.numbers import EXACT, INT64
+from tercet.ingest.sources.files import Source, paths_of
+from tercet.ingest.sources.reader import DocumentReader, Reading
 
 SAMPLE_DOCUMENTS = 10_000
 SAMPLE_CHARACTERS = 2**26

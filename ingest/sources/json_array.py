@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from index.errors import InvalidDocumentError
-from ingest.errors import SourceError
-from ingest.sources.json_elements import BrokenJsonError, Element, JsonElements
-from ingest.sources.json_text import parse_json
-from ingest.sources.packed import PackedFile
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.json_elements import BrokenJsonError, Element, JsonElements
+from tercet.ingest.sources.json_text import parse_json
+from tercet.ingest.sources.packed import PackedFile
 
 
 class JsonArray:

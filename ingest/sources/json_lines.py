@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from index.errors import InvalidDocumentError
-from ingest.sources.json_text import parse_json
-from ingest.sources.lines import LineFile
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.sources.json_text import parse_json
+from tercet.ingest.sources.lines import LineFile
 
 _MARK = b"\xef\xbb\xbf"
 

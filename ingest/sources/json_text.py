@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from index.documents.json_values import TOO_DEEP, loads
-from index.errors import InvalidDocumentError
+from tercet.index.documents.json_values import TOO_DEEP, loads
+from tercet.index.errors import InvalidDocumentError
 
 NO_NUMBER = "JSON has no such number; use null"
 SHOWN_CHARACTERS = 200

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from ingest.sources.packed import PackedFile
+from tercet.ingest.sources.packed import PackedFile
 
 MAX_LINE_BYTES = 16 * 2**20
 COUNTED_FILE_BYTES = 4 * 2**30

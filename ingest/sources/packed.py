@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from ingest.errors import SourceError
+from tercet.ingest.errors import SourceError
 
 if sys.version_info >= (3, 14):
     from compression import zstd

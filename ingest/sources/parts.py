@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from index.documents.metadata import FieldType
-from index.errors import InvalidDocumentError
-from ingest.errors import SourceError
-from ingest.sources.cells import cell_value
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.cells import cell_value
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 # What tables keep beside parts, some of which may be out of date: only that tells which ones hold.

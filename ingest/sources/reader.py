@@ -10,24 +10,32 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from index.candidates import Document
-from index.documents.metadata import FieldType
-from index.errors import DuplicateDocumentError, InvalidDocumentError
-from ingest.errors import SourceError
-from ingest.passages.measure import TokenMeasure
-from ingest.passages.split import Split
-from ingest.sources.checks import OnError, RecordChecks, Skipped
-from ingest.sources.columns import STANDARD, USUAL, ColumnChoice, Columns
-from ingest.sources.delimited import DelimitedRows
-from ingest.sources.files import Records, Source, holds_texts, open_records, paths_of, shown, source_files
-from ingest.sources.lines import MAX_LINE_BYTES
-from ingest.sources.parts import partition_of, with_partition
-from ingest.texts.folder import TextFolder
-from ingest.texts.record import LeftOutError, TextRecord
-from models.tokenizer import Tokenizer
+from tercet.index.candidates import Document
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.passages.measure import TokenMeasure
+from tercet.ingest.passages.split import Split
+from tercet.ingest.sources.checks import OnError, RecordChecks, Skipped
+from tercet.ingest.sources.columns import STANDARD, USUAL, ColumnChoice, Columns
+from tercet.ingest.sources.delimited import DelimitedRows
+from tercet.ingest.sources.files import (
+    Records,
+    Source,
+    holds_texts,
+    open_records,
+    paths_of,
+    shown,
+    source_files,
+)
+from tercet.ingest.sources.lines import MAX_LINE_BYTES
+from tercet.ingest.sources.parts import partition_of, with_partition
+from tercet.ingest.texts.folder import TextFolder
+from tercet.ingest.texts.record import LeftOutError, TextRecord
+from tercet.models.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from ingest.passages.cutter import PassageCutter
+    from tercet.ingest.passages.cutter import PassageCutter
 
 # Records that are looked at before the first document, where a kind of file does not name its columns.
 LOOKED_AT = 100
@@ -229,7 +237,7 @@ def read_documents(source: Source, *, on_error: OnError = "stop") -> DocumentRea
 
 
 def _cutter(split: Split, tokenizer: Tokenizer | None) -> PassageCutter:
-    from ingest.passages.cutter import PassageCutter  # what cuts is seldom needed
+    from tercet.ingest.passages.cutter import PassageCutter  # what cuts is seldom needed
 
     return PassageCutter(split, TokenMeasure(tokenizer))
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import BinaryIO
 
-from ingest.sources.packed import PackedFile
+from tercet.ingest.sources.packed import PackedFile
 
 _BLOCK_BYTES = 2**20
 _LOOKED_AT_BYTES = 2**12

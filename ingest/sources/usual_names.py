@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from unicodedata import normalize
 
-from ingest.sources.conversations import CONVERSATIONS
-from ingest.sources.unclear_columns import Problem
+from tercet.ingest.sources.conversations import CONVERSATIONS
+from tercet.ingest.sources.unclear_columns import Problem
 
 # The first of these that a source has, in any case; of texts and ids beyond the first names one may be there.
 IDS = ("id", "_id", "doc_id", "docid", "pid", "번호")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ingest.errors import SourceError
+from tercet.ingest.errors import SourceError
 
 
 @contextmanager

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from index.errors import InvalidDocumentError
-from ingest.texts.files import text_files
-from ingest.texts.parser import FileParser, require_packages
-from ingest.texts.reading import COLUMNS, TextReader
-from ingest.texts.record import TextRecord
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.texts.files import text_files
+from tercet.ingest.texts.parser import FileParser, require_packages
+from tercet.ingest.texts.reading import COLUMNS, TextReader
+from tercet.ingest.texts.record import TextRecord
 
 
 class TextFolder:

@@ -6,9 +6,9 @@ import re
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from ingest.passages.outline import Heading, Outline, Slugs
-from ingest.sources.encodings import SAMPLE_BYTES, found_encoding
-from ingest.texts.parsed import ParsedText, UnreadableFileError
+from tercet.ingest.passages.outline import Heading, Outline, Slugs
+from tercet.ingest.sources.encodings import SAMPLE_BYTES, found_encoding
+from tercet.ingest.texts.parsed import ParsedText, UnreadableFileError
 
 LEFT_OUT = (
     "script, style, noscript, template, svg, math annotation, iframe, object, canvas, nav, footer, "

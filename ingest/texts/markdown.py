@@ -14,8 +14,8 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from index.errors import InvalidDocumentError
-from ingest.passages.outline import Heading, Slugs
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.passages.outline import Heading, Slugs
 
 MOST_FRONT_MATTER_CHARACTERS = 2**16
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)

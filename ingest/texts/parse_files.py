@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from ingest.texts.parsed import UnreadableFileError
+from tercet.ingest.texts.parsed import UnreadableFileError
 
 
 def main() -> None:
@@ -36,11 +36,11 @@ def _answer(path: Path, encoding: str | None, limit_bytes: int) -> dict[str, Any
     too_large = f"longer than {limit_bytes} bytes, the limit for one document"
     try:
         if path.suffix.lower() == ".pdf":
-            from ingest.texts.pdf import parse_pdf
+            from tercet.ingest.texts.pdf import parse_pdf
 
             found = parse_pdf(path, limit_bytes)
         else:
-            from ingest.texts.html import parse_html
+            from tercet.ingest.texts.html import parse_html
 
             found = parse_html(path.read_bytes(), encoding)
         if len(found.text.encode("utf-8", "surrogatepass")) > limit_bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
-from ingest.passages.outline import Heading, Outline
+from tercet.ingest.passages.outline import Heading, Outline
 
 
 class UnreadableFileError(Exception):

@@ -15,10 +15,10 @@ from types import TracebackType
 
 import orjson
 
-from ingest.child import child_environment, module_command
-from ingest.texts.extra import needed_for
-from ingest.texts.files import MARKDOWN
-from ingest.texts.parsed import ParsedText, UnreadableFileError
+from tercet.ingest.child import module_command
+from tercet.ingest.texts.extra import needed_for
+from tercet.ingest.texts.files import MARKDOWN
+from tercet.ingest.texts.parsed import ParsedText, UnreadableFileError
 
 MEMORY_BYTES = 2**30
 SECONDS = 60
@@ -90,12 +90,11 @@ class FileParser:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
-            [*module_command("ingest.texts.parse_files"), *map(str, self._limits)],
+            [*module_command("tercet.ingest.texts.parse_files"), *map(str, self._limits)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             process_group=0,  # Ctrl-C is for this process, which then ends the child
-            env=child_environment(),
         )
         return self._process
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pypdfium2
 
-from ingest.passages.outline import Outline
-from ingest.texts.parsed import ParsedText, UnreadableFileError
+from tercet.ingest.passages.outline import Outline
+from tercet.ingest.texts.parsed import ParsedText, UnreadableFileError
 
 BETWEEN_PAGES = "\n\n"
 _HYPHEN_AT_LINE_END = re.compile(r"[\x02\ufffe]\s*")  # as PDFium marks it

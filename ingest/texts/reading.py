@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from index.errors import InvalidDocumentError
-from ingest.passages.outline import Outline
-from ingest.passages.split import SOURCE
-from ingest.sources.encodings import SAMPLE_BYTES, found_encoding
-from ingest.texts.files import MARKDOWN, TextFile
-from ingest.texts.parsed import ParsedText, UnreadableFileError
-from ingest.texts.parser import PARSED, FileParser
-from ingest.texts.record import EmptyFileError, LeftOutError, TextRecord
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.passages.outline import Outline
+from tercet.ingest.passages.split import SOURCE
+from tercet.ingest.sources.encodings import SAMPLE_BYTES, found_encoding
+from tercet.ingest.texts.files import MARKDOWN, TextFile
+from tercet.ingest.texts.parsed import ParsedText, UnreadableFileError
+from tercet.ingest.texts.parser import PARSED, FileParser
+from tercet.ingest.texts.record import EmptyFileError, LeftOutError, TextRecord
 
 COLUMNS = ("id", "title", "text", "metadata")
 
@@ -57,7 +57,7 @@ class TextReader:
         text = self._text(file)
         if file.ending not in MARKDOWN:
             return ParsedText(text)
-        from ingest.texts.markdown import headings_of, parted
+        from tercet.ingest.texts.markdown import headings_of, parted
 
         front, text = parted(text)
         metadata = {name: value for name, value in front.items() if name != "title"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from index.errors import InvalidDocumentError
-from ingest.passages.outline import Outline
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.passages.outline import Outline
 
 
 class TextRecord(dict[str, Any]):

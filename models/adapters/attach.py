@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from models.adapters.body import (
+from tercet.models.adapters.body import (
     FixedAdapters,
     KeysAndValues,
     Part,
@@ -23,10 +23,10 @@ from models.adapters.body import (
     load_parts,
     path_of,
 )
-from models.adapters.changes import SMALL_STD, Bottleneck, Change
-from models.adapters.files import write_adapter
-from models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
-from models.adapters.settings import (
+from tercet.models.adapters.changes import SMALL_STD, Bottleneck, Change
+from tercet.models.adapters.files import write_adapter
+from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
+from tercet.models.adapters.settings import (
     INPUT_SCALED,
     AdapterSettings,
     BodyShape,
@@ -37,14 +37,14 @@ from models.adapters.settings import (
     StackSettings,
     require_adapter_name,
 )
-from models.checkpoint import CONFIG_FILE, checkpoint_name, read_json, read_settings
-from models.errors import CheckpointError, UnsupportedError
-from models.fingerprint import fingerprint, heads_digest
-from models.graphs.record import body_digest
-from models.heads import load_heads
-from models.representations import Float32
-from models.tokenizer import Tokenizer
-from models.weights.head_weights import HeadWeights
+from tercet.models.checkpoint import CONFIG_FILE, checkpoint_name, read_json, read_settings
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.fingerprint import fingerprint, heads_digest
+from tercet.models.graphs.record import body_digest
+from tercet.models.heads import load_heads
+from tercet.models.representations import Float32
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.weights.head_weights import HeadWeights
 
 try:
     from peft import IA3Config, LoraConfig, PrefixEncoder, PrefixTuningConfig, inject_adapter_in_model

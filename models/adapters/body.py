@@ -18,9 +18,9 @@ from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from models.adapters.changes import Bottleneck, Change, Lora, ScaledInput, ScaledOutput, through
-from models.adapters.record import Adapter, ResolvedAdapter
-from models.adapters.settings import (
+from tercet.models.adapters.changes import Bottleneck, Change, Lora, ScaledInput, ScaledOutput, through
+from tercet.models.adapters.record import Adapter, ResolvedAdapter
+from tercet.models.adapters.settings import (
     INPUT_SCALED,
     ROLES,
     BodyShape,
@@ -31,8 +31,8 @@ from models.adapters.settings import (
     Role,
     StackSettings,
 )
-from models.errors import UnsupportedError
-from models.packed.attention import attention, mask_of_padding
+from tercet.models.errors import UnsupportedError
+from tercet.models.packed.attention import attention, mask_of_padding
 
 ATTENTION = "tercet_adapters"
 # Where the layer of each role is within a block of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.

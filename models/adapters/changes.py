@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.adapters.settings import Nonlinearity
+from tercet.models.adapters.settings import Nonlinearity
 
 Below = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[Nonlinearity, Callable[[Tensor], Tensor]] = {

@@ -14,18 +14,18 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from models.adapters.record import HEAD_PREFIX, Adapter, AdapterBase
-from models.adapters.settings import (
+from tercet.models.adapters.record import HEAD_PREFIX, Adapter, AdapterBase
+from tercet.models.adapters.settings import (
     BodyShape,
     StackSettings,
     require_adapter_name,
     settings_from_disk,
     settings_json,
 )
-from models.checkpoint import JsonObject, read_json
-from models.errors import CheckpointError
-from models.files import replace_file
-from models.weights.head_weights import HeadWeights
+from tercet.models.checkpoint import JsonObject, read_json
+from tercet.models.errors import CheckpointError
+from tercet.models.files import replace_file
+from tercet.models.weights.head_weights import HeadWeights
 
 RECORD_FILE = "adapter.json"
 TENSORS_FILE = "adapter.safetensors"

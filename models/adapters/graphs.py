@@ -7,11 +7,16 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.adapters.library import AdapterLibrary
-from models.errors import AdapterNotServedError, AdapterUnusableError, CheckpointError, UnsupportedError
-from models.graph_engines import GraphEngine, OpenGraph
-from models.graphs.record import Export, Graph, choose_graph, has_export, read_export, verify_graph
-from models.weights.head_weights import HeadWeights
+from tercet.models.adapters.library import AdapterLibrary
+from tercet.models.errors import (
+    AdapterNotServedError,
+    AdapterUnusableError,
+    CheckpointError,
+    UnsupportedError,
+)
+from tercet.models.graph_engines import GraphEngine, OpenGraph
+from tercet.models.graphs.record import Export, Graph, choose_graph, has_export, read_export, verify_graph
+from tercet.models.weights.head_weights import HeadWeights
 
 
 @dataclass(frozen=True, slots=True)

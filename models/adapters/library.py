@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from models.adapters.files import is_adapter, read_adapter
-from models.adapters.record import Adapter, ResolvedAdapter
-from models.adapters.settings import BodyShape, StackSettings, is_adapter_name
-from models.checkpoint import CONFIG_FILE, read_json
-from models.encoder import AdapterDescription, EncoderInfo
-from models.errors import (
+from tercet.models.adapters.files import is_adapter, read_adapter
+from tercet.models.adapters.record import Adapter, ResolvedAdapter
+from tercet.models.adapters.settings import BodyShape, StackSettings, is_adapter_name
+from tercet.models.checkpoint import CONFIG_FILE, read_json
+from tercet.models.encoder import AdapterDescription, EncoderInfo
+from tercet.models.errors import (
     AdapterNotFoundError,
     AdapterNotServedError,
     AdapterUnusableError,

@@ -14,11 +14,11 @@ from typing import Literal
 
 import numpy as np
 
-from models.adapters.record import Adapter
-from models.adapters.settings import Ia3Settings, LoraSettings, StackSettings
-from models.errors import CheckpointError
-from models.representations import Float32
-from models.weights.head_weights import HeadWeights
+from tercet.models.adapters.record import Adapter
+from tercet.models.adapters.settings import Ia3Settings, LoraSettings, StackSettings
+from tercet.models.errors import CheckpointError
+from tercet.models.representations import Float32
+from tercet.models.weights.head_weights import HeadWeights
 
 Method = Literal["average", "weighted", "arithmetic"]
 SUM_TOLERANCE = 1e-6

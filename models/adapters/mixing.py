@@ -2,7 +2,7 @@
 
 At every layer that adapters change, and at every attention with prefixes, the outputs are added by weight.
 For LoRA and (IA)³, and for heads, that equals merging the parameters by these weights, as
-`models.adapters.merging` does; for bottlenecks and prefixes it is the mixture of what they compute.
+`tercet.models.adapters.merging` does; for bottlenecks and prefixes it is the mixture of what they compute.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from models.adapters.body import Part, Place, Share, WeightedPrefix
-from models.adapters.changes import Below, Change, through
-from models.heads import Heads
+from tercet.models.adapters.body import Part, Place, Share, WeightedPrefix
+from tercet.models.adapters.changes import Below, Change, through
+from tercet.models.heads import Heads
 
 
 class MixedChange(Change):

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from models.adapters.settings import AdapterSettings, BodyShape, StackSettings, digested_settings
-from models.errors import CheckpointError
-from models.fingerprint import arrays_digest, json_digest
-from models.representations import Float32
-from models.weights.head_weights import HeadWeights
+from tercet.models.adapters.settings import AdapterSettings, BodyShape, StackSettings, digested_settings
+from tercet.models.errors import CheckpointError
+from tercet.models.fingerprint import arrays_digest, json_digest
+from tercet.models.representations import Float32
+from tercet.models.weights.head_weights import HeadWeights
 
 HEAD_PREFIX = "heads."
 

@@ -13,13 +13,13 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from models.adapters.files import ROUTER_FILE, is_adapter
-from models.adapters.routers import Router, RouterBase, router_settings
-from models.adapters.settings import is_adapter_name, settings_json
-from models.checkpoint import JsonObject, read_json
-from models.errors import CheckpointError
-from models.files import replace_file
-from models.representations import Float32
+from tercet.models.adapters.files import ROUTER_FILE, is_adapter
+from tercet.models.adapters.routers import Router, RouterBase, router_settings
+from tercet.models.adapters.settings import is_adapter_name, settings_json
+from tercet.models.checkpoint import JsonObject, read_json
+from tercet.models.errors import CheckpointError
+from tercet.models.files import replace_file
+from tercet.models.representations import Float32
 
 TENSORS_FILE = "router.safetensors"
 FORMAT_VERSION = 1

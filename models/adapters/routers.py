@@ -18,10 +18,10 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from models.adapters.settings import is_adapter_name, settings_json, settings_of_kind
-from models.errors import AdapterNotFoundError, CheckpointError
-from models.fingerprint import arrays_digest, json_digest
-from models.representations import Float32, Route
+from tercet.models.adapters.settings import is_adapter_name, settings_json, settings_of_kind
+from tercet.models.errors import AdapterNotFoundError, CheckpointError
+from tercet.models.fingerprint import arrays_digest, json_digest
+from tercet.models.representations import Float32, Route
 
 TagKind = Literal["language", "domain", "collection"]
 Scores = Literal["centroid", "gate"]

@@ -14,20 +14,20 @@ from typing import Protocol
 
 import numpy as np
 
-from models.adapters.library import AdapterLibrary, unknown_adapter
-from models.adapters.router_files import read_router, router_names
-from models.adapters.routers import FixedSettings, Router, SoftSettings, resolve
-from models.adapters.settings import settings_json
-from models.encoder import AdapterDescription, Encoder, EncoderInfo
-from models.errors import (
+from tercet.models.adapters.library import AdapterLibrary, unknown_adapter
+from tercet.models.adapters.router_files import read_router, router_names
+from tercet.models.adapters.routers import FixedSettings, Router, SoftSettings, resolve
+from tercet.models.adapters.settings import settings_json
+from tercet.models.encoder import AdapterDescription, Encoder, EncoderInfo
+from tercet.models.errors import (
     AdapterNotFoundError,
     AdapterNotServedError,
     AdapterUnusableError,
     CheckpointError,
 )
-from models.fingerprint import json_digest
-from models.representations import OUTPUTS, Output, Representations, Route, TokenBatch
-from models.tokenizer import Tokenizer
+from tercet.models.fingerprint import json_digest
+from tercet.models.representations import OUTPUTS, Output, Representations, Route, TokenBatch
+from tercet.models.tokenizer import Tokenizer
 
 MIXING_REFUSED = (
     "this engine has one graph for each adapter, which it cannot mix; use the torch engine, or a router of "

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from models.adapters.body import ActingShare, Part, Share, ThreadAdapters, install, load_parts
-from models.adapters.library import AdapterLibrary
-from models.adapters.mixing import MixedHeads, MixedShare
-from models.adapters.record import ResolvedAdapter
-from models.batching import Adapters, rows_by_adapter
-from models.errors import AdapterNotServedError, UnsupportedError
-from models.heads import Heads
-from models.representations import Route
+from tercet.models.adapters.body import ActingShare, Part, Share, ThreadAdapters, install, load_parts
+from tercet.models.adapters.library import AdapterLibrary
+from tercet.models.adapters.mixing import MixedHeads, MixedShare
+from tercet.models.adapters.record import ResolvedAdapter
+from tercet.models.batching import Adapters, rows_by_adapter
+from tercet.models.errors import AdapterNotServedError, UnsupportedError
+from tercet.models.heads import Heads
+from tercet.models.representations import Route
 
 
 @dataclass(frozen=True, slots=True, eq=False)

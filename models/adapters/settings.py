@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
-from models.errors import CheckpointError
+from tercet.models.errors import CheckpointError
 
 Settings = TypeVar("Settings")
 

@@ -2,7 +2,8 @@
 
 The operator takes a mask of keys and a bias on the scores of all pairs. What transformers' masks say beyond
 padding goes into these: a window becomes a bias, a causal mask an attribute of the operator. With a window
-there are two ways, of all pairs and by blocks, of which `models.export.attention_mask` takes one at run time.
+there are two ways, of all pairs and by blocks, of which `tercet.models.export.attention_mask` takes one at
+run time.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import bidirectional_mask_function, causal_mask_function
 
-from models.adapters.body import fixed_prefix, with_prefix
-from models.errors import UnsupportedError
-from models.export.attention_mask import CHOICE
+from tercet.models.adapters.body import fixed_prefix, with_prefix
+from tercet.models.errors import UnsupportedError
+from tercet.models.export.attention_mask import CHOICE
 
 ATTENTION = "onnx_multi_head"
 # Score given to keys that a query does not attend to before the softmax.

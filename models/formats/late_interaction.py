@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
-from models.errors import CheckpointError
-from models.representations import InputType
+from tercet.models.errors import CheckpointError
+from tercet.models.representations import InputType
 
 KEY = "late_interaction"
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from models.errors import CheckpointError
-from models.formats.late_interaction import KEY, LateInteraction
-from models.formats.sentence_transformers import (
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.late_interaction import KEY, LateInteraction
+from tercet.models.formats.sentence_transformers import (
     LENGTH_FILE,
     MODULES_FILE,
     PROMPTS_FILE,

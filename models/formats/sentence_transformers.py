@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from models.errors import CheckpointError
+from tercet.models.errors import CheckpointError
 
 MODULES_FILE = "modules.json"
 PROMPTS_FILE = "config_sentence_transformers.json"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from models.errors import CheckpointError
-from models.formats.sentence_transformers import (
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.sentence_transformers import (
     LENGTH_FILE,
     MODULES_FILE,
     PROMPTS_FILE,

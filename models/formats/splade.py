@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from models.errors import CheckpointError
+from tercet.models.errors import CheckpointError
 
 HIDDEN = "hidden"  # the output of a pass that the head takes: last hidden states float32[B, L, d]
 Joining = Literal["max", "sum"]

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from models.formats.late_interaction import KEY
-from models.formats.sentence_transformers import object_in
+from tercet.models.formats.late_interaction import KEY
+from tercet.models.formats.sentence_transformers import object_in
 
 ARCHITECTURE = "HF_ColBERT"
 METADATA_FILE = "artifact.metadata"

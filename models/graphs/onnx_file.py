@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from models.errors import CheckpointError
+from tercet.models.errors import CheckpointError
 
 Array = npt.NDArray[Any]
 Attribute = int | float | bytes

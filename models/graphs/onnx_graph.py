@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from models.batching import PaddedOutputs
-from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError
-from models.representations import OUTPUTS, Float32, Int64, Output
+from tercet.models.batching import PaddedOutputs
+from tercet.models.errors import CheckpointError, EncoderMemoryError, UnsupportedError
+from tercet.models.representations import OUTPUTS, Float32, Int64, Output
 
 # From 1.31 on it would tell its maker of machines and models, unless this is set before it is loaded.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

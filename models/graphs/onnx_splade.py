@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from models.batching import PaddedOutputs
-from models.formats.splade import HIDDEN, SpladeSettings
-from models.graphs.onnx_graph import OnnxGraph, Placement
-from models.lexical.splade_rows import splade_rows
-from models.representations import Float32, Int64, Output
+from tercet.models.batching import PaddedOutputs
+from tercet.models.formats.splade import HIDDEN, SpladeSettings
+from tercet.models.graphs.onnx_graph import OnnxGraph, Placement
+from tercet.models.lexical.splade_rows import splade_rows
+from tercet.models.representations import Float32, Int64, Output
 
 MASK, JOINED = "attention_mask", "joined"
 

@@ -6,11 +6,11 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from models.checkpoint import SETTINGS_FILE, EncodingSettings, JsonObject, read_json
-from models.errors import CheckpointError, UnsupportedError
-from models.files import replace_file
-from models.fingerprint import file_digest, has_weights, json_digest, weights_digest
-from models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
+from tercet.models.checkpoint import SETTINGS_FILE, EncodingSettings, JsonObject, read_json
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.files import replace_file
+from tercet.models.fingerprint import file_digest, has_weights, json_digest, weights_digest
+from tercet.models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
 
 FOLDER = "onnx"
 EXPORT_FILE = "export.json"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from models.representations import Float32
+from tercet.models.representations import Float32
 
 DAMPING = 0.01  # of the mean second moment: inputs that were not seen count a little
 COLUMNS_AT_ONCE = 64

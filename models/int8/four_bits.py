@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from models.representations import Float32
+from tercet.models.representations import Float32
 
 BLOCK = 32
 ZERO = 8

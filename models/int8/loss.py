@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from models.representations import Float32, Output, Representations, SparseRows
+from tercet.models.representations import Float32, Output, Representations, SparseRows
 
 # What int8 keeps of sound checkpoints is above these; below, searches find other documents.
 LEAST_KEPT: Mapping[Output, float] = {"dense": 0.98, "sparse": 0.9, "colbert": 0.97}

@@ -18,10 +18,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 
-from models.int8.compensated_rounding import compensated_rows
-from models.int8.four_bits import BLOCK, four_bit_table
-from models.int8.second_moments import Moments, second_moments
-from models.representations import Int32
+from tercet.models.int8.compensated_rounding import compensated_rows
+from tercet.models.int8.four_bits import BLOCK, four_bit_table
+from tercet.models.int8.second_moments import Moments, second_moments
+from tercet.models.representations import Int32
 
 # Activations: unsigned, 128 standing for 0.
 ACTIVATION_LEVELS = 127.0
@@ -30,7 +30,7 @@ ACTIVATION_ZERO = 128
 # 2 · 255 · 127 does not. So weights keep to 7 bits, and every machine gives the same result.
 WEIGHT_LEVELS = 63
 EMBEDDING_LEVELS = 127
-# How the graph of `models.export_onnx` names the parameters of the heads.
+# How the graph of `tercet.models.export_onnx` names the parameters of the heads.
 HEAD_PREFIX = "heads."
 SMALLEST_SCALE = 1e-12
 INTEGERS = "integers"  # the property of a graph that has their digest

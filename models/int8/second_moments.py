@@ -10,9 +10,9 @@ import numpy.typing as npt
 import onnx
 from onnx import helper
 
-from models.cores import usable_cores
-from models.graphs.onnx_graph import Placement, open_session
-from models.representations import Int32
+from tercet.models.cores import usable_cores
+from tercet.models.graphs.onnx_graph import Placement, open_session
+from tercet.models.representations import Int32
 
 Moments = Mapping[str, npt.NDArray[np.float64]]
 OBSERVED_FILE = "observed.onnx"

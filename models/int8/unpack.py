@@ -1,4 +1,4 @@
-"""The body's weights in float32 again, from the int8 graph of `models.int8.quantize`.
+"""The body's weights in float32 again, from the int8 graph of `tercet.models.int8.quantize`.
 
 A checkpoint such as the embedded one is a graph alone. What its matrices stand for, numbers times scales, is
 a model like any other: it can be adapted, and quantized again without a loss.
@@ -15,10 +15,11 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
-from models.errors import CheckpointError
-from models.int8.four_bits import FourBitTable
+from tercet.models.errors import CheckpointError
+from tercet.models.int8.four_bits import FourBitTable
 
-# How `models.export_onnx` names the parameters of the body, and `models.int8.quantize` what it makes of them.
+# How `tercet.models.export_onnx` names the parameters of the body, and `tercet.models.int8.quantize` what
+# it makes of them.
 BODY_PREFIX = "body."
 NUMBERS, BLOCKS, SCALES, UNSCALED = "/int8", "/int4", "/scales", "/unscaled"
 Array = npt.NDArray[Any]

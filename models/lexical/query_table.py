@@ -16,15 +16,15 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from models.checkpoint import hidden_size, logits_size
-from models.errors import CheckpointError
-from models.formats.sentence_transformers import object_in
-from models.formats.sparse_modules import sparse_modules
-from models.lexical.reduction import reduce_sparse, strongest
-from models.representations import Float32, Output, Representations, SparseRows, TokenBatch
-from models.soundness import LARGEST_WEIGHT
-from models.tokenizer import TOKENIZER_FILES, Tokenizer
-from models.weights.head_weights import HEADS_FILE, QUERIES, HeadWeights, read_heads
+from tercet.models.checkpoint import hidden_size, logits_size
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.sentence_transformers import object_in
+from tercet.models.formats.sparse_modules import sparse_modules
+from tercet.models.lexical.reduction import reduce_sparse, strongest
+from tercet.models.representations import Float32, Output, Representations, SparseRows, TokenBatch
+from tercet.models.soundness import LARGEST_WEIGHT
+from tercet.models.tokenizer import TOKENIZER_FILES, Tokenizer
+from tercet.models.weights.head_weights import HEADS_FILE, QUERIES, HeadWeights, read_heads
 
 IDF_FILE = "idf.json"
 WEIGHTS_FILE, WEIGHTS_NAME = "model.safetensors", "weight"

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from models.representations import Float32, Int32, Int64, SparseRows, lengths_of, offsets_of
+from tercet.models.representations import Float32, Int32, Int64, SparseRows, lengths_of, offsets_of
 
 
 def reduce_sparse(

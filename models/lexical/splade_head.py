@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from models.errors import CheckpointError
-from models.formats.splade import SpladeSettings
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.splade import SpladeSettings
 
 
 class _GivenStates(nn.Module):
@@ -19,7 +19,7 @@ class _GivenStates(nn.Module):
 
 
 class SpladeHead(nn.Module):
-    """Joins the logits of tokens as `models.formats.splade` says, all but a maximum's logarithms."""
+    """Joins the logits of tokens as `tercet.models.formats.splade` says, all but a maximum's logarithms."""
 
     def __init__(self, model: nn.Module, settings: SpladeSettings) -> None:
         """model: the language model, whose body gives back what it is given."""

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from models.formats.splade import SpladeSettings
-from models.lexical.reduction import strongest
-from models.representations import Float32, Int64, SparseRows, offsets_of
+from tercet.models.formats.splade import SpladeSettings
+from tercet.models.lexical.reduction import strongest
+from tercet.models.representations import Float32, Int64, SparseRows, offsets_of
 
 # Logits that are made together. Fewer tokens than these would read a large head for little work.
 CHUNK_BYTES = 32 << 20

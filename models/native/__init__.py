@@ -6,7 +6,7 @@ are a ValueError or TypeError before any of it is read.
 """
 
 try:
-    import models.native.kernels  # noqa: F401 - that it is there
+    import tercet.models.native.kernels  # noqa: F401 - that it is there
 except ModuleNotFoundError as error:
     raise ImportError(
         "the kernels are not compiled: pip install -c constraints.txt -e '.[cpu]', or python setup.py "

@@ -1,7 +1,8 @@
 """An exported int8 graph of BERT's shape, as the arrays that a layer is made of.
 
 Such a graph is that of BERT, RoBERTa or XLM-RoBERTa: layer norms after each part, attention to all tokens,
-the exact GELU, and positions counted from the first token. `models.int8.quantize` wrote it, whose names and
+the exact GELU, and positions counted from the first token. `tercet.models.int8.quantize` wrote it, whose
+names and
 numbers are used here. Any other graph, also of an adapter with layers of its own, is said to be none.
 """
 
@@ -18,16 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from models.errors import UnsupportedError
-from models.graphs.onnx_file import Array, Node, OnnxFile, read_onnx
-from models.int8.four_bits import FourBitTable
-from models.representations import Float32, Int32
+from tercet.models.errors import UnsupportedError
+from tercet.models.graphs.onnx_file import Array, Node, OnnxFile, read_onnx
+from tercet.models.int8.four_bits import FourBitTable
+from tercet.models.representations import Float32, Int32
 
 Int8 = npt.NDArray[np.int8]
 
 PRODUCT, ATTENTION, NORM, GELU = "MatMulIntegerToFloat", "MultiHeadAttention", "LayerNormalization", "Gelu"
 EMBEDDINGS = "body.embeddings."
-# Weights keep to 7 bits, see `models.int8.quantize`; kernels take no others.
+# Weights keep to 7 bits, see `tercet.models.int8.quantize`; kernels take no others.
 MOST_LEVELS = 63
 # A width takes whole vectors of the processor.
 LANES = 16

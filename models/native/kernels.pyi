@@ -28,7 +28,8 @@ class Record:
 def kernels_of(instructions: str) -> dict[str, Callable[..., Any]]:
     """The kernels for one of AVAILABLE_INSTRUCTIONS, by name."""
 
-# Layers, `layers.c`. Matrices are panels of 16 columns, uint8[P, K/4, 16, 4], as `models.native.panels` packs
+# Layers, `layers.c`. Matrices are panels of 16 columns, uint8[P, K/4, 16, 4], as
+# `tercet.models.native.panels` packs
 # them.
 
 def encoder_layer(

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from models.batching import PaddedOutputs
-from models.checkpoint import EncodingSettings
-from models.errors import EncoderMemoryError
-from models.native.bert_graph import BertGraph, Layer, Linear, read_bert_graph
-from models.native.kernels import (
+from tercet.models.batching import PaddedOutputs
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.errors import EncoderMemoryError
+from tercet.models.native.bert_graph import BertGraph, Layer, Linear, read_bert_graph
+from tercet.models.native.kernels import (
     INSTRUCTIONS,
     Record,
     attend_with_heads,
@@ -29,10 +29,10 @@ from models.native.kernels import (
     run_layers,
     weigh_tokens,
 )
-from models.native.panels import by_lanes, byte_panels, short_panels
-from models.representations import Float32, Int32, Int64, Output, lengths_of, offsets_of
-from models.weights.head_weights import HeadWeights
-from models.workers import Workers
+from tercet.models.native.panels import by_lanes, byte_panels, short_panels
+from tercet.models.representations import Float32, Int32, Int64, Output, lengths_of, offsets_of
+from tercet.models.weights.head_weights import HeadWeights
+from tercet.models.workers import Workers
 
 # Tokens of a text alone from which on threads gain from sharing it.
 SHARED_TOKENS = 128
@@ -157,7 +157,7 @@ def _positions(ids: Int32, offsets: Int64, pad_id: int | None) -> Int64:
 
 
 def _pooled(states: Float32, offsets: Int64, settings: EncodingSettings) -> Float32:
-    """Unit vectors float32[B, D], pooled as `models.heads.pool` says."""
+    """Unit vectors float32[B, D], pooled as `tercet.models.heads.pool` says."""
     starts, lengths = offsets[:-1], lengths_of(offsets)
     pooled: Float32
     if settings.mcls_every is not None:

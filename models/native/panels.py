@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from models.representations import Float32
+from tercet.models.representations import Float32
 
 # As `models/native/panels.h` and `layers.c` have them.
 LANES = 16

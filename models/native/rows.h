@@ -3,7 +3,7 @@
 
 #include "panels.h"
 
-// As `models.int8.quantize` has them.
+// As `tercet.models.int8.quantize` has them.
 #define BYTE_LEVELS 127.0f
 #define SMALLEST_SCALE 1e-12f
 

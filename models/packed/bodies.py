@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# Names of transformers' configurations. Their attention is taken by name, so `models.packed.attention` can be
+# Names of transformers' configurations. Their attention is taken by name, so
+# `tercet.models.packed.attention` can be
 # it, and positions can be given. Those after the padding token's id count from it, as in fairseq.
 AFTER_PADDING = frozenset({"camembert", "roberta", "xlm-roberta", "xlm-roberta-xl"})
 FROM_ZERO = frozenset(

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from models.packed.attention import install
-from models.packed.bodies import has_kernel, positions_of
-from models.packed.fused import fuse_gelu
-from models.packed.model import PackedBody, PackedModel, States
-from models.packed.passes import MOST_RECORDINGS, PackedPasses
-from models.packed.recorded import CudaRecorder, Recordings
-from models.packed.transfers import Transfers
-from models.tokenizer import Tokenizer
+from tercet.models.packed.attention import install
+from tercet.models.packed.bodies import has_kernel, positions_of
+from tercet.models.packed.fused import fuse_gelu
+from tercet.models.packed.model import PackedBody, PackedModel, States
+from tercet.models.packed.passes import MOST_RECORDINGS, PackedPasses
+from tercet.models.packed.recorded import CudaRecorder, Recordings
+from tercet.models.packed.transfers import Transfers
+from tercet.models.tokenizer import Tokenizer
 
 log = logging.getLogger("tercet")
 
@@ -26,7 +26,7 @@ Compiler = Callable[[fx.GraphModule, list[Any]], Callable[..., Any]]
 def packed_passes(model: Any, tokenizer: Tokenizer, budget_tokens: int) -> PackedPasses | None:
     """Packed passes of a model with `body` and `heads` on its device; None where it has to be padded.
 
-    The body then takes its attention from `models.packed.attention`, in padded passes too.
+    The body then takes its attention from `tercet.models.packed.attention`, in padded passes too.
     """
     body, heads = model.body, model.heads
     weights = next(body.parameters())

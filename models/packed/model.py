@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.packed.bodies import Positions
-from models.representations import Output
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.packed.bodies import Positions
+from tercet.models.representations import Output
 
 NO_KEY = torch.iinfo(torch.int64).max  # sorts behind every text's tokens
 
@@ -25,7 +25,7 @@ States = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 
 
 class PackedBody(nn.Module):
-    """A transformers body whose attention is `models.packed.attention`, as `States`."""
+    """A transformers body whose attention is `tercet.models.packed.attention`, as `States`."""
 
     def __init__(self, body: nn.Module) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class PackedModel(nn.Module):
 
 
 def pool(hidden: Tensor, begins: Tensor, averaged: Tensor | None, settings: EncodingSettings) -> Tensor:
-    """One vector of each text, float[N, d], as `models.heads.pool` defines it.
+    """One vector of each text, float[N, d], as `tercet.models.heads.pool` defines it.
 
     hidden: float[T, d]; begins: int64[N+1]; averaged: with MCLS, whose states are averaged, bool[T].
     """
@@ -118,7 +118,8 @@ def _sums(values: Tensor, begins: Tensor) -> Tensor:
 
 
 def largest_by_key(keys: Tensor, weights: Tensor, texts: int, vocabulary: int) -> dict[str, Tensor]:
-    """The largest weight of each token id in each text, ascending, as `models.lexical.reduction` has it.
+    """The largest weight of each token id in each text, ascending, as `tercet.models.lexical.reduction`
+    has it.
 
     keys: int64[T], text times vocabulary plus id, NO_KEY for tokens left out; weights: float32[T]. Every
     array keeps its size; behind the last row lies nothing of use.

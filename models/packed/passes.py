@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.batching import plan_passes, warn_of_halves
-from models.errors import EncoderMemoryError
-from models.packed.recorded import Recordings
-from models.packed.shapes import Shape
-from models.packed.transfers import Arriving, Transfers
-from models.representations import (
+from tercet.models.batching import plan_passes, warn_of_halves
+from tercet.models.errors import EncoderMemoryError
+from tercet.models.packed.recorded import Recordings
+from tercet.models.packed.shapes import Shape
+from tercet.models.packed.transfers import Arriving, Transfers
+from tercet.models.representations import (
     Bool,
     Float32,
     Int64,
@@ -26,8 +26,8 @@ from models.representations import (
     TokenVectors,
     offsets_of,
 )
-from models.tokenizer import Tokenizer
-from models.torch_memory import memory_errors, release_memory
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_memory import memory_errors, release_memory
 
 AHEAD = 1  # passes launched and not yet brought back while the next is launched
 RECORDED_TOKENS = 8192  # of a pass whose launches take long beside its work; larger ones hide them

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from models.packed.transfers import new_stream
+from tercet.models.packed.transfers import new_stream
 
 Run = Callable[[Sequence[Tensor]], Mapping[str, Tensor]]
 """A pass over inputs of fixed shapes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.representations import Int64
+from tercet.models.representations import Int64
 
 LEAST_TOKENS = 64
 STEPS = 8  # sizes from one power of two to the next, so an eighth of a pass is padding at most

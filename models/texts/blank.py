@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.representations import InputType, Representations, SparseRows, TokenVectors, offsets_of
-from models.tokenizer import Tokenizer
+from tercet.models.representations import InputType, Representations, SparseRows, TokenVectors, offsets_of
+from tercet.models.tokenizer import Tokenizer
 
 
 def is_blank(tokenizer: Tokenizer, text: str, input_type: InputType = "document") -> bool:

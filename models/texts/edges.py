@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.representations import Bool, Int64
-from models.tokenizer import CHARACTERS_PER_TOKEN, CUT_MARGIN_TOKENS, Tokenizer, valid_text
+from tercet.models.representations import Bool, Int64
+from tercet.models.tokenizer import CHARACTERS_PER_TOKEN, CUT_MARGIN_TOKENS, Tokenizer, valid_text
 
 # A window has no more, also where it has room for further tokens, as in base64 or in long runs of blanks:
 # encoder workers take 200,000 characters of a text unless they are told otherwise.

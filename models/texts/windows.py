@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from models.errors import TextTooLongError, UnsupportedWindowError
-from models.texts.edges import MOST_CHARACTERS, TextEdges, next_ink
-from models.tokenizer import CHARACTERS_PER_TOKEN, CUT_MARGIN_TOKENS, Tokenizer
+from tercet.models.errors import TextTooLongError, UnsupportedWindowError
+from tercet.models.texts.edges import MOST_CHARACTERS, TextEdges, next_ink
+from tercet.models.tokenizer import CHARACTERS_PER_TOKEN, CUT_MARGIN_TOKENS, Tokenizer
 
 Span = tuple[int, int]
 """First character and end of a part of a text."""

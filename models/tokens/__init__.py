@@ -1,1 +1,1 @@
-"""From characters to token ids: vocabularies of each file format, under `models.tokenizer`."""
+"""From characters to token ids: vocabularies of each file format, under `tercet.models.tokenizer`."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from models.errors import CheckpointError
+from tercet.models.errors import CheckpointError
 
 # Classes that read tokenizer.json alone, as we do.
 OF_THE_FILE = ("PreTrainedTokenizerFast", "TokenizersBackend")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from tokenizers import Tokenizer as Library
 
-from models.errors import CheckpointError
-from models.representations import Int32
-from models.tokens.vocabulary import TokenSpans
+from tercet.models.errors import CheckpointError
+from tercet.models.representations import Int32
+from tercet.models.tokens.vocabulary import TokenSpans
 
 TOKENIZER_JSON = "tokenizer.json"
 SPECIAL_NAMES = frozenset(

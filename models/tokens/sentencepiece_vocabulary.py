@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from sentencepiece import SentencePieceProcessor
 
-from models.errors import CheckpointError
-from models.representations import Int32, Int64
-from models.tokens.vocabulary import TokenSpans
+from tercet.models.errors import CheckpointError
+from tercet.models.representations import Int32, Int64
+from tercet.models.tokens.vocabulary import TokenSpans
 
 SENTENCEPIECE_MODEL = "sentencepiece.bpe.model"
 # The model's own <unk>, <s> and </s> come first; XLM-RoBERTa puts <pad> among them, and <mask> at the end:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from models.representations import Bool, Int32, Int64
+from tercet.models.representations import Bool, Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from models.errors import CheckpointError
-from models.representations import Float32
+from tercet.models.errors import CheckpointError
+from tercet.models.representations import Float32
 
 Activation = Literal["identity", "tanh", "relu", "gelu", "silu", "sigmoid"]
 """Those of torch that take no arguments, in their plain form."""

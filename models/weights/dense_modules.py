@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.errors import CheckpointError
-from models.fingerprint import WEIGHT_FILES
-from models.formats.sentence_transformers import DenseModules, object_in
-from models.formats.stanford_colbert import PROJECTION
-from models.representations import Float32
-from models.weights.dense_layers import Activation, DenseLayer, Layers, require_chain
-from models.weights.head_weights import LinearHead
-from models.weights.tensor_files import read_body, read_weights
+from tercet.models.errors import CheckpointError
+from tercet.models.fingerprint import WEIGHT_FILES
+from tercet.models.formats.sentence_transformers import DenseModules, object_in
+from tercet.models.formats.stanford_colbert import PROJECTION
+from tercet.models.representations import Float32
+from tercet.models.weights.dense_layers import Activation, DenseLayer, Layers, require_chain
+from tercet.models.weights.head_weights import LinearHead
+from tercet.models.weights.tensor_files import read_body, read_weights
 
 ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {
     "identity": lambda states: states,

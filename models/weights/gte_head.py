@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from models.checkpoint import CONFIG_FILE, read_json
-from models.fingerprint import has_weights
-from models.formats.sparse_modules import transformer_folder
-from models.representations import Float32
-from models.weights.head_weights import SPARSE
-from models.weights.tensor_files import read_body
+from tercet.models.checkpoint import CONFIG_FILE, read_json
+from tercet.models.fingerprint import has_weights
+from tercet.models.formats.sparse_modules import transformer_folder
+from tercet.models.representations import Float32
+from tercet.models.weights.head_weights import SPARSE
+from tercet.models.weights.tensor_files import read_body
 
 MODEL_TYPES = ("new", "gte")
 CLASSIFIER = ("classifier.weight", "classifier.bias")

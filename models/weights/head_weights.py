@@ -10,11 +10,11 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from models.checkpoint import EncodingSettings
-from models.errors import CheckpointError
-from models.files import replace_file
-from models.representations import Float32
-from models.weights.dense_layers import Layers, layer_arrays, layers_from_arrays, require_finite
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.errors import CheckpointError
+from tercet.models.files import replace_file
+from tercet.models.representations import Float32
+from tercet.models.weights.dense_layers import Layers, layer_arrays, layers_from_arrays, require_finite
 
 HEADS_FILE = "heads.safetensors"
 # Any of which a folder with heads has.

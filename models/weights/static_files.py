@@ -17,14 +17,14 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_json
-from models.errors import CheckpointError
-from models.fingerprint import file_digest, json_digest
-from models.formats.sentence_transformers import MODULES_FILE, modules_in, object_in, prompts_in
-from models.representations import Float32, Int64
-from models.tokenizer import Tokenizer
-from models.tokens.json_vocabulary import TOKENIZER_JSON
-from models.weights.dense_layers import require_finite
+from tercet.models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_json
+from tercet.models.errors import CheckpointError
+from tercet.models.fingerprint import file_digest, json_digest
+from tercet.models.formats.sentence_transformers import MODULES_FILE, modules_in, object_in, prompts_in
+from tercet.models.representations import Float32, Int64
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.tokens.json_vocabulary import TOKENIZER_JSON
+from tercet.models.weights.dense_layers import require_finite
 
 WEIGHTS_FILE = "model.safetensors"
 EMBEDDING = "StaticEmbedding"

@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from models.errors import CheckpointError, reason
-from models.fingerprint import weight_files
-from models.representations import Float32
+from tercet.models.errors import CheckpointError, reason
+from tercet.models.fingerprint import weight_files
+from tercet.models.representations import Float32
 
 # What damaged files of weights lead to in the libraries that read them.
 UNREADABLE = (

@@ -2,7 +2,7 @@
 
 dense float32[B, D]; sparse_indptr int64[B+1], sparse_token_ids int32, sparse_weights float32;
 colbert float32[ΣL, C], colbert_offsets int64[B+1]; tokens int64[B]; truncated bool[B]. dense and colbert may
-be of another type, as `service.answers.dtypes` says, named in the metadata `dtype`, with dense_scales
+be of another type, as `tercet.service.answers.dtypes` says, named in the metadata `dtype`, with dense_scales
 float32[B] and colbert_scales float32[ΣL] for int8. What a router chose is JSON in the metadata `routes`: for
 each text null, or an object with `adapters` and their `weights`.
 """
@@ -19,11 +19,11 @@ from types import TracebackType
 
 from safetensors.numpy import load
 
-from models.encoder import EncoderInfo
-from models.representations import Float32, Int64, Representations, Route, SparseRows, TokenVectors
-from service.answers.dtypes import Dtype, typed
-from service.answers.growing_arrays import GrowingArrays
-from service.load.pools import Pool
+from tercet.models.encoder import EncoderInfo
+from tercet.models.representations import Float32, Int64, Representations, Route, SparseRows, TokenVectors
+from tercet.service.answers.dtypes import Dtype, typed
+from tercet.service.answers.growing_arrays import GrowingArrays
+from tercet.service.load.pools import Pool
 
 MEDIA_TYPE = "application/x-safetensors"
 ROUTES = "routes"

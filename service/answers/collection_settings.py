@@ -10,11 +10,11 @@ from typing import Any
 
 import orjson
 
-from index.candidates import CandidateLimits, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.catalog.records import Record
-from index.catalog.settings import CollectionSettings, settings_of_record
-from index.codebook import Codebook
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.catalog.records import Record
+from tercet.index.catalog.settings import CollectionSettings, settings_of_record
+from tercet.index.codebook import Codebook
 
 
 def settings_record(settings: CollectionSettings) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from index.token_vectors.store import quantize_int8
-from models.representations import Float32
+from tercet.index.token_vectors.store import quantize_int8
+from tercet.models.representations import Float32
 
 Dtype = Literal["float32", "float16", "int8", "binary", "ubinary"]
 BITS: tuple[Dtype, ...] = ("binary", "ubinary")

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from models.encoder import EncoderInfo
-from models.representations import Float32, Representations, Route
-from models.tokenizer import Tokenizer
-from service.answers.dtypes import Dtype, typed
+from tercet.models.encoder import EncoderInfo
+from tercet.models.representations import Float32, Representations, Route
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.answers.dtypes import Dtype, typed
 
 PIECE_VALUES = 4096
 PIECE_BYTES = 3 * 2**16  # before base64, which makes 4 characters of 3 bytes

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from fastapi import Response
 
-from service.errors import INTERNAL, failure_of
-from service.exceptions import BrokenAnswerError
-from service.http.asgi import Receive, Scope, Send
+from tercet.service.errors import INTERNAL, failure_of
+from tercet.service.exceptions import BrokenAnswerError
+from tercet.service.http.asgi import Receive, Scope, Send
 
 CHUNK_BYTES = 2**16
 JSON = "application/json"

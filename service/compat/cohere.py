@@ -11,10 +11,10 @@ import orjson
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.representations import Float32
-from service.answers.pieces import response_of
-from service.compat.error_shapes import CohereError
-from service.compat.request import (
+from tercet.models.representations import Float32
+from tercet.service.answers.pieces import response_of
+from tercet.service.compat.error_shapes import CohereError
+from tercet.service.compat.request import (
     CompatibleRequest,
     Dimensions,
     Flag,
@@ -23,13 +23,13 @@ from service.compat.request import (
     token_count,
     whole,
 )
-from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
-from service.compat.vectors import WRITTEN
-from service.encoding.options import TextOptions
-from service.exceptions import InvalidRequestError
-from service.routes.common import EDGE, Services, TimeLimit, json_response, router
-from service.routes.texts import Fields, encoded_texts
-from service.schemas.base import WHOLE, counted
+from tercet.service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
+from tercet.service.compat.vectors import WRITTEN
+from tercet.service.encoding.options import TextOptions
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.routes.common import EDGE, Services, TimeLimit, json_response, router
+from tercet.service.routes.texts import Fields, encoded_texts
+from tercet.service.schemas.base import WHOLE, counted
 
 FIELDS = Fields("texts", dimensions="output_dimension")
 RANKED_AT_ONCE = 100  # documents of one search unit, as Cohere counts them

@@ -13,22 +13,22 @@ import orjson
 from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from index.candidates import Hit, Weights
-from service.answers.pieces import BegunAnswer
-from service.compat.dify_conditions import DifyMetadataCondition, filter_of
-from service.compat.error_shapes import DIFY_STATUS, DifyError
-from service.compat.relevance import relevance
-from service.compat.request import CompatibleRequest
-from service.exceptions import InvalidRequestError
-from service.http.edge.keys import access_of
-from service.routes.common import EDGE, Services, TimeLimit, check_characters, errors, router
-from service.routes.search import DEFAULT_TOP_K
-from service.schemas.base import WHOLE
-from service.schemas.search import CollectionName
-from service.search.answers import stage_seconds
-from service.search.defaults import WantedCandidates
-from service.search.query import SearchOutcome, SearchQuery
-from service.search.slow import log_if_slow
+from tercet.index.candidates import Hit, Weights
+from tercet.service.answers.pieces import BegunAnswer
+from tercet.service.compat.dify_conditions import DifyMetadataCondition, filter_of
+from tercet.service.compat.error_shapes import DIFY_STATUS, DifyError
+from tercet.service.compat.relevance import relevance
+from tercet.service.compat.request import CompatibleRequest
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.http.edge.keys import access_of
+from tercet.service.routes.common import EDGE, Services, TimeLimit, check_characters, errors, router
+from tercet.service.routes.search import DEFAULT_TOP_K
+from tercet.service.schemas.base import WHOLE
+from tercet.service.schemas.search import CollectionName
+from tercet.service.search.answers import stage_seconds
+from tercet.service.search.defaults import WantedCandidates
+from tercet.service.search.query import SearchOutcome, SearchQuery
+from tercet.service.search.slow import log_if_slow
 
 SIDES = 3  # the weights of a plain sum, for which the relevance is made
 

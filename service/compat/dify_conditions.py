@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag
 
-from index.documents.filters import MAX_CONDITIONS, Filter, parse_filter
-from index.errors import InvalidQueryError
-from service.compat.request import CompatibleRequest
-from service.exceptions import InvalidRequestError
-from service.schemas.base import told_apart
+from tercet.index.documents.filters import MAX_CONDITIONS, Filter, parse_filter
+from tercet.index.errors import InvalidQueryError
+from tercet.service.compat.request import CompatibleRequest
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.schemas.base import told_apart
 
 Operator = Literal[
     "is",

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from service.exceptions import NO_KEY
+from tercet.service.exceptions import NO_KEY
 
 Shape = Callable[[int, str, str], tuple[int, dict[str, Any]]]
 """(status, message, code) → the status to answer and the body's value."""

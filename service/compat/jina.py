@@ -13,18 +13,25 @@ import orjson
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field, Tag
 
-from models.representations import Representations
-from service.answers.embeddings import base64_json, numbers_json
-from service.answers.pieces import response_of
-from service.compat.error_shapes import JinaError
-from service.compat.request import CompatibleRequest, Dimensions, Flag, ModelName, encoder_of, text_or_texts
-from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
-from service.compat.vectors import AS_IT_IS, WRITTEN, VectorForm, vectors_json
-from service.encoding.options import TextOptions
-from service.exceptions import InvalidRequestError
-from service.routes.common import EDGE, Services, TimeLimit, json_response, router
-from service.routes.texts import Fields, encoded_texts
-from service.schemas.base import WHOLE, counted, told_apart
+from tercet.models.representations import Representations
+from tercet.service.answers.embeddings import base64_json, numbers_json
+from tercet.service.answers.pieces import response_of
+from tercet.service.compat.error_shapes import JinaError
+from tercet.service.compat.request import (
+    CompatibleRequest,
+    Dimensions,
+    Flag,
+    ModelName,
+    encoder_of,
+    text_or_texts,
+)
+from tercet.service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
+from tercet.service.compat.vectors import AS_IT_IS, WRITTEN, VectorForm, vectors_json
+from tercet.service.encoding.options import TextOptions
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.routes.common import EDGE, Services, TimeLimit, json_response, router
+from tercet.service.routes.texts import Fields, encoded_texts
+from tercet.service.schemas.base import WHOLE, counted, told_apart
 
 FIELDS = Fields("input")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.runtime import Runtime
+from tercet.service.runtime import Runtime
 
 
 async def models_of(services: Runtime) -> list[str]:

@@ -15,16 +15,23 @@ import orjson
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field, Tag
 
-from models.representations import Representations
-from service.answers.embeddings import numbers_json
-from service.answers.pieces import response_of
-from service.compat.error_shapes import OllamaError
-from service.compat.names import models_of
-from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of, text_or_texts, whole
-from service.encoding.options import TextOptions
-from service.routes.common import EDGE, Services, TimeLimit, json_response, router
-from service.routes.texts import Fields, encoded_texts
-from service.schemas.base import counted, told_apart
+from tercet.models.representations import Representations
+from tercet.service.answers.embeddings import numbers_json
+from tercet.service.answers.pieces import response_of
+from tercet.service.compat.error_shapes import OllamaError
+from tercet.service.compat.names import models_of
+from tercet.service.compat.request import (
+    CompatibleRequest,
+    Dimensions,
+    ModelName,
+    encoder_of,
+    text_or_texts,
+    whole,
+)
+from tercet.service.encoding.options import TextOptions
+from tercet.service.routes.common import EDGE, Services, TimeLimit, json_response, router
+from tercet.service.routes.texts import Fields, encoded_texts
+from tercet.service.schemas.base import counted, told_apart
 
 FIELDS = Fields("input")
 PROMPT = Fields("prompt")

@@ -11,15 +11,15 @@ from fastapi import Depends, Query, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Tag
 from pydantic_core import PydanticCustomError
 
-from service.answers.pieces import response_of
-from service.compat.names import models_of
-from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of
-from service.compat.vectors import AS_IT_IS, WRITTEN, vectors_json
-from service.encoding.options import TextOptions
-from service.exceptions import NotFoundError
-from service.routes.common import Services, TimeLimit, errors, json_response, router
-from service.routes.texts import Fields, encoded_texts
-from service.schemas.base import TOKEN_IDS, counted, told_apart
+from tercet.service.answers.pieces import response_of
+from tercet.service.compat.names import models_of
+from tercet.service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of
+from tercet.service.compat.vectors import AS_IT_IS, WRITTEN, vectors_json
+from tercet.service.encoding.options import TextOptions
+from tercet.service.exceptions import NotFoundError
+from tercet.service.routes.common import Services, TimeLimit, errors, json_response, router
+from tercet.service.routes.texts import Fields, encoded_texts
+from tercet.service.schemas.base import TOKEN_IDS, counted, told_apart
 
 FIELDS = Fields("input")
 IDS_REFUSED = (

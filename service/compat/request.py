@@ -10,11 +10,11 @@ from typing import Annotated
 import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from models.errors import AdapterNotFoundError
-from models.representations import Representations
-from service.encoding.service import EncodingService
-from service.runtime import Runtime
-from service.schemas.base import ADAPTER_PATTERN, WHOLE, Body
+from tercet.models.errors import AdapterNotFoundError
+from tercet.models.representations import Representations
+from tercet.service.encoding.service import EncodingService
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.base import ADAPTER_PATTERN, WHOLE, Body
 
 ModelName = Annotated[
     str | None,

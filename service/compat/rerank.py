@@ -7,18 +7,18 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, Tag
 
-from models.representations import Output
-from service.compat.relevance import relevance
-from service.encoding.service import EncodingService
-from service.exceptions import InvalidRequestError
-from service.load.deadlines import Deadline
-from service.routes.common import check_characters
-from service.runtime import Runtime
-from service.schemas.base import told_apart
-from service.schemas.search_answers import ScoresResponse
-from service.search.answers import scores_record
-from service.search.defaults import rerank_weights
-from service.search.rerank import RankedText, RerankOutcome, rerank
+from tercet.models.representations import Output
+from tercet.service.compat.relevance import relevance
+from tercet.service.encoding.service import EncodingService
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.load.deadlines import Deadline
+from tercet.service.routes.common import check_characters
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.base import told_apart
+from tercet.service.schemas.search_answers import ScoresResponse
+from tercet.service.search.answers import scores_record
+from tercet.service.search.defaults import rerank_weights
+from tercet.service.search.rerank import RankedText, RerankOutcome, rerank
 
 
 class TextRecord(BaseModel):

@@ -14,16 +14,16 @@ import numpy as np
 import orjson
 from fastapi import Response
 
-from models.representations import Float32, InputType, Output, Representations
-from models.tokenizer import Tokenizer
-from service.answers.embeddings import numbers_json
-from service.answers.pieces import response_of
-from service.compat.error_shapes import TeiError
-from service.compat.openai import OpenAIEmbeddingsRequest, OpenAIEmbeddingsResponse, openai_embeddings
-from service.compat.relevance import relevance
-from service.compat.request import whole
-from service.compat.rerank import ranked_texts
-from service.compat.tei_shapes import (
+from tercet.models.representations import Float32, InputType, Output, Representations
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.answers.embeddings import numbers_json
+from tercet.service.answers.pieces import response_of
+from tercet.service.compat.error_shapes import TeiError
+from tercet.service.compat.openai import OpenAIEmbeddingsRequest, OpenAIEmbeddingsResponse, openai_embeddings
+from tercet.service.compat.relevance import relevance
+from tercet.service.compat.request import whole
+from tercet.service.compat.rerank import ranked_texts
+from tercet.service.compat.tei_shapes import (
     NO_PARAMETERS,
     Inputs,
     TeiDecodeRequest,
@@ -38,14 +38,14 @@ from service.compat.tei_shapes import (
     TeiTokenizeRequest,
     TeiTruncation,
 )
-from service.encoding.options import TextOptions
-from service.encoding.service import BATCH_TOKENS
-from service.exceptions import InvalidRequestError
-from service.load.deadlines import Deadline
-from service.load.pools import Pool
-from service.routes.common import Services, TimeLimit, check_characters, json_response, router
-from service.routes.texts import Fields, encoded_texts
-from service.runtime import Runtime
+from tercet.service.encoding.options import TextOptions
+from tercet.service.encoding.service import BATCH_TOKENS
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.routes.common import Services, TimeLimit, check_characters, json_response, router
+from tercet.service.routes.texts import Fields, encoded_texts
+from tercet.service.runtime import Runtime
 
 FIELDS = Fields("inputs")
 SENTENCES = Fields("inputs.sentences")

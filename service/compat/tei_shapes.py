@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Tag
 
-from service.compat.request import CompatibleRequest, text_or_texts
-from service.schemas.base import WHOLE, counted, told_apart
-from service.schemas.search import TokenId
+from tercet.service.compat.request import CompatibleRequest, text_or_texts
+from tercet.service.schemas.base import WHOLE, counted, told_apart
+from tercet.service.schemas.search import TokenId
 
 Direction = Literal["Left", "Right", "left", "right"]
 TokenIds = Annotated[list[TokenId], Field(fail_fast=True)]

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 import orjson
 
-from models.representations import Float32, Representations
-from service.answers.dtypes import Dtype, typed
-from service.answers.embeddings import base64_json, numbers_json
+from tercet.models.representations import Float32, Representations
+from tercet.service.answers.dtypes import Dtype, typed
+from tercet.service.answers.embeddings import base64_json, numbers_json
 
 # Vectors shrink by a quarter as base64, by a half as digits: that takes longer than sending it at a gigabit.
 AS_IT_IS = {"Cache-Control": "no-transform"}
@@ -40,7 +40,8 @@ WRITTEN: Mapping[str, Callable[[Float32], bytes]] = {
     "ubinary": partial(_numbers, dtype="ubinary"),
     "binary": partial(_numbers, dtype="binary"),
 }
-"""`int8`, `binary` and `ubinary`: as `service.answers.dtypes` says, int8 without its scale, which no cosine
+"""`int8`, `binary` and `ubinary`: as `tercet.service.answers.dtypes` says, int8 without its scale, which
+no cosine
 needs; `uint8`: int8 and 128."""
 
 

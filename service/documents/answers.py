@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import orjson
 
-from index.candidates import Document
-from index.documents.filters import Filter
-from index.segments.stored import StoredRepresentations
-from models.tokenizer import Tokenizer
-from service.answers.embeddings import numbers_json, packed_json
-from service.load.pools import Pool
-from service.readable import ReadableSnapshot
+from tercet.index.candidates import Document
+from tercet.index.documents.filters import Filter
+from tercet.index.segments.stored import StoredRepresentations
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.answers.embeddings import numbers_json, packed_json
+from tercet.service.load.pools import Pool
+from tercet.service.readable import ReadableSnapshot
 
 PAGE_DOCUMENTS = 100  # read at a time, so that large pages of large documents take no memory
 

@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.windows.store import DocumentWindows
-from models.representations import Int64, Output, Representations, offsets_of, ragged_positions
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Int64, Output, Representations, offsets_of, ragged_positions
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,16 +24,16 @@ import numpy.typing as npt
 import orjson
 from safetensors.numpy import load
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.documents.json_values import loads
-from index.windows.store import DocumentWindows
-from models.representations import Float32, Int64, Output, Representations, SparseRows, TokenVectors
-from models.soundness import Expected, as_token_ids, first_fault, offsets_problem
-from service.documents.batch import EncodedDocuments, stored_outputs
-from service.exceptions import InvalidRequestError, MalformedBodyError
-from service.http.json_body import scan
-from service.http.why_not_json import why_not_json
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.json_values import loads
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Float32, Int64, Output, Representations, SparseRows, TokenVectors
+from tercet.models.soundness import Expected, as_token_ids, first_fault, offsets_problem
+from tercet.service.documents.batch import EncodedDocuments, stored_outputs
+from tercet.service.exceptions import InvalidRequestError, MalformedBodyError
+from tercet.service.http.json_body import scan
+from tercet.service.http.why_not_json import why_not_json
 
 METADATA = {"fingerprint", "idempotency_key", "if_position"}
 IGNORED_METADATA = {"model", "adapter", "routes"}

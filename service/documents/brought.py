@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from models.representations import Float32, Int64, Representations, offsets_of
-from service.documents.batch import EncodedDocuments, stored_outputs
-from service.exceptions import InvalidRequestError
-from service.ready_representations import ready_text
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.models.representations import Float32, Int64, Representations, offsets_of
+from tercet.service.documents.batch import EncodedDocuments, stored_outputs
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.ready_representations import ready_text
 
 
 @dataclass(frozen=True, slots=True)

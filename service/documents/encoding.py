@@ -7,21 +7,21 @@ from contextlib import aclosing
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.errors import InvalidDocumentError
-from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
-from ingest.errors import SourceError
-from models.representations import Int64, Representations
-from models.texts.blank import without_blank
-from models.texts.windows import WindowCutter
-from service.documents.batch import EncodedDocuments, stored_outputs
-from service.encoding.options import TextOptions
-from service.encoding.service import EncodingService
-from service.encoding.slices import encode_slices
-from service.load.admission import Ticket
-from service.load.deadlines import Deadline
-from service.load.pools import Pool
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
+from tercet.ingest.errors import SourceError
+from tercet.models.representations import Int64, Representations
+from tercet.models.texts.blank import without_blank
+from tercet.models.texts.windows import WindowCutter
+from tercet.service.documents.batch import EncodedDocuments, stored_outputs
+from tercet.service.encoding.options import TextOptions
+from tercet.service.encoding.service import EncodingService
+from tercet.service.encoding.slices import encode_slices
+from tercet.service.load.admission import Ticket
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.pools import Pool
 
 REMEDY = "(setting max_write_tokens): write fewer documents at a time"
 

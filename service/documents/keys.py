@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from index.live.records import WriteKey
-from service.exceptions import InvalidRequestError
+from tercet.index.live.records import WriteKey
+from tercet.service.exceptions import InvalidRequestError
 
 KEY_BYTES = 255
 LEVELS = 250  # about as many are written; a thousand are read

@@ -7,17 +7,17 @@ from typing import Any
 
 import orjson
 
-from index.candidates import Document
-from index.documents.filters import Filter
-from index.documents.metadata import FieldType
-from index.documents.store import encode_id
-from index.errors import InvalidDocumentError, InvalidQueryError
-from index.reading.ordered import Order, Place, PlacedDocument, check_order
-from service.documents.answers import PAGE_DOCUMENTS, document_record
-from service.documents.writer import is_id
-from service.exceptions import InvalidRequestError
-from service.load.pools import Pool
-from service.readable import ReadableSnapshot
+from tercet.index.candidates import Document
+from tercet.index.documents.filters import Filter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.store import encode_id
+from tercet.index.errors import InvalidDocumentError, InvalidQueryError
+from tercet.index.reading.ordered import Order, Place, PlacedDocument, check_order
+from tercet.service.documents.answers import PAGE_DOCUMENTS, document_record
+from tercet.service.documents.writer import is_id
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.load.pools import Pool
+from tercet.service.readable import ReadableSnapshot
 
 _PLACE_TYPES: Mapping[FieldType, tuple[type, ...]] = {
     "keyword": (str,),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.exceptions import InvalidRequestError
+from tercet.service.exceptions import InvalidRequestError
 
 Position = int | str
 """What an answer gives as a collection's position."""

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.documents.filters import Filter
-from index.documents.metadata import FieldType
-from index.live.records import WriteKey
-from index.windows.store import DocumentWindows
-from models.representations import Representations
-from service.documents.positions import Position
-from service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.filters import Filter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.live.records import WriteKey
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Representations
+from tercet.service.documents.positions import Position
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 
 
 class Acknowledged(Protocol):
-    """What a write did: see `index.live.records.Written`."""
+    """What a write did: see `tercet.index.live.records.Written`."""
 
     @property
     def position(self) -> Position: ...
@@ -31,7 +31,8 @@ class Acknowledged(Protocol):
 
 
 class WritableCollection(Protocol):
-    """The methods of `index.live.collection.LiveCollection` that requests write by; each waits until what it
+    """The methods of `tercet.index.live.collection.LiveCollection` that requests write by; each waits
+    until what it
     wrote is on the disk.
 
     if_position: what `WritableCollections.position_of` made of a request's.

@@ -14,29 +14,29 @@ from typing import Any
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.documents.fields import columns_of
-from index.documents.filters import Filter
-from index.documents.store import encode_document, encode_id
-from index.errors import (
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.fields import columns_of
+from tercet.index.documents.filters import Filter
+from tercet.index.documents.store import encode_document, encode_id
+from tercet.index.errors import (
     DocumentNotFoundError,
     FingerprintMismatchError,
     InvalidDocumentError,
     WriteOverloadedError,
 )
-from index.live.records import WriteKey
-from service.documents.batch import Brought, EncodedDocuments, joined
-from service.documents.encoding import encode_documents
-from service.documents.positions import Position
-from service.documents.target import Acknowledged, WritableCollection, WritableCollections
-from service.encoding.shelf import EncoderShelf
-from service.exceptions import InvalidRequestError, OverloadedError
-from service.facts import note
-from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.pools import Pools
-from service.tracing.request import recorded
-from service.write_telemetry import WriteKind, WriteTelemetry
+from tercet.index.live.records import WriteKey
+from tercet.service.documents.batch import Brought, EncodedDocuments, joined
+from tercet.service.documents.encoding import encode_documents
+from tercet.service.documents.positions import Position
+from tercet.service.documents.target import Acknowledged, WritableCollection, WritableCollections
+from tercet.service.encoding.shelf import EncoderShelf
+from tercet.service.exceptions import InvalidRequestError, OverloadedError
+from tercet.service.facts import note
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.pools import Pools
+from tercet.service.tracing.request import recorded
+from tercet.service.write_telemetry import WriteKind, WriteTelemetry
 
 RETRY_SECONDS = 1.0  # a flush of what fills the memory takes about so long
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from models.representations import OUTPUTS, InputType, Output, TokenBatch
-from models.tokenizer import Tokenizer
+from tercet.models.representations import OUTPUTS, InputType, Output, TokenBatch
+from tercet.models.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)

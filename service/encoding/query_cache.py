@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.encoder import AdapterDescription, EncoderInfo
-from models.representations import OUTPUTS, Output, Representations, TokenBatch
-from models.tokenizer import Tokenizer
-from service.encoding.options import DOCUMENTS, TextOptions
-from service.encoding.service import EncodingService
-from service.load.admission import Ticket
-from service.load.deadlines import Deadline
+from tercet.models.encoder import AdapterDescription, EncoderInfo
+from tercet.models.representations import OUTPUTS, Output, Representations, TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.encoding.options import DOCUMENTS, TextOptions
+from tercet.service.encoding.service import EncodingService
+from tercet.service.load.admission import Ticket
+from tercet.service.load.deadlines import Deadline
 
 ENTRY_BYTES = 2000  # of the objects around the arrays of one query
 

@@ -8,19 +8,26 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
-from models.encoder import STATIC, AdapterDescription, Encoder, EncoderInfo, encode_tokens, with_adapter
-from models.loader import load_encoder
-from models.representations import Representations, TokenBatch
-from models.tokenizer import Tokenizer
-from service.batcher import Batcher, Observe
-from service.encoding.health import EncoderHealth
-from service.encoding.options import DOCUMENTS, TextOptions
-from service.exceptions import NotReadyError
-from service.load.admission import ANY_WAIT, Admission, Ticket
-from service.load.deadlines import Deadline
-from service.load.pools import text_pool
-from service.settings import Settings
-from service.tracing.request import recorded
+from tercet.models.encoder import (
+    STATIC,
+    AdapterDescription,
+    Encoder,
+    EncoderInfo,
+    encode_tokens,
+    with_adapter,
+)
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations, TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.batcher import Batcher, Observe
+from tercet.service.encoding.health import EncoderHealth
+from tercet.service.encoding.options import DOCUMENTS, TextOptions
+from tercet.service.exceptions import NotReadyError
+from tercet.service.load.admission import ANY_WAIT, Admission, Ticket
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.pools import text_pool
+from tercet.service.settings import Settings
+from tercet.service.tracing.request import recorded
 
 # Tokenized in half a millisecond; a busy server takes longer to begin work in a thread.
 SHORT_CHARACTERS = 2000

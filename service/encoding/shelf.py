@@ -15,21 +15,21 @@ from copy import copy
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
-from index.catalog.settings import CollectionSettings
-from ingest.encoder_match import checkpoint_of, require_encoder
-from models.checkpoint import SHIPPED
-from models.errors import (
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.ingest.encoder_match import checkpoint_of, require_encoder
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.errors import (
     AdapterNotFoundError,
     AdapterNotServedError,
     AdapterUnusableError,
     EncoderUnavailableError,
     ModelError,
 )
-from service.adapters import info_for
-from service.encoding.service import EncodingService
-from service.exceptions import OverloadedError
-from service.load.pools import Pool
-from service.load.relay import on_loop
+from tercet.service.adapters import info_for
+from tercet.service.encoding.service import EncodingService
+from tercet.service.exceptions import OverloadedError
+from tercet.service.load.pools import Pool
+from tercet.service.load.relay import on_loop
 
 BUSY_SECONDS = 5.0  # after which another try may find an encoder that nobody uses
 NAMES_SECONDS = 5.0  # for which the names that collections give are not asked for again

@@ -8,13 +8,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import numpy as np
 
-from models.representations import Int64, Representations, TokenBatch
-from service.encoding.options import DOCUMENTS, TextOptions
-from service.encoding.service import EncodingService, estimated_tokens
-from service.exceptions import OverloadedError, RequestTooLargeError
-from service.load.admission import Ticket
-from service.load.deadlines import NO_DEADLINE
-from service.load.pools import Pool
+from tercet.models.representations import Int64, Representations, TokenBatch
+from tercet.service.encoding.options import DOCUMENTS, TextOptions
+from tercet.service.encoding.service import EncodingService, estimated_tokens
+from tercet.service.exceptions import OverloadedError, RequestTooLargeError
+from tercet.service.load.admission import Ticket
+from tercet.service.load.deadlines import NO_DEADLINE
+from tercet.service.load.pools import Pool
 
 PATIENCE_SECONDS = 120.0  # for slices after the first, while others fill the queue
 FRAME_TOKENS = 8  # a generous count of the special tokens around a text

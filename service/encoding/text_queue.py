@@ -16,8 +16,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from models.representations import Int64, Output, Representations, TokenBatch
-from service.load.admission import Ticket
+from tercet.models.representations import Int64, Output, Representations, TokenBatch
+from tercet.service.load.admission import Ticket
 
 LAST_BATCHES = 16
 SHORT_TOKENS = 64  # whatever has fewer is of one size; then each size is twice the one before

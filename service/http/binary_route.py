@@ -9,8 +9,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 
-from service.http.asgi import Scope, header
-from service.http.query_parameters import QueryParameters
+from tercet.service.http.asgi import Scope, header
+from tercet.service.http.query_parameters import QueryParameters
 
 BINARY_TYPES = ("application/x-safetensors", "application/octet-stream")
 

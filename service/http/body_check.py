@@ -7,7 +7,7 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 
-from service.settings import RequestLimits
+from tercet.service.settings import RequestLimits
 
 
 class BodyCheck:

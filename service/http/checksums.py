@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from service.exceptions import MalformedBodyError
-from service.http.asgi import Scope, header
+from tercet.service.exceptions import MalformedBodyError
+from tercet.service.http.asgi import Scope, header
 
 HEADER = "x-checksum"
 AT_END = "end"  # of an answer that is sent as it is made: its checksum are the last bytes

@@ -6,7 +6,7 @@ import sys
 import zlib
 from typing import Protocol
 
-from service.exceptions import BodyEncodingError
+from tercet.service.exceptions import BodyEncodingError
 
 if sys.version_info >= (3, 14):
     from compression import zstd

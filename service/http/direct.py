@@ -21,18 +21,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from index.documents.json_values import loads
-from service.http.asgi import Scope, header
-from service.http.binary_route import BinaryRoute, is_binary
-from service.http.body_check import BodyCheck
-from service.http.edge.keys import access_of
-from service.http.json_body import LARGE_BYTES
-from service.http.json_route import JsonRoute, is_json
-from service.http.query_parameters import QueryValues
-from service.load.deadlines import Deadline
-from service.load.relay import relay
-from service.runtime import Runtime
-from service.schemas.base import NAME_PATTERN
+from tercet.index.documents.json_values import loads
+from tercet.service.http.asgi import Scope, header
+from tercet.service.http.binary_route import BinaryRoute, is_binary
+from tercet.service.http.body_check import BodyCheck
+from tercet.service.http.edge.keys import access_of
+from tercet.service.http.json_body import LARGE_BYTES
+from tercet.service.http.json_route import JsonRoute, is_json
+from tercet.service.http.query_parameters import QueryValues
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.relay import relay
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.base import NAME_PATTERN
 
 Handler = Callable[..., Coroutine[Any, Any, Response]]
 ARGUMENTS = {"body", "request", "services", "deadline"}

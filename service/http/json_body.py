@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from index.documents.json_values import loads
-from models.representations import Int64
-from service.exceptions import RequestTooLargeError
+from tercet.index.documents.json_values import loads
+from tercet.models.representations import Int64
+from tercet.service.exceptions import RequestTooLargeError
 
 LARGE_BYTES = 2**16  # a smaller body takes less than a millisecond, whatever it holds
 MAX_VALUES = 150_000

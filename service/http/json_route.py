@@ -10,17 +10,17 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from index.documents.json_values import loads
-from service.errors import Failure
-from service.http.asgi import READING, Receive, Scope
-from service.http.body_check import BodyCheck
-from service.http.hosts import is_foreign
-from service.http.json_body import LARGE_BYTES, Structure, parse, scan
-from service.http.query_parameters import QueryParameters
-from service.http.why_not_json import why_not_json
-from service.load.pools import Pool
-from service.runtime import Runtime
-from service.schemas.base import NoFields
+from tercet.index.documents.json_values import loads
+from tercet.service.errors import Failure
+from tercet.service.http.asgi import READING, Receive, Scope
+from tercet.service.http.body_check import BodyCheck
+from tercet.service.http.hosts import is_foreign
+from tercet.service.http.json_body import LARGE_BYTES, Structure, parse, scan
+from tercet.service.http.query_parameters import QueryParameters
+from tercet.service.http.why_not_json import why_not_json
+from tercet.service.load.pools import Pool
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.base import NoFields
 
 BORNE = {
     "X-Request-Id": {

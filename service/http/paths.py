@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote_to_bytes
 
-from service.http.asgi import Scope
+from tercet.service.http.asgi import Scope
 
 SHOWN_BYTES = 80
 

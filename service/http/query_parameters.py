@@ -11,7 +11,7 @@ from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from service.exceptions import InvalidRequestError
+from tercet.service.exceptions import InvalidRequestError
 
 SHOWN_CHARACTERS = 100
 

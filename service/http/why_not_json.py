@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from ingest.sources.json_text import NO_NUMBER
+from tercet.ingest.sources.json_text import NO_NUMBER
 
 SHOWN_CHARACTERS = 20
 PACKED: Mapping[bytes, str] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}

@@ -13,22 +13,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from index.collection import Collection
-from index.documents.datetimes import time_now
-from index.errors import CollectionNotFoundError, FingerprintMismatchError
-from index.live.adoption import AdoptionMode
-from ingest.encoder_match import require_model
-from ingest.sources.checks import OnError
-from service.collections import CollectionRegistry
-from service.encoding.shelf import EncoderShelf
-from service.errors import failure_of
-from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
-from service.jobs.outcome import settled
-from service.jobs.process import BuildLock, BuildProcess
-from service.jobs.sources import confined_sources
-from service.jobs.staging import StagedBuild
-from service.jobs.store import Job, JobEngine, JobState, JobStore
-from service.load.pools import Pool
+from tercet.index.collection import Collection
+from tercet.index.documents.datetimes import time_now
+from tercet.index.errors import CollectionNotFoundError, FingerprintMismatchError
+from tercet.index.live.adoption import AdoptionMode
+from tercet.ingest.encoder_match import require_model
+from tercet.ingest.sources.checks import OnError
+from tercet.service.collections import CollectionRegistry
+from tercet.service.encoding.shelf import EncoderShelf
+from tercet.service.errors import failure_of
+from tercet.service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
+from tercet.service.jobs.outcome import settled
+from tercet.service.jobs.process import BuildLock, BuildProcess
+from tercet.service.jobs.sources import confined_sources
+from tercet.service.jobs.staging import StagedBuild
+from tercet.service.jobs.store import Job, JobEngine, JobState, JobStore
+from tercet.service.load.pools import Pool
 
 MAX_QUEUED = 100
 _PROGRESS = (
@@ -131,7 +131,7 @@ class JobManager:
         collection that is new, the encoder by name or fingerprint and by default the service's own; one that
         exists goes with its own. on_error: what a bad record does. mode: by default the source's documents
         replace all others, but for what is written after the build began; `upsert` leaves those with other
-        ids. reading: how the source is read, by the names of `service.schemas.jobs.ReadingRequest`.
+        ids. reading: how the source is read, by the names of `tercet.service.schemas.jobs.ReadingRequest`.
         engine: what encodes: a process of this machine, or the workers of a Ray cluster.
         Raises InvalidRequestError for the source, and for the engine ray where there is no cluster for it,
         FingerprintMismatchError where another encoder or adapter is asked for than the collection's,

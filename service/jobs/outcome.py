@@ -6,10 +6,10 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-from index.catalog.manifest import Manifest
-from index.collection import Collection
-from index.errors import CollectionNotFoundError, SearchIndexError
-from service.jobs.store import Job, JobState
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError, SearchIndexError
+from tercet.service.jobs.store import Job, JobState
 
 log = logging.getLogger("tercet")
 

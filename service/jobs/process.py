@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from index.errors import CollectionBusyError, CollectionNotFoundError
-from index.files.lock import ExclusiveLock
-from ingest.child import child_environment, module_command
-from service.jobs.store import Job
+from tercet.index.errors import CollectionBusyError, CollectionNotFoundError
+from tercet.index.files.lock import ExclusiveLock
+from tercet.ingest.child import module_command
+from tercet.service.jobs.store import Job
 
 NICENESS = 10
 NO_REVISION = {"TERCET_REVISION": "", "TERCET_HEADS": ""}  # what the checkpoint's name says
@@ -102,7 +102,7 @@ class BuildProcess:
         """
         with lock.for_child() as descriptor:
             process = await asyncio.create_subprocess_exec(
-                *(*module_command("cli.main"), "index", "build", *map(str, sources)),
+                *(*module_command("tercet.cli.main"), "index", "build", *map(str, sources)),
                 *("--collection", job.collection, "--data", str(data), "--on-error", job.on_error),
                 *reading_flags(job.reading),
                 *(() if job.adapter is None else ("--adapter", job.adapter)),
@@ -113,7 +113,7 @@ class BuildProcess:
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=PIPE,
-                env={**child_environment(), **environment, **({} if checkpoint is None else NO_REVISION)},
+                env={**os.environ, **environment, **({} if checkpoint is None else NO_REVISION)},
                 limit=_LINE_BYTES,
                 pass_fds=[descriptor],
             )

@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from ingest.errors import SourceError
-from ingest.sources.files import source_files
-from service.exceptions import InvalidRequestError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.files import source_files
+from tercet.service.exceptions import InvalidRequestError
 
 
 def confined_sources(root: Path, sources: Sequence[str]) -> list[Path]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 
-from index.catalog.layout import CollectionLayout
-from index.collection import Collection
-from index.errors import CollectionNotFoundError, SearchIndexError
-from service.collections import CollectionRegistry
-from service.jobs.store import Job
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError, SearchIndexError
+from tercet.service.collections import CollectionRegistry
+from tercet.service.jobs.store import Job
 
 
 class StagedBuild:

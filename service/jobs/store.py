@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import orjson
 
-from index.documents.datetimes import time_now
-from index.files.directory import write_json_atomically
-from index.live.adoption import AdoptionMode
-from ingest.sources.checks import OnError
+from tercet.index.documents.datetimes import time_now
+from tercet.index.files.directory import write_json_atomically
+from tercet.index.live.adoption import AdoptionMode
+from tercet.ingest.sources.checks import OnError
 
 JobEngine = Literal["local", "ray"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]

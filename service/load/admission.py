@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, field
 from itertools import count
 
-from service.exceptions import DeadlineExceededError, OverloadedError
-from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.loop import LoopDelay
+from tercet.service.exceptions import DeadlineExceededError, OverloadedError
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.loop import LoopDelay
 
 PREDICTED_SHARE = 0.5  # of the longest wait: others overtake, and the next second may be slower than the last
 

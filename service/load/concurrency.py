@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
-from service.load.pools import Pool
-from service.load.relay import Awaited
+from tercet.service.load.pools import Pool
+from tercet.service.load.relay import Awaited
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

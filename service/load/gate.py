@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 import time
 
-from service.exceptions import OverloadedError
-from service.load.loop import LoopDelay
-from service.load.pace import Pace
+from tercet.service.exceptions import OverloadedError
+from tercet.service.load.loop import LoopDelay
+from tercet.service.load.pace import Pace
 
 LATE_SECONDS = 0.05  # over the last beats
 VERY_LATE_SECONDS = 0.2  # once: refusals must not be late, too

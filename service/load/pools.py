@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from models.cores import usable_cores
-from service.load.deadlines import Deadline
-from service.load.relay import Awaited, expiring
+from tercet.models.cores import usable_cores
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.relay import Awaited, expiring
 
 OPERATIONS_THREADS = 4  # they wait for the disk rather than compute
 BACKUP_THREADS = 2  # each reads all bytes of a collection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
-from service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 
 Result = TypeVar("Result")
 

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Response
 
-from service.answers.aliases import alias_record
-from service.exceptions import InvalidRequestError
-from service.routes.common import ADMIN, Allowed, Services, errors, json_response, router
-from service.routes.pages import Paged
-from service.schemas.aliases import AliasList, AliasRequest, AliasResponse
-from service.schemas.base import NAME_PATTERN
+from tercet.service.answers.aliases import alias_record
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.routes.common import ADMIN, Allowed, Services, errors, json_response, router
+from tercet.service.routes.pages import Paged
+from tercet.service.schemas.aliases import AliasList, AliasRequest, AliasResponse
+from tercet.service.schemas.base import NAME_PATTERN
 
 
 async def _alias(

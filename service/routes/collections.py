@@ -8,22 +8,30 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Request, Response
 
-from index.bm25.languages import DEFAULT_LANGUAGE
-from index.catalog.settings import check_title
-from index.documents.metadata import FieldType
-from index.errors import InvalidDocumentError, InvalidFieldError, InvalidNameError
-from index.windows.settings import WindowChoice, WindowSettings, default_overlap
-from ingest.document_windows import cutter_for
-from ingest.target import chosen, settings_for
-from models.errors import UnsupportedWindowError
-from service.answers.statistics import statistics_record
-from service.collections import CollectionDescription
-from service.exceptions import InvalidRequestError
-from service.routes.common import ADMIN, Allowed, Services, encoder_named, errors, json_response, router
-from service.routes.pages import Paged
-from service.routes.renamed import given
-from service.schemas.base import NAME_PATTERN
-from service.schemas.collections import (
+from tercet.index.bm25.languages import DEFAULT_LANGUAGE
+from tercet.index.catalog.settings import check_title
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidDocumentError, InvalidFieldError, InvalidNameError
+from tercet.index.windows.settings import WindowChoice, WindowSettings, default_overlap
+from tercet.ingest.document_windows import cutter_for
+from tercet.ingest.target import chosen, settings_for
+from tercet.models.errors import UnsupportedWindowError
+from tercet.service.answers.statistics import statistics_record
+from tercet.service.collections import CollectionDescription
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.routes.common import (
+    ADMIN,
+    Allowed,
+    Services,
+    encoder_named,
+    errors,
+    json_response,
+    router,
+)
+from tercet.service.routes.pages import Paged
+from tercet.service.routes.renamed import given
+from tercet.service.schemas.base import NAME_PATTERN
+from tercet.service.schemas.collections import (
     CollectionList,
     CollectionRequest,
     CollectionResponse,
@@ -31,8 +39,8 @@ from service.schemas.collections import (
     StatisticsResponse,
     WindowRequest,
 )
-from service.search.answers import sides_record
-from service.served_collections import ServedCollections
+from tercet.service.search.answers import sides_record
+from tercet.service.served_collections import ServedCollections
 
 
 async def _name(

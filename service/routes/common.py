@@ -10,21 +10,21 @@ import orjson
 from fastapi import APIRouter, Depends, Header, Query, Request, Response, params
 from pydantic import BaseModel
 
-from index.candidates import Weights
-from index.fusion import weights_preset
-from models.representations import Float32
-from service.access import Access
-from service.documents.positions import Position
-from service.encoding.service import EncodingService
-from service.exceptions import InvalidRequestError, NotFoundError
-from service.http.edge.keys import access_of, require_admin, require_write
-from service.http.json_route import JsonRoute
-from service.load.deadlines import Deadline
-from service.ready_representations import unpacked
-from service.runtime import Runtime
-from service.schemas.base import POSITION_PATTERN
-from service.schemas.errors import REFERENCE, ErrorResponse
-from service.schemas.search import PackedVectors, PresetName, SearchWeightsRequest, WeightsRequest
+from tercet.index.candidates import Weights
+from tercet.index.fusion import weights_preset
+from tercet.models.representations import Float32
+from tercet.service.access import Access
+from tercet.service.documents.positions import Position
+from tercet.service.encoding.service import EncodingService
+from tercet.service.exceptions import InvalidRequestError, NotFoundError
+from tercet.service.http.edge.keys import access_of, require_admin, require_write
+from tercet.service.http.json_route import JsonRoute
+from tercet.service.load.deadlines import Deadline
+from tercet.service.ready_representations import unpacked
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.base import POSITION_PATTERN
+from tercet.service.schemas.errors import REFERENCE, ErrorResponse
+from tercet.service.schemas.search import PackedVectors, PresetName, SearchWeightsRequest, WeightsRequest
 
 DESCRIPTIONS = {
     400: "The request is malformed.",

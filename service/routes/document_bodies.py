@@ -11,20 +11,20 @@ import numpy as np
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, TypeAdapter, ValidationError
 
-from index.candidates import Document
-from index.documents.filters import Filter, parse_filter
-from index.documents.metadata import require_metadata
-from index.errors import InvalidQueryError
-from index.live.records import WriteKey
-from service.documents.binary import BinaryBody
-from service.documents.brought import BroughtText, BroughtTexts
-from service.documents.keys import one_key, write_key
-from service.documents.writer import about_document
-from service.exceptions import InvalidRequestError, RequestTooLargeError
-from service.routes.common import check_characters, numbers_of
-from service.runtime import Runtime
-from service.schemas.base import too_many
-from service.schemas.documents import (
+from tercet.index.candidates import Document
+from tercet.index.documents.filters import Filter, parse_filter
+from tercet.index.documents.metadata import require_metadata
+from tercet.index.errors import InvalidQueryError
+from tercet.index.live.records import WriteKey
+from tercet.service.documents.binary import BinaryBody
+from tercet.service.documents.brought import BroughtText, BroughtTexts
+from tercet.service.documents.keys import one_key, write_key
+from tercet.service.documents.writer import about_document
+from tercet.service.exceptions import InvalidRequestError, RequestTooLargeError
+from tercet.service.routes.common import check_characters, numbers_of
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.base import too_many
+from tercet.service.schemas.documents import (
     DeleteDocumentsRequest,
     DocumentContent,
     DocumentRequest,
@@ -34,7 +34,7 @@ from service.schemas.documents import (
     UpdateDocumentsRequest,
     WindowRepresentations,
 )
-from service.settings import RequestLimits
+from tercet.service.settings import RequestLimits
 
 KeyedRequest = PutDocumentsRequest | PatchDocumentRequest | UpdateDocumentsRequest | DeleteDocumentsRequest
 _CONTENTS = TypeAdapter(Annotated[list[DocumentContent], Field(min_length=1, fail_fast=True)])

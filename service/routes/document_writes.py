@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import Depends, Header, Request, Response
 
-from service.answers.binary import MEDIA_TYPE
-from service.documents.binary import BinaryBody, BroughtArrays
-from service.documents.keys import one_key, write_key
-from service.documents.writer import DocumentBatch, PutOutcome
-from service.http.binary_route import BinaryRoute
-from service.routes.collections import Name
-from service.routes.common import WRITE, Services, TimeLimit, errors, json_response, router
-from service.routes.document_bodies import (
+from tercet.service.answers.binary import MEDIA_TYPE
+from tercet.service.documents.binary import BinaryBody, BroughtArrays
+from tercet.service.documents.keys import one_key, write_key
+from tercet.service.documents.writer import DocumentBatch, PutOutcome
+from tercet.service.http.binary_route import BinaryRoute
+from tercet.service.routes.collections import Name
+from tercet.service.routes.common import WRITE, Services, TimeLimit, errors, json_response, router
+from tercet.service.routes.document_bodies import (
     KeyHeaders,
     about_the_filter,
     brought_by,
@@ -23,8 +23,8 @@ from service.routes.document_bodies import (
     document_of,
     which_of,
 )
-from service.routes.documents import DOCUMENT, DOCUMENTS, Id
-from service.schemas.documents import (
+from tercet.service.routes.documents import DOCUMENT, DOCUMENTS, Id
+from tercet.service.schemas.documents import (
     DeleteDocumentsRequest,
     DeleteDocumentsResponse,
     PatchDocumentRequest,

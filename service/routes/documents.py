@@ -7,20 +7,28 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import Path, Query, Response
 
-from index.documents.filters import parse_filter
-from index.documents.json_values import loads
-from index.errors import DocumentNotFoundError
-from service.answers.pieces import response_of
-from service.documents.answers import document_pieces, document_record, documents_pieces, page_pieces
-from service.documents.ordering import name_from, order_from, ordered_pieces, place_from
-from service.exceptions import InvalidRequestError
-from service.http.anything import ANYTHING
-from service.http.why_not_json import why_not_json
-from service.load.reading import Reading
-from service.routes.collections import Name
-from service.routes.common import MinPosition, Services, TimeLimit, errors, json_response, reached, router
-from service.routes.document_bodies import about_the_filter
-from service.schemas.documents import (
+from tercet.index.documents.filters import parse_filter
+from tercet.index.documents.json_values import loads
+from tercet.index.errors import DocumentNotFoundError
+from tercet.service.answers.pieces import response_of
+from tercet.service.documents.answers import document_pieces, document_record, documents_pieces, page_pieces
+from tercet.service.documents.ordering import name_from, order_from, ordered_pieces, place_from
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.http.anything import ANYTHING
+from tercet.service.http.why_not_json import why_not_json
+from tercet.service.load.reading import Reading
+from tercet.service.routes.collections import Name
+from tercet.service.routes.common import (
+    MinPosition,
+    Services,
+    TimeLimit,
+    errors,
+    json_response,
+    reached,
+    router,
+)
+from tercet.service.routes.document_bodies import about_the_filter
+from tercet.service.schemas.documents import (
     CountDocumentsRequest,
     CountDocumentsResponse,
     DocumentPage,

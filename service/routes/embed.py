@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from models.representations import OUTPUTS
-from service.answers.binary import MEDIA_TYPE, binary_pieces
-from service.answers.embeddings import embeddings_json
-from service.answers.pieces import response_of
-from service.encoding.options import TextOptions
-from service.http.negotiation import preferred_type
-from service.routes.common import Services, TimeLimit, encoder_named, errors, router
-from service.routes.texts import Fields, encoded_texts
-from service.schemas.embed import EmbedRequest, EmbedResponse
+from tercet.models.representations import OUTPUTS
+from tercet.service.answers.binary import MEDIA_TYPE, binary_pieces
+from tercet.service.answers.embeddings import embeddings_json
+from tercet.service.answers.pieces import response_of
+from tercet.service.encoding.options import TextOptions
+from tercet.service.http.negotiation import preferred_type
+from tercet.service.routes.common import Services, TimeLimit, encoder_named, errors, router
+from tercet.service.routes.texts import Fields, encoded_texts
+from tercet.service.schemas.embed import EmbedRequest, EmbedResponse
 
 JSON = "application/json"
 FIELDS = Fields("inputs", outputs="outputs")

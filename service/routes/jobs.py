@@ -9,17 +9,17 @@ from typing import Annotated
 import orjson
 from fastapi import Path, Request, Response
 
-from service.access import Access
-from service.exceptions import InvalidRequestError
-from service.jobs.manager import no_job
-from service.jobs.store import Job
-from service.readable import NamedAliases
-from service.routes.collections import Name
-from service.routes.common import ADMIN, Allowed, Services, errors, router
-from service.routes.pages import ListPage, Paged
-from service.routes.renamed import given
-from service.runtime import Runtime
-from service.schemas.jobs import JobList, JobRequest, JobResponse
+from tercet.service.access import Access
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.jobs.manager import no_job
+from tercet.service.jobs.store import Job
+from tercet.service.readable import NamedAliases
+from tercet.service.routes.collections import Name
+from tercet.service.routes.common import ADMIN, Allowed, Services, errors, router
+from tercet.service.routes.pages import ListPage, Paged
+from tercet.service.routes.renamed import given
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.jobs import JobList, JobRequest, JobResponse
 
 JobId = Annotated[str, Path(description="A job's id.")]
 

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from service.routes.common import Allowed, Services, errors, json_response, router
-from service.schemas.operations import InfoResponse, ReadyResponse, StatusResponse
+from tercet.service.routes.common import Allowed, Services, errors, json_response, router
+from tercet.service.schemas.operations import InfoResponse, ReadyResponse, StatusResponse
 
 open_routes = router("operations", 400, 403, 413, 422)
 routes = router("operations", 400, 401, 403, 413, 422)

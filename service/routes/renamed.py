@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Request
 from pydantic import BaseModel
 
-from service.exceptions import InvalidRequestError
+from tercet.service.exceptions import InvalidRequestError
 
 
 def given(request: Request, body: BaseModel, name: str, former: str) -> tuple[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from service.exceptions import InvalidRequestError
-from service.http.edge.keys import access_of
-from service.routes.common import (
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.http.edge.keys import access_of
+from tercet.service.routes.common import (
     Services,
     TimeLimit,
     check_characters,
@@ -16,14 +16,14 @@ from service.routes.common import (
     router,
     weights_of,
 )
-from service.routes.renamed import given
-from service.schemas.rerank import RerankRequest, RerankResponse
-from service.schemas.search import WeightsRequest
-from service.search.answers import answer_query, scores_record
-from service.search.checks import require_sides_asked
-from service.search.defaults import rerank_weights
-from service.search.rerank import rerank as ranked
-from service.search.target import target_of
+from tercet.service.routes.renamed import given
+from tercet.service.schemas.rerank import RerankRequest, RerankResponse
+from tercet.service.schemas.search import WeightsRequest
+from tercet.service.search.answers import answer_query, scores_record
+from tercet.service.search.checks import require_sides_asked
+from tercet.service.search.defaults import rerank_weights
+from tercet.service.search.rerank import rerank as ranked
+from tercet.service.search.target import target_of
 
 routes = router("rerank")
 

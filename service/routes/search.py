@@ -10,16 +10,16 @@ from typing import Any
 import orjson
 from fastapi import Request, Response
 
-from index.candidates import Cursor, Page
-from index.documents.boosts import Boost, parse_boost
-from index.documents.filters import Filter, parse_filter
-from index.errors import InvalidQueryError
-from models.representations import OUTPUTS, Output
-from service.answers.pieces import BegunAnswer, response_of
-from service.exceptions import InvalidRequestError
-from service.http.edge.keys import access_of
-from service.load.relay import on_loop
-from service.routes.common import (
+from tercet.index.candidates import Cursor, Page
+from tercet.index.documents.boosts import Boost, parse_boost
+from tercet.index.documents.filters import Filter, parse_filter
+from tercet.index.errors import InvalidQueryError
+from tercet.models.representations import OUTPUTS, Output
+from tercet.service.answers.pieces import BegunAnswer, response_of
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.http.edge.keys import access_of
+from tercet.service.load.relay import on_loop
+from tercet.service.routes.common import (
     Services,
     TimeLimit,
     check_characters,
@@ -29,7 +29,7 @@ from service.routes.common import (
     router,
     weights_of,
 )
-from service.schemas.search import (
+from tercet.service.schemas.search import (
     CandidatesRequest,
     ExamplesQuery,
     RepresentationsQuery,
@@ -38,14 +38,14 @@ from service.schemas.search import (
     StoredDocumentQuery,
     WeightsRequest,
 )
-from service.schemas.search_answers import SearchManyResponse, SearchResponse
-from service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
-from service.search.defaults import WantedCandidates, WantedEffort
-from service.search.query import ALL_PARTS, SearchOutcome, SearchQuery
-from service.search.ready_queries import ReadyQuery
-from service.search.slow import log_if_slow
-from service.search.stored_queries import Like, LikeDocument, LikeExamples
-from service.settings import RequestLimits
+from tercet.service.schemas.search_answers import SearchManyResponse, SearchResponse
+from tercet.service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
+from tercet.service.search.defaults import WantedCandidates, WantedEffort
+from tercet.service.search.query import ALL_PARTS, SearchOutcome, SearchQuery
+from tercet.service.search.ready_queries import ReadyQuery
+from tercet.service.search.slow import log_if_slow
+from tercet.service.search.stored_queries import Like, LikeDocument, LikeExamples
+from tercet.service.settings import RequestLimits
 
 DEFAULT_TOP_K = 10
 

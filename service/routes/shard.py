@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 
-from index.snapshot import Snapshot
-from service.answers.binary import MEDIA_TYPE
-from service.collections import SearchTarget
-from service.exceptions import InvalidRequestError
-from service.http.binary_route import BinaryRoute
-from service.load.deadlines import Deadline
-from service.routes.collections import Name
-from service.routes.common import Services, TimeLimit, router
-from service.runtime import Runtime
-from service.shard.messages import COLLECTIONS
+from tercet.index.snapshot import Snapshot
+from tercet.service.answers.binary import MEDIA_TYPE
+from tercet.service.collections import SearchTarget
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.http.binary_route import BinaryRoute
+from tercet.service.load.deadlines import Deadline
+from tercet.service.routes.collections import Name
+from tercet.service.routes.common import Services, TimeLimit, router
+from tercet.service.runtime import Runtime
+from tercet.service.shard.messages import COLLECTIONS
 
 PATH = f"{COLLECTIONS}/{{name}}"
 State = Annotated[str | None, Query(max_length=100)]

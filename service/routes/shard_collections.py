@@ -6,24 +6,24 @@ from typing import Annotated, Any
 
 from fastapi import Path, Response
 
-from index.errors import CollectionExistsError, SearchIndexError
-from service.answers.collection_settings import (
+from tercet.index.errors import CollectionExistsError, SearchIndexError
+from tercet.service.answers.collection_settings import (
     codebook_from,
     codebook_text,
     defaults_record,
     settings_from,
     settings_record,
 )
-from service.backups import CollectionBackups
-from service.collections import CollectionDescription
-from service.exceptions import InvalidRequestError
-from service.routes.backups import backup_record
-from service.routes.collections import Name, about_fields
-from service.routes.common import ADMIN, Allowed, Services, json_response, router
-from service.runtime import Runtime
-from service.schemas.collections import FieldsRequest
-from service.schemas.shards import ShardCollectionRequest
-from service.shard.messages import COLLECTIONS
+from tercet.service.backups import CollectionBackups
+from tercet.service.collections import CollectionDescription
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.routes.backups import backup_record
+from tercet.service.routes.collections import Name, about_fields
+from tercet.service.routes.common import ADMIN, Allowed, Services, json_response, router
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.collections import FieldsRequest
+from tercet.service.schemas.shards import ShardCollectionRequest
+from tercet.service.shard.messages import COLLECTIONS
 
 routes = router("shard")
 

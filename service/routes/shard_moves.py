@@ -9,10 +9,15 @@ from dataclasses import asdict
 
 from fastapi import Response
 
-from service.routes.collections import Name
-from service.routes.common import ADMIN, Services, json_response, router
-from service.schemas.shards import ShardBringRequest, ShardFenceRequest, ShardFolderRequest, ShardKeepRequest
-from service.shard.messages import COLLECTIONS
+from tercet.service.routes.collections import Name
+from tercet.service.routes.common import ADMIN, Services, json_response, router
+from tercet.service.schemas.shards import (
+    ShardBringRequest,
+    ShardFenceRequest,
+    ShardFolderRequest,
+    ShardKeepRequest,
+)
+from tercet.service.shard.messages import COLLECTIONS
 
 PATH = f"{COLLECTIONS}/{{name}}"
 

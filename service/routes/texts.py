@@ -6,19 +6,19 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from index.token_vectors.pooling import pooled
-from models.encoder import EncoderInfo
-from models.errors import TextTooLongError, UnsupportedError
-from models.representations import Output, Representations
-from service.answers.dtypes import BITS, Dtype
-from service.encoding.options import TextOptions
-from service.encoding.service import EncodingService
-from service.encoding.slices import encode_slices
-from service.exceptions import InvalidRequestError
-from service.load.deadlines import Deadline
-from service.load.pools import Pool
-from service.routes.common import check_characters
-from service.runtime import Runtime
+from tercet.index.token_vectors.pooling import pooled
+from tercet.models.encoder import EncoderInfo
+from tercet.models.errors import TextTooLongError, UnsupportedError
+from tercet.models.representations import Output, Representations
+from tercet.service.answers.dtypes import BITS, Dtype
+from tercet.service.encoding.options import TextOptions
+from tercet.service.encoding.service import EncodingService
+from tercet.service.encoding.slices import encode_slices
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.routes.common import check_characters
+from tercet.service.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import Response
 
-from service.routes.collections import Name
-from service.routes.common import ADMIN, Services, errors, json_response, router
-from service.runtime import Runtime
-from service.schemas.upkeep import MergeResponse
+from tercet.service.routes.collections import Name
+from tercet.service.routes.common import ADMIN, Services, errors, json_response, router
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.upkeep import MergeResponse
 
 routes = router("collections")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import Response
 
-from models.tokens.json_vocabulary import TOKENIZER_JSON
-from service.routes.common import Services, router
+from tercet.models.tokens.json_vocabulary import TOKENIZER_JSON
+from tercet.service.routes.common import Services, router
 
 JSON, BINARY = "application/json", "application/octet-stream"
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from index.catalog.aliases import MOST_COLLECTIONS
-from service.schemas.base import NAME_PATTERN, NextPage, Request
+from tercet.index.catalog.aliases import MOST_COLLECTIONS
+from tercet.service.schemas.base import NAME_PATTERN, NextPage, Request
 
 CollectionName = Annotated[str, Field(pattern=NAME_PATTERN)]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from service.schemas.base import NAME_PATTERN, NextPage, Position, Request, former
+from tercet.service.schemas.base import NAME_PATTERN, NextPage, Position, Request, former
 
 BACKUP: JsonDict = {
     "id": "20261123t024501-ab12",

@@ -22,9 +22,9 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from index.documents.numbers import as_integer
-from service.invalid_values import NONE_OF_THESE, UnknownField
-from service.settings import RequestLimits
+from tercet.index.documents.numbers import as_integer
+from tercet.service.invalid_values import NONE_OF_THESE, UnknownField
+from tercet.service.settings import RequestLimits
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 # Types of complaints: about a list that is over a setting, and about token ids where texts are wanted.

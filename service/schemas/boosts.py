@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from index.documents.boosts import HALF, LARGEST_ADD, MAX_BOOSTS, Decay
-from service.schemas.filters import DescribedAs, Filter
+from tercet.index.documents.boosts import HALF, LARGEST_ADD, MAX_BOOSTS, Decay
+from tercet.service.schemas.filters import DescribedAs, Filter
 
 Add = Annotated[
     float,

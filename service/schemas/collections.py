@@ -6,15 +6,24 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from index.bm25.languages import Bm25Language
-from index.catalog.settings import FEWER_FIELDS, MAX_FIELDS, MAX_TITLE
-from index.dense.kinds import DenseKind
-from index.documents.metadata import FieldType
-from index.token_codecs import LARGEST_POOLING, TokenCodec
-from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
-from models.representations import LexicalKind
-from service.schemas.base import WHOLE, AdapterName, ModelName, NextPage, Position, Request, at_most, former
-from service.schemas.search_answers import CandidatesResponse, WeightsResponse
+from tercet.index.bm25.languages import Bm25Language
+from tercet.index.catalog.settings import FEWER_FIELDS, MAX_FIELDS, MAX_TITLE
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.documents.metadata import FieldType
+from tercet.index.token_codecs import LARGEST_POOLING, TokenCodec
+from tercet.index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
+from tercet.models.representations import LexicalKind
+from tercet.service.schemas.base import (
+    WHOLE,
+    AdapterName,
+    ModelName,
+    NextPage,
+    Position,
+    Request,
+    at_most,
+    former,
+)
+from tercet.service.schemas.search_answers import CandidatesResponse, WeightsResponse
 
 FIELD_COUNT = at_most(MAX_FIELDS, "fields are declared", FEWER_FIELDS)
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from index.documents.ids import identifier_of
-from index.documents.metadata import MAX_METADATA_LEVELS
-from service.schemas.base import (
+from tercet.index.documents.ids import identifier_of
+from tercet.index.documents.metadata import MAX_METADATA_LEVELS
+from tercet.service.schemas.base import (
     WHOLE,
     GivenPosition,
     MinPosition,
@@ -18,9 +18,9 @@ from service.schemas.base import (
     Usage,
     counted,
 )
-from service.schemas.embed import PackedArray, SparseEmbedding
-from service.schemas.filters import FilterTree
-from service.schemas.search import MAX_ROWS, PackedVectors, SparseQuery, Vector
+from tercet.service.schemas.embed import PackedArray, SparseEmbedding
+from tercet.service.schemas.filters import FilterTree
+from tercet.service.schemas.search import MAX_ROWS, PackedVectors, SparseQuery, Vector
 
 Key = Annotated[
     str,

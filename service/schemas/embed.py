@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.representations import InputType, Output
-from service.answers.dtypes import Dtype
-from service.schemas.base import WHOLE, AdapterName, ModelName, Request, Text, Texts, Usage, counted
+from tercet.models.representations import InputType, Output
+from tercet.service.answers.dtypes import Dtype
+from tercet.service.schemas.base import WHOLE, AdapterName, ModelName, Request, Text, Texts, Usage, counted
 
 LARGEST_POOL = 64  # tokens that may share a ColBERT vector
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, RootMod
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from index.documents.filters import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
+from tercet.index.documents.filters import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
 
 Scalar = str | bool | float
 OneField = Field(min_length=1, max_length=1, description="A declared field, and what it is compared with.")

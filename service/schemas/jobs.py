@@ -6,11 +6,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from index.live.adoption import AdoptionMode
-from ingest.passages.split import LARGEST_SIZE, SMALLEST_SIZE, SplitKind
-from ingest.sources.checks import OnError
-from service.jobs.store import JobEngine, JobState
-from service.schemas.base import WHOLE, AdapterName, NextPage, Request, former
+from tercet.index.live.adoption import AdoptionMode
+from tercet.ingest.passages.split import LARGEST_SIZE, SMALLEST_SIZE, SplitKind
+from tercet.ingest.sources.checks import OnError
+from tercet.service.jobs.store import JobEngine, JobState
+from tercet.service.schemas.base import WHOLE, AdapterName, NextPage, Request, former
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=1024)]
 SourcePath = Annotated[str, Field(min_length=1, max_length=1024)]

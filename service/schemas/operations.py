@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from models.representations import LexicalKind
+from tercet.models.representations import LexicalKind
 
 
 class StatusResponse(BaseModel):

@@ -8,9 +8,19 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from service.schemas.base import WHOLE, AdapterName, ModelName, Request, Text, Texts, Usage, counted, former
-from service.schemas.search import CollectionName, PresetName, WeightsRequest
-from service.schemas.search_answers import QueryUsage, ScoresResponse
+from tercet.service.schemas.base import (
+    WHOLE,
+    AdapterName,
+    ModelName,
+    Request,
+    Text,
+    Texts,
+    Usage,
+    counted,
+    former,
+)
+from tercet.service.schemas.search import CollectionName, PresetName, WeightsRequest
+from tercet.service.schemas.search_answers import QueryUsage, ScoresResponse
 
 
 def _for_search(value: object) -> None:

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from index.fusion import Fusion
-from index.reading.examples import MOST_EXAMPLES
-from index.search.query import MAX_FACET_VALUES
-from models.soundness import LARGEST_COMPONENT, LARGEST_WEIGHT
-from service.schemas.base import (
+from tercet.index.fusion import Fusion
+from tercet.index.reading.examples import MOST_EXAMPLES
+from tercet.index.search.query import MAX_FACET_VALUES
+from tercet.models.soundness import LARGEST_COMPONENT, LARGEST_WEIGHT
+from tercet.service.schemas.base import (
     NAME_PATTERN,
     WHOLE,
     AdapterName,
@@ -21,9 +21,9 @@ from service.schemas.base import (
     at_most,
     counted,
 )
-from service.schemas.boosts import Boosts
-from service.schemas.filters import FilterTree
-from service.search.query import HitPart
+from tercet.service.schemas.boosts import Boosts
+from tercet.service.schemas.filters import FilterTree
+from tercet.service.search.query import HitPart
 
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
 

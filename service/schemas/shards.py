@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from service.schemas.base import Request
+from tercet.service.schemas.base import Request
 
 Version = Annotated[int, Field(ge=1, lt=2**63)]
 """Of the map of shards that is to come."""
@@ -14,7 +14,7 @@ Folder = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_-]+(/[A-Za-z
 
 
 class ShardCollectionRequest(Request):
-    """The settings of a collection, as `service.answers.collection_settings` writes them."""
+    """The settings of a collection, as `tercet.service.answers.collection_settings` writes them."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"settings": {"format_version": 1, "name": "x"}, "later_fields": {}}]}

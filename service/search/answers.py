@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from index.candidates import CandidateLimits, Hit, Scores, Weights
-from models.representations import OUTPUTS, Output
-from service.search.query import ALL_PARTS, HitPart, SearchOutcome
-from service.search.query_terms import QueryTerms
+from tercet.index.candidates import CandidateLimits, Hit, Scores, Weights
+from tercet.models.representations import OUTPUTS, Output
+from tercet.service.search.query import ALL_PARTS, HitPart, SearchOutcome
+from tercet.service.search.query_terms import QueryTerms
 
 
 def stage_seconds(outcome: SearchOutcome) -> dict[str, float]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
-from index.candidates import CandidateLimits, Weights
-from index.catalog.settings import CollectionSettings
-from index.documents.boosts import Boost, check_boost
-from index.documents.filters import Filter, check_filter
-from index.documents.metadata import FieldType
-from index.errors import InvalidQueryError
-from index.search.query import check_bm25, check_facets, check_group_by, lacking
-from models.representations import OUTPUTS
-from service.exceptions import InvalidRequestError
-from service.search.defaults import WantedCandidates
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.boosts import Boost, check_boost
+from tercet.index.documents.filters import Filter, check_filter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidQueryError
+from tercet.index.search.query import check_bm25, check_facets, check_group_by, lacking
+from tercet.models.representations import OUTPUTS
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.search.defaults import WantedCandidates
 
 
 def require_sides_asked(

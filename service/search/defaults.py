@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from index.candidates import CandidateLimits, DenseOptions, Weights
-from index.catalog.defaults import SearchDefaults
-from index.catalog.effort import DenseEffort
+from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
+from tercet.index.catalog.defaults import SearchDefaults
+from tercet.index.catalog.effort import DenseEffort
 
 
 @dataclass(frozen=True, slots=True)

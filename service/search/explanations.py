@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from itertools import chain, pairwise, repeat
 from typing import NotRequired, TypedDict
 
-from index.bm25.explanation import Bm25Terms
-from index.candidates import Document, Hit
-from index.documents.boosts import Boost
-from index.search.explanation import Alignment, MatchingTerms
-from ingest.document_windows import cutter_for, text_of_window
-from models.representations import Int32, Int64, Representations
-from models.texts.windows import WindowCutter
-from models.tokenizer import Tokenizer
-from service.exceptions import InvalidRequestError
-from service.readable import ReadableSnapshot
+from tercet.index.bm25.explanation import Bm25Terms
+from tercet.index.candidates import Document, Hit
+from tercet.index.documents.boosts import Boost
+from tercet.index.search.explanation import Alignment, MatchingTerms
+from tercet.ingest.document_windows import cutter_for, text_of_window
+from tercet.models.representations import Int32, Int64, Representations
+from tercet.models.texts.windows import WindowCutter
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.readable import ReadableSnapshot
 
 MAX_ALIGNED = 100_000  # token vectors of a query times hits: worth half a second
 CHARACTERS_PER_VECTOR = 64  # of a query's text: finding their words among a hit's costs as much

@@ -13,14 +13,14 @@ from typing import TypedDict
 
 import numpy as np
 
-from index.bm25.analysis import NEWEST_READING
-from index.bm25.matches import QueryWords
-from index.candidates import Hit
-from index.catalog.settings import CollectionSettings
-from models.representations import Int32, Int64, Representations
-from models.tokenizer import Tokenizer
-from service.readable import Idf
-from service.search.matching_pieces import matching_pieces, without_words
+from tercet.index.bm25.analysis import NEWEST_READING
+from tercet.index.bm25.matches import QueryWords
+from tercet.index.candidates import Hit
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.models.representations import Int32, Int64, Representations
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.readable import Idf
+from tercet.service.search.matching_pieces import matching_pieces, without_words
 
 MOST_CHARACTERS = 50_000  # of one text that are read: a twentieth of a second
 MOST_OF_ALL = 1_000_000  # of all hits of a query together

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from service.load.admission import too_late
-from service.load.deadlines import Deadline
-from service.load.pace import Pace
-from service.load.pools import Pool
+from tercet.service.load.admission import too_late
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.pace import Pace
+from tercet.service.load.pools import Pool
 
 FIRST_SEARCHES_PER_SECOND = 50.0  # a guess, until searches are measured
 

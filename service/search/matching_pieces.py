@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from index.bm25.analysis import PAIRED_LETTER, WORD_LETTER
-from models.representations import Bool, Int32, Int64
-from models.tokenizer import Tokenizer
+from tercet.index.bm25.analysis import PAIRED_LETTER, WORD_LETTER
+from tercet.models.representations import Bool, Int32, Int64
+from tercet.models.tokenizer import Tokenizer
 
 HANGUL, HIRAGANA = (0xAC00, 0xD7A3), (0x3041, 0x309F)
 

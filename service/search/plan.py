@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from index.candidates import CandidateLimits, DenseOptions, Hit, SearchResult, Weights
-from index.search.snapshot_query import SnapshotQuery
-from models.representations import Representations
-from models.tokenizer import Tokenizer
-from service.collections import SearchTarget
-from service.readable import ReadableSnapshot
-from service.search.checks import require_bm25, require_candidates, require_fields, require_sides_asked
-from service.search.defaults import candidates_used, weights_used
-from service.search.explanations import HitExplanation, explain_hits
-from service.search.highlights import HitHighlights, highlights_of
-from service.search.query import SearchQuery
+from tercet.index.candidates import CandidateLimits, DenseOptions, Hit, SearchResult, Weights
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.models.representations import Representations
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.collections import SearchTarget
+from tercet.service.readable import ReadableSnapshot
+from tercet.service.search.checks import require_bm25, require_candidates, require_fields, require_sides_asked
+from tercet.service.search.defaults import candidates_used, weights_used
+from tercet.service.search.explanations import HitExplanation, explain_hits
+from tercet.service.search.highlights import HitHighlights, highlights_of
+from tercet.service.search.query import SearchQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from index.candidates import CandidateLimits, Facet, Hit, Page, Weights
-from index.documents.boosts import Boost
-from index.documents.filters import Filter
-from index.fusion import Fusion
-from models.representations import OUTPUTS, Output, Representations
-from service.search.defaults import WantedCandidates, WantedEffort
-from service.search.explanations import HitExplanation
-from service.search.highlights import HitHighlights
-from service.search.query_terms import QueryTerms
-from service.search.ready_queries import ReadyQuery
-from service.search.stored_queries import Like
+from tercet.index.candidates import CandidateLimits, Facet, Hit, Page, Weights
+from tercet.index.documents.boosts import Boost
+from tercet.index.documents.filters import Filter
+from tercet.index.fusion import Fusion
+from tercet.models.representations import OUTPUTS, Output, Representations
+from tercet.service.search.defaults import WantedCandidates, WantedEffort
+from tercet.service.search.explanations import HitExplanation
+from tercet.service.search.highlights import HitHighlights
+from tercet.service.search.query_terms import QueryTerms
+from tercet.service.search.ready_queries import ReadyQuery
+from tercet.service.search.stored_queries import Like
 
 HitPart = Literal["scores", "window", "title", "text", "metadata"]
 ALL_PARTS: frozenset[HitPart] = frozenset(get_args(HitPart))

@@ -6,12 +6,12 @@ from typing import TypedDict
 
 import numpy as np
 
-from index.scoring import DECIMALS
-from models.representations import Representations
-from models.texts.blank import is_blank
-from models.tokenizer import Tokenizer
-from service.exceptions import InvalidRequestError
-from service.readable import Idf
+from tercet.index.scoring import DECIMALS
+from tercet.models.representations import Representations
+from tercet.models.texts.blank import is_blank
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.readable import Idf
 
 
 class QueryTerms(TypedDict):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from index.candidates import CandidateLimits, Weights
-from index.catalog.settings import CollectionSettings
-from models.encoder import EncoderInfo
-from models.representations import Float32, Representations
-from service.exceptions import InvalidRequestError
-from service.ready_representations import ready_text
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.models.encoder import EncoderInfo
+from tercet.models.representations import Float32, Representations
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.ready_representations import ready_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from index.candidates import Scores, Weights
-from index.fusion import as_weighted, relative_sum
-from models.representations import Bool, Float64, Output, Representations
-from models.texts.blank import without_blank
-from service.encoding.options import TextOptions
-from service.encoding.service import EncodingService
-from service.encoding.slices import encode_slices
-from service.load.admission import Ticket
-from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.pools import Pool
-from service.readable import Idf
-from service.search.query_terms import QueryTerms, query_terms, require_meaning
-from service.search.scoring import score_texts
-from service.tracing.request import recorded
+from tercet.index.candidates import Scores, Weights
+from tercet.index.fusion import as_weighted, relative_sum
+from tercet.models.representations import Bool, Float64, Output, Representations
+from tercet.models.texts.blank import without_blank
+from tercet.service.encoding.options import TextOptions
+from tercet.service.encoding.service import EncodingService
+from tercet.service.encoding.slices import encode_slices
+from tercet.service.load.admission import Ticket
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.readable import Idf
+from tercet.service.search.query_terms import QueryTerms, query_terms, require_meaning
+from tercet.service.search.scoring import score_texts
+from tercet.service.tracing.request import recorded
 
 
 @dataclass(frozen=True, slots=True)

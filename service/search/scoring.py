@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.blas import one_blas_thread
-from index.scoring import DECIMALS, lexical_scores
-from models.representations import Float32, Float64, Int64, Representations, TokenVectors
+from tercet.index.blas import one_blas_thread
+from tercet.index.scoring import DECIMALS, lexical_scores
+from tercet.models.representations import Float32, Float64, Int64, Representations, TokenVectors
 
 CHUNK_CELLS = 4_000_000  # query tokens times document tokens multiplied at once
 

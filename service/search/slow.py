@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from service.search.answers import sides_record, stage_seconds
-from service.search.query import SearchOutcome, SearchQuery
+from tercet.service.search.answers import sides_record, stage_seconds
+from tercet.service.search.query import SearchOutcome, SearchQuery
 
 log = logging.getLogger("tercet.slow")
 

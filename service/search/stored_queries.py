@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from index.candidates import Weights
-from index.errors import InvalidQueryError
-from index.segments.stored import StoredQuery
-from service.exceptions import InvalidRequestError
-from service.readable import ReadableSnapshot
+from tercet.index.candidates import Weights
+from tercet.index.errors import InvalidQueryError
+from tercet.index.segments.stored import StoredQuery
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.readable import ReadableSnapshot
 
 
 @dataclass(frozen=True, slots=True)

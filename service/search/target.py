@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ingest.encoder_match import require_model
-from service.collections import SearchTarget
-from service.encoding.service import EncodingService
-from service.encoding.shelf import EncoderShelf
-from service.load.reading import ANY_TIME, Reading
-from service.readable import ReadableSnapshot
-from service.served_collections import ServedCollections
+from tercet.ingest.encoder_match import require_model
+from tercet.service.collections import SearchTarget
+from tercet.service.encoding.service import EncodingService
+from tercet.service.encoding.shelf import EncoderShelf
+from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.readable import ReadableSnapshot
+from tercet.service.served_collections import ServedCollections
 
 
 async def target_of(

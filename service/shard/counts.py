@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.sparse.idf import CollectionIdf
-from index.sparse.term_totals import TermCounts
-from models.representations import Int32, Int64
+from tercet.index.sparse.idf import CollectionIdf
+from tercet.index.sparse.term_totals import TermCounts
+from tercet.models.representations import Int32, Int64
 
 KEPT = 8  # states of a collection
 MOST_BYTES = 128 << 20  # those of 250,000 terms take 4 MB each

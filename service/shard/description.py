@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import orjson
 
-from index.catalog.defaults import SearchDefaults
-from index.catalog.effort import DenseEffort
-from index.catalog.settings import CollectionSettings
-from service.answers.collection_settings import (
+from tercet.index.catalog.defaults import SearchDefaults
+from tercet.index.catalog.effort import DenseEffort
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.service.answers.collection_settings import (
     defaults_from,
     defaults_record,
     settings_from,
     settings_record,
 )
-from service.shard.messages import Message, message
+from tercet.service.shard.messages import Message, message
 
 TAG_DIGITS = 16
 

@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from index.files.packed_bytes import PackedBytes
-from index.reading.examples import Example
-from index.segments.stored import StoredQuery
-from models.representations import offsets_of
-from service.shard.messages import Arrays, Message
-from service.shard.queries import representation_arrays, representations_of
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.reading.examples import Example
+from tercet.index.segments.stored import StoredQuery
+from tercet.models.representations import offsets_of
+from tercet.service.shard.messages import Arrays, Message
+from tercet.service.shard.queries import representation_arrays, representations_of
 
 
 def example_arrays(found: Sequence[tuple[Example, str] | None]) -> Arrays:

@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from index.bm25.explanation import Bm25Terms
-from index.candidates import Window
-from index.files.packed_bytes import PackedBytes
-from index.search.explanation import Alignment, Explanation, MatchingTerms
-from models.representations import Int64, offsets_of
-from service.shard.messages import Array, Arrays, Message
+from tercet.index.bm25.explanation import Bm25Terms
+from tercet.index.candidates import Window
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.search.explanation import Alignment, Explanation, MatchingTerms
+from tercet.models.representations import Int64, offsets_of
+from tercet.service.shard.messages import Array, Arrays, Message
 
 NO_WINDOW = (-1, -1, -1)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from index.files.packed_bytes import PackedBytes
-from index.search.groups import GroupValues
-from index.search.shard_search import HitParts, Proposals, ShardHits, Side
-from service.shard.messages import Arrays, Message
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.search.groups import GroupValues
+from tercet.index.search.shard_search import HitParts, Proposals, ShardHits, Side
+from tercet.service.shard.messages import Arrays, Message
 
 SIDES = ("dense", "lexical", "bm25")
 

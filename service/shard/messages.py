@@ -19,9 +19,9 @@ import orjson
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from index.documents.json_values import loads
-from index.files.packed_bytes import PackedBytes, ascends_from_zero
-from service.exceptions import InvalidRequestError, MalformedBodyError
+from tercet.index.documents.json_values import loads
+from tercet.index.files.packed_bytes import PackedBytes, ascends_from_zero
+from tercet.service.exceptions import InvalidRequestError, MalformedBodyError
 
 COLLECTIONS = "/shard/collections"  # the path below which a shard tells of them
 VALUES = "values"

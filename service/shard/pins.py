@@ -17,9 +17,9 @@ from itertools import count
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from index.search.shard_search import ShardSearch
-from index.snapshot import Snapshot
-from service.exceptions import ShardStateGoneError
+from tercet.index.search.shard_search import ShardSearch
+from tercet.index.snapshot import Snapshot
+from tercet.service.exceptions import ShardStateGoneError
 
 KEPT_SECONDS = 60.0
 CONTENT_DIGITS = 32  # of a state that is named by its content

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from index.bm25.query import WeighedWords
-from index.candidates import CandidateLimits, DenseOptions, Weights
-from index.documents.boosts import Boost, DecayBoost, parse_boost
-from index.documents.filters import Filter, parse_filter, tree_of
-from index.search.shard_search import ShardQuery
-from models.representations import Representations, SparseRows, TokenVectors
-from service.shard.messages import Array, Message
+from tercet.index.bm25.query import WeighedWords
+from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
+from tercet.index.documents.boosts import Boost, DecayBoost, parse_boost
+from tercet.index.documents.filters import Filter, parse_filter, tree_of
+from tercet.index.search.shard_search import ShardQuery
+from tercet.models.representations import Representations, SparseRows, TokenVectors
+from tercet.service.shard.messages import Array, Message
 
 
 def query_values(query: ShardQuery) -> tuple[dict[str, Any], dict[str, Array | None]]:

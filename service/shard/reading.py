@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from index.snapshot import Snapshot
-from index.sparse.idf import GivenIdf
-from service.collections import SearchTarget
-from service.shard.examples import example_arrays, stored_arrays
-from service.shard.explained import explanation_arrays
-from service.shard.messages import Array, Message, asked, message, request_of
-from service.shard.pins import Pins, is_of_content
-from service.shard.queries import boosts_of, filter_of, representations_of, texts, words_of
+from tercet.index.snapshot import Snapshot
+from tercet.index.sparse.idf import GivenIdf
+from tercet.service.collections import SearchTarget
+from tercet.service.shard.examples import example_arrays, stored_arrays
+from tercet.service.shard.explained import explanation_arrays
+from tercet.service.shard.messages import Array, Message, asked, message, request_of
+from tercet.service.shard.pins import Pins, is_of_content
+from tercet.service.shard.queries import boosts_of, filter_of, representations_of, texts, words_of
 
 MOST_EXAMPLE_TOKENS = 512
 VERSION_DIGITS = 12  # of a state, as people read it

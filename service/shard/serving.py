@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from index.catalog.defaults import SearchDefaults
-from index.catalog.effort import DenseEffort
-from index.catalog.settings import CollectionSettings
-from index.snapshot import Snapshot
-from models.representations import Int64
-from service.collections import SearchTarget
-from service.shard.counts import CountChange, ToldCounts
-from service.shard.description import description_message, tag_of
-from service.shard.found import hit_arrays, hit_values, part_arrays, proposal_arrays
-from service.shard.messages import Array, asked, message, request_of
-from service.shard.pins import BegunSearch, Pins
-from service.shard.queries import query_of, texts
-from service.shard.reading import ShardReading, described
+from tercet.index.catalog.defaults import SearchDefaults
+from tercet.index.catalog.effort import DenseEffort
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Int64
+from tercet.service.collections import SearchTarget
+from tercet.service.shard.counts import CountChange, ToldCounts
+from tercet.service.shard.description import description_message, tag_of
+from tercet.service.shard.found import hit_arrays, hit_values, part_arrays, proposal_arrays
+from tercet.service.shard.messages import Array, asked, message, request_of
+from tercet.service.shard.pins import BegunSearch, Pins
+from tercet.service.shard.queries import query_of, texts
+from tercet.service.shard.reading import ShardReading, described
 
 MOST_WANTED = 2**31
 CONTENT_BYTES = 16 << 20  # of one answer

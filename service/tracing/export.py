@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
-from service.tracing.tracing import Tracing
+from tercet.service.tracing.tracing import Tracing
 
 FLUSH_SECONDS = 5.0  # the longest that the end of a server waits for its last spans to be sent
 

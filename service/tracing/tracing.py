@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from opentelemetry.trace import NoOpTracer, SpanKind, Tracer
 
-from service.http.asgi import Scope, header
-from service.tracing.request import PROPAGATOR, RequestTrace
+from tercet.service.http.asgi import Scope, header
+from tercet.service.tracing.request import PROPAGATOR, RequestTrace
 
 UNTRACED = {"/health", "/ready", "/metrics", "/tei/health"}  # asked every few seconds, and of no interest
 

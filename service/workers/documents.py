@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from models.encoder import EncoderInfo
-from models.errors import EncoderUnavailableError
-from models.representations import Int64, Representations
-from models.stream import EncodeRows, Known, Slicing, Watch, encode_windows, window_tokens
-from models.texts.groups import estimated_tokens
-from models.tokenizer import Tokenizer
-from service.encoding.options import TextOptions
-from service.exceptions import OverloadedError
-from service.settings import WorkerAccess
-from service.workers.encoding import RemoteEncoding
+from tercet.models.encoder import EncoderInfo
+from tercet.models.errors import EncoderUnavailableError
+from tercet.models.representations import Int64, Representations
+from tercet.models.stream import EncodeRows, Known, Slicing, Watch, encode_windows, window_tokens
+from tercet.models.texts.groups import estimated_tokens
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.encoding.options import TextOptions
+from tercet.service.exceptions import OverloadedError
+from tercet.service.settings import WorkerAccess
+from tercet.service.workers.encoding import RemoteEncoding
 
 PATIENCE_SECONDS = 120.0
 PAUSE_SECONDS = 2.0

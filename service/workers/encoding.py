@@ -10,10 +10,10 @@ from itertools import count
 
 import httpx
 
-from models.adapters.library import unknown_adapter
-from models.adapters.routers import FixedSettings, resolve, router_settings
-from models.encoder import AdapterDescription, EncoderInfo
-from models.errors import (
+from tercet.models.adapters.library import unknown_adapter
+from tercet.models.adapters.routers import FixedSettings, resolve, router_settings
+from tercet.models.encoder import AdapterDescription, EncoderInfo
+from tercet.models.errors import (
     AdapterNotFoundError,
     AdapterNotServedError,
     AdapterUnusableError,
@@ -21,19 +21,19 @@ from models.errors import (
     EncoderMemoryError,
     EncoderUnavailableError,
 )
-from models.representations import Representations, TokenBatch
-from models.tokenizer import Tokenizer
-from service.encoding.options import DOCUMENTS, TextOptions
-from service.exceptions import OverloadedError
-from service.load.admission import Ticket
-from service.load.concurrency import all_of
-from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.pools import Pool, text_pool
-from service.load.relay import on_loop
-from service.settings import WorkerAccess
-from service.workers.health import WorkerState
-from service.workers.telemetry import WorkerObserver
-from service.workers.worker import RemoteWorker
+from tercet.models.representations import Representations, TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.encoding.options import DOCUMENTS, TextOptions
+from tercet.service.exceptions import OverloadedError
+from tercet.service.load.admission import Ticket
+from tercet.service.load.concurrency import all_of
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.pools import Pool, text_pool
+from tercet.service.load.relay import on_loop
+from tercet.service.settings import WorkerAccess
+from tercet.service.workers.health import WorkerState
+from tercet.service.workers.telemetry import WorkerObserver
+from tercet.service.workers.worker import RemoteWorker
 
 PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
 PIECE_CHARACTERS = 1_000_000

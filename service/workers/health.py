@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import Enum
 
-from models.errors import EncoderUnavailableError
-from service.exceptions import WorkerSilentError
+from tercet.models.errors import EncoderUnavailableError
+from tercet.service.exceptions import WorkerSilentError
 
 QUICK_SECONDS = 0.25  # between probes of a worker that is not known to be up
 

@@ -6,14 +6,14 @@ from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from models.errors import (
+from tercet.models.errors import (
     AdapterNotFoundError,
     AdapterUnusableError,
     EncoderMemoryError,
     EncoderUnavailableError,
     UnsoundRepresentationsError,
 )
-from service.exceptions import OverloadedError, WorkerSilentError
+from tercet.service.exceptions import OverloadedError, WorkerSilentError
 
 Refusal = Literal["overloaded", "silent", "unsound", "memory", "adapter", "failed", "limit"]
 """limit: of the worker's own, such as the size of a body."""

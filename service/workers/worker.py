@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
-from models.checkpoint import EncodingSettings
-from models.encoder import AdapterDescription, EncoderInfo, require_sound
-from models.errors import (
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder import AdapterDescription, EncoderInfo, require_sound
+from tercet.models.errors import (
     AdapterNotFoundError,
     AdapterUnusableError,
     EncoderFailedError,
@@ -21,23 +21,23 @@ from models.errors import (
     ModelError,
     UnsoundRepresentationsError,
 )
-from models.representations import Representations
-from models.tokenizer import Tokenizer, valid_text
-from service.answers.binary import MEDIA_TYPE, SMALL_BYTES, from_bytes
-from service.encoding.options import DOCUMENTS, TextOptions
-from service.exceptions import (
+from tercet.models.representations import Representations
+from tercet.models.tokenizer import Tokenizer, valid_text
+from tercet.service.answers.binary import MEDIA_TYPE, SMALL_BYTES, from_bytes
+from tercet.service.encoding.options import DOCUMENTS, TextOptions
+from tercet.service.exceptions import (
     DeadlineExceededError,
     InvalidRequestError,
     OverloadedError,
     RequestTooLargeError,
     WorkerSilentError,
 )
-from service.load.admission import too_late
-from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.pools import Pool
-from service.settings import WorkerAccess
-from service.tracing.request import call
-from service.workers.health import WorkerHealth, WorkerState
+from tercet.service.load.admission import too_late
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.settings import WorkerAccess
+from tercet.service.tracing.request import call
+from tercet.service.workers.health import WorkerHealth, WorkerState
 
 LONGEST_RETRY_SECONDS = 3600.0
 PROBE_TEXT = "probe"

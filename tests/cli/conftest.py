@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cli.main import main
+from tercet.cli.main import main
 from tests.ports import held_port
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -29,12 +29,11 @@ DOCUMENTS = [
 
 
 @pytest.fixture(scope="session")
-def environment(repository: Path, embedded_checkpoint: Path) -> dict[str, str]:
+def environment(embedded_checkpoint: Path) -> dict[str, str]:
     """Variables of a user without settings; two threads suit the machines that run tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TERCET_")}
     return {
         **kept,
-        "PYTHONPATH": str(repository),
         "TERCET_CHECKPOINT": str(embedded_checkpoint),
         "TERCET_THREADS": "2",
         "COLUMNS": "80",
@@ -48,7 +47,7 @@ def start(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subproce
 
     def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "cli.main", *arguments],
+            [sys.executable, "-m", "tercet.cli.main", *arguments],
             cwd=tmp_path,
             env={**environment, **variables},
             stdin=subprocess.PIPE,
@@ -91,7 +90,7 @@ def tercet_without(tmp_path: Path, environment: dict[str, str]) -> Run:
     """Runs a command as if a package were not installed, in a process of its own, so modules stay."""
 
     def run(package: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        code = f"import sys; sys.modules[{package!r}] = None; from cli.main import main; main()"
+        code = f"import sys; sys.modules[{package!r}] = None; from tercet.cli.main import main; main()"
         return subprocess.run(
             [sys.executable, "-c", code, *arguments],
             cwd=tmp_path,
@@ -132,7 +131,7 @@ def server(built: Path, environment: dict[str, str], tmp_path: Path) -> Iterator
     with held_port() as port:
         with (tmp_path / "server.log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--data", str(built)],
+                [sys.executable, "-m", "tercet.cli.main", "serve", "--port", str(port), "--data", str(built)],
                 env={**environment, "TERCET_API_KEYS": "secret", "TERCET_FLUSH_SECONDS": "3600"},
                 stdout=log,
                 stderr=log,

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from models.adapters.files import read_adapter, write_adapter
-from models.adapters.record import Adapter, AdapterBase
-from models.adapters.settings import BodyShape, LoraSettings
-from models.checkpoint import read_json
-from models.loader import load_encoder
+from tercet.models.adapters.files import read_adapter, write_adapter
+from tercet.models.adapters.record import Adapter, AdapterBase
+from tercet.models.adapters.settings import BodyShape, LoraSettings
+from tercet.models.checkpoint import read_json
+from tercet.models.loader import load_encoder
 
 pytest.importorskip("torch", reason="adapters act in torch, or are exported from it: install tercet[torch]")
 pytest.importorskip("onnxscript", reason="the export needs onnxscript: install tercet[torch]")

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from index.collection import Collection
-from index.live.collection import LiveCollection
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

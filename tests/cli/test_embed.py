@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file
 
-from cli import options
-from models.encoder import encode
-from service.encoding.service import local_encoder
+from tercet.cli import options
+from tercet.models.encoder import encode
+from tercet.service.encoding.service import local_encoder
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 TEXTS = ["Tea is brewed with hot water.", "", "김치", "water " * 600, "Tea is brewed with hot water."]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from index.collection import Collection
+from tercet.index.collection import Collection
 from tests.cli.conftest import Run
 
 QUERY = "how is tea made?"

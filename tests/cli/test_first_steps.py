@@ -49,7 +49,7 @@ def test_shells_complete_names_commands_and_flags(
         "COMP_CWORD": str(len(words.split(" ")) - 1),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main"],
+        [sys.executable, "-m", "tercet.cli.main"],
         cwd=tmp_path,
         env={**environment, **asked},
         capture_output=True,

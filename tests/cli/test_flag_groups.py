@@ -7,9 +7,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.documents_put import put
-from cli.flag_groups import with_flag_groups
-from cli.index_build import build
+from tercet.cli.documents_put import put
+from tercet.cli.flag_groups import with_flag_groups
+from tercet.cli.index_build import build
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ def test_a_group_is_one_parameter(words: list[str], said: str) -> None:
 def test_every_command_that_reads_sources_has_the_flags_of_reading() -> None:
     import inspect
 
-    from cli.reading.flags import ReadingFlags
+    from tercet.cli.reading.flags import ReadingFlags
 
     for command in (build, put):
         assert set(ReadingFlags.__dataclass_fields__) <= set(inspect.signature(command).parameters)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.collection import Collection
-from models.weights.head_weights import HeadWeights, LinearHead, write_heads
+from tercet.index.collection import Collection
+from tercet.models.weights.head_weights import HeadWeights, LinearHead, write_heads
 from tests.cli.conftest import Run
 
 pytest.importorskip("torch", reason="to read heads takes torch: install tercet[torch]")

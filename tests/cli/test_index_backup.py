@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from index.collection import Collection
-from index.live.collection import LiveCollection
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

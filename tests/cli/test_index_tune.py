@@ -13,7 +13,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def graph(tercet: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A collection whose few documents have a graph."""
-    monkeypatch.setattr("index.dense.kinds.SMALLEST_INDEX", 1)
+    monkeypatch.setattr("tercet.index.dense.kinds.SMALLEST_INDEX", 1)
     words = ["tea", "water", "train", "station", "bees", "flowers", "noon", "rail", "honey", "green"]
     texts = [f"{first} and {second}" for first in words for second in words if first != second]
     source = tmp_path / "texts.jsonl"

@@ -25,21 +25,22 @@ def test_help_names_every_command(tercet: Run) -> None:
 def test_nothing_heavy_is_loaded_for_help_or_verify(repository: Path) -> None:
     heavy = "{'numpy', 'faiss', 'onnxruntime', 'pydantic', 'fastapi', 'tokenizers', 'httpx'}"
     code = (
-        f"import sys, cli.main; cli.main.application([]); sys.exit(sorted({heavy} & set(sys.modules)) or 0)"
+        "import sys; from tercet.cli.main import application; application([]); "
+        f"sys.exit(sorted({heavy} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def test_a_server_without_encoder_workers_loads_no_http_client(repository: Path) -> None:
-    code = "import sys, cli.serve, service.app; sys.exit('httpx' in sys.modules)"
+    code = "import sys, tercet.cli.serve, tercet.service.app; sys.exit('httpx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def test_libraries_start_as_many_threads_as_there_are_cores(repository: Path) -> None:
     code = (
-        "import atexit, os, sys; from cli.main import main; sys.argv = ['tercet', '--version']; "
+        "import atexit, os, sys; from tercet.cli.main import main; sys.argv = ['tercet', '--version']; "
         "os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1]); "
         f"atexit.register(lambda: print(*map(os.environ.get, {THREADS}))); main()"
     )
@@ -147,7 +148,7 @@ def test_too_little_memory_is_1_and_one_line(tercet: Run, monkeypatch: pytest.Mo
     def failing(*_: object) -> None:
         raise MemoryError("Unable to allocate 8.00 GiB")
 
-    monkeypatch.setattr("index.verify.verify", failing)
+    monkeypatch.setattr("tercet.index.verify.verify", failing)
     done = tercet("index", "verify", "small")
     assert done.returncode == 1
     assert done.stderr == (
@@ -159,7 +160,7 @@ def test_a_full_disk_is_1_and_one_line(tercet: Run, monkeypatch: pytest.MonkeyPa
     def failing(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("index.verify.verify", failing)
+    monkeypatch.setattr("tercet.index.verify.verify", failing)
     done = tercet("index", "verify", "small")
     assert done.returncode == 1
     assert done.stderr == "Error: [Errno 28] No space left on device: free some space, and do it again\n"
@@ -171,7 +172,17 @@ def test_what_the_encoding_of_a_terminal_lacks_is_escaped(
     (tmp_path / "x.jsonl").write_text('{"id": "a", "text": "차 \\ud83d"}\n', encoding="utf-8")
     for encoding, shown in (("utf-8", "차 \\ud83d"), ("ascii", "\\ucc28 \\ud83d")):
         done = subprocess.run(
-            [sys.executable, "-m", "cli.main", "index", "build", "x.jsonl", "--collection", "x", "--dry-run"],
+            [
+                sys.executable,
+                "-m",
+                "tercet.cli.main",
+                "index",
+                "build",
+                "x.jsonl",
+                "--collection",
+                "x",
+                "--dry-run",
+            ],
             env={**environment, "PYTHONIOENCODING": encoding},
             cwd=tmp_path,
             capture_output=True,
@@ -188,8 +199,8 @@ def test_a_failure_of_faiss_is_1_and_one_line(
     def failing(*_: object) -> None:
         raise RuntimeError("Error in faiss:\nno progress")
 
-    monkeypatch.setattr("index.dense.kinds.SMALLEST_INDEX", 1)
-    monkeypatch.setattr("index.dense.building._build_hnsw", failing)
+    monkeypatch.setattr("tercet.index.dense.kinds.SMALLEST_INDEX", 1)
+    monkeypatch.setattr("tercet.index.dense.building._build_hnsw", failing)
     done = tercet("index", "build", str(source), "--collection", "small", "--dense-kind", "hnsw")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("Error: the hnsw index of 4 vectors of ")
@@ -213,7 +224,7 @@ def test_other_bytes_than_utf8_are_wrong_usage(
     environment: dict[str, str], tmp_path: Path, arguments: tuple[str | bytes, ...]
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", *arguments],
+        [sys.executable, "-m", "tercet.cli.main", *arguments],
         env=environment,
         cwd=tmp_path,
         capture_output=True,

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from cli.mcp import LARGEST_TOP_K
+from tercet.cli.mcp import LARGEST_TOP_K
 from tests.ports import held_port
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
@@ -56,7 +56,7 @@ async def check_tools(session: ClientSession) -> None:
 async def test_over_standard_input_and_output(server: str, environment: dict[str, str]) -> None:
     started = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "cli.main", "mcp", "--url", server],
+        args=["-m", "tercet.cli.main", "mcp", "--url", server],
         env={**environment, "TERCET_API_KEYS": "secret"},
     )
     async with stdio_client(started) as streams, ClientSession(*streams[:2]) as session:

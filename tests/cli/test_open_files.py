@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from index.writer import SegmentLimits
+from tercet.index.writer import SegmentLimits
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -21,7 +21,7 @@ def test_a_collection_of_many_segments_is_searched_under_a_low_limit(
 ) -> None:
     source = tmp_path / "many.jsonl"
     source.write_text("\n".join(json.dumps({"id": f"d{i}", "text": f"tea {i}"}) for i in range(SEGMENTS)))
-    monkeypatch.setattr("index.writer.SegmentLimits", lambda: SegmentLimits(documents=1))
+    monkeypatch.setattr("tercet.index.writer.SegmentLimits", lambda: SegmentLimits(documents=1))
     done = tercet("index", "build", str(source), "--collection", "many")
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "data" / "collections" / "many" / "segments").iterdir())) == SEGMENTS
@@ -31,7 +31,17 @@ def test_a_collection_of_many_segments_is_searched_under_a_low_limit(
         resource.setrlimit(resource.RLIMIT_NOFILE, (SEGMENTS, hard))
 
     found = subprocess.run(
-        [sys.executable, "-m", "cli.main", "search", "many", "tea", "--top-k", str(SEGMENTS), "--json"],
+        [
+            sys.executable,
+            "-m",
+            "tercet.cli.main",
+            "search",
+            "many",
+            "tea",
+            "--top-k",
+            str(SEGMENTS),
+            "--json",
+        ],
         cwd=tmp_path,
         env=environment,
         preexec_fn=allow_few,

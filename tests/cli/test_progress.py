@@ -2,9 +2,9 @@
 
 import pytest
 
-from cli.output import counted
-from cli.progress import build_progress
-from ingest.build import BuildProgress
+from tercet.cli.output import counted
+from tercet.cli.progress import build_progress
+from tercet.ingest.build import BuildProgress
 
 
 def progress(documents: int, **more: object) -> BuildProgress:
@@ -18,7 +18,7 @@ def test_publishing_tells_of_vectors_only_while_they_are_indexed(
     with build_progress("lines") as report:
         report(progress(7, publishing=True))
     assert capsys.readouterr().err == "publishing  7 documents\n"
-    monkeypatch.setattr("cli.progress.LINES_EVERY_SECONDS", -1.0)
+    monkeypatch.setattr("tercet.cli.progress.LINES_EVERY_SECONDS", -1.0)
     with build_progress("lines") as report:
         report(progress(1, publishing=True, indexed=0.25))
         report(progress(1, total=1, publishing=True, indexed=1.0))

@@ -115,7 +115,7 @@ def piped(
     environment: dict[str, str], folder: Path, content: bytes, *arguments: str
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "cli.main", *arguments],
+        [sys.executable, "-m", "tercet.cli.main", *arguments],
         cwd=folder,
         env={**environment, "TMPDIR": str(folder)},
         input=content,

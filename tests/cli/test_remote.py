@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from cli.remote import Remote, RemoteError, path_of
-from service.settings import Settings
+from tercet.cli.remote import Remote, RemoteError, path_of
+from tercet.service.settings import Settings
 
 
 class Recorded(ThreadingHTTPServer):
@@ -75,7 +75,7 @@ def test_no_key_goes_to_a_proxy_of_the_environment(proxied: tuple[Recorded, Reco
 
 
 def test_no_key_of_another_system_does_either(proxied: tuple[Recorded, Recorded]) -> None:
-    from transfer.rest import RestServer
+    from tercet.transfer.rest import RestServer
 
     server, proxy = proxied
     rest = RestServer("Elasticsearch", server.url, "ApiKey secret")
@@ -86,7 +86,7 @@ def test_no_key_of_another_system_does_either(proxied: tuple[Recorded, Recorded]
 
 
 def test_no_key_of_qdrant_does_either(proxied: tuple[Recorded, Recorded]) -> None:
-    from transfer.qdrant.connection import QdrantPlace
+    from tercet.transfer.qdrant.connection import QdrantPlace
 
     server, proxy = proxied
     server.body = b'{"result": {"collections": []}, "status": "ok", "time": 0}'

@@ -9,13 +9,13 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from cli.output import one_line, print_hits
-from cli.search import parse_weights
-from index.candidates import Document, Hit, Scores, Weights, Window
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from service.schemas.search_answers import SearchResponse
-from service.search.highlights import HitHighlights
+from tercet.cli.output import one_line, print_hits
+from tercet.cli.search import parse_weights
+from tercet.index.candidates import Document, Hit, Scores, Weights, Window
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.service.schemas.search_answers import SearchResponse
+from tercet.service.search.highlights import HitHighlights
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

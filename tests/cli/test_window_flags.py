@@ -2,8 +2,8 @@
 
 import pytest
 
-from cli.options import window_flags
-from models.errors import UnsupportedWindowError
+from tercet.cli.options import window_flags
+from tercet.models.errors import UnsupportedWindowError
 
 
 def test_windows_that_an_encoder_does_not_take_name_the_flag() -> None:

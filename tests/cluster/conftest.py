@@ -26,13 +26,13 @@ import httpx
 import numpy as np
 import pytest
 
-from cluster.objects.opening import open_store
-from cluster.objects.store import ObjectStore
-from cluster.shards.map import newest_map
-from cluster.snapshots.pulling import pull
-from index.collection import Collection
-from index.snapshot import Snapshot
-from index.verify import verify
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.shards.map import newest_map
+from tercet.cluster.snapshots.pulling import pull
+from tercet.index.collection import Collection
+from tercet.index.snapshot import Snapshot
+from tercet.index.verify import verify
 
 STARTED_SECONDS = 60
 WORDS = ("tea", "water", "train", "steam", "leaf", "green", "black", "station", "hot", "brew")

@@ -11,8 +11,8 @@ import httpx
 import pytest
 import yaml
 
-from service.app import create_app
-from service.settings import Settings
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 from tests.service.conftest import real_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,8 +87,8 @@ def test_the_command_makes_the_collection_of_the_folder(
         changed = {"/documents": str(folder), "http://tercet:8080": url, "--watch": "--sync"}
         command = [changed.get(word, word) for word in composed["services"]["folder"]["command"]]
         done = subprocess.run(
-            [sys.executable, "-c", "from cli.main import main; main()", *command],
-            env={**os.environ, "TERCET_API_KEYS_FILE": str(key), "PYTHONPATH": str(ROOT)},
+            [sys.executable, "-c", "from tercet.cli.main import main; main()", *command],
+            env={**os.environ, "TERCET_API_KEYS_FILE": str(key)},
             capture_output=True,
             text=True,
             check=False,

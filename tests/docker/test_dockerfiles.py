@@ -10,8 +10,8 @@ import pytest
 import typer.main
 import yaml
 
-from cli.main import application
-from service.settings import Settings
+from tercet.cli.main import application
+from tercet.service.settings import Settings
 
 PINNED = re.compile(r"^PYTHON=docker\.io/library/python:3\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}$")
 

@@ -158,8 +158,11 @@ def test_the_installed_image_holds_the_lock_and_no_torch(image: Rehearsal, root:
 def test_what_serving_needs_stays_light(image: Rehearsal) -> None:
     (packages,) = (image.folder / "opt/tercet/venv/lib").glob("python3.*/site-packages")
     files = [path for path in packages.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    left_out = ("pyarrow", "pypdfium2", "selectolax", "semantic_text_splitter", "watchfiles", "checkpoints")
-    serving = [path for path in files if not path.relative_to(packages).parts[0].startswith(left_out)]
+    left_out = (
+        *("pyarrow", "pypdfium2", "selectolax", "semantic_text_splitter", "watchfiles"),
+        "tercet/checkpoints",
+    )
+    serving = [path for path in files if not path.relative_to(packages).as_posix().startswith(left_out)]
     assert len(serving) < len(files), "Parquet is in the image"
     assert sum(path.lstat().st_size for path in serving) <= SERVING_BYTES
 
@@ -180,9 +183,43 @@ def test_the_wheel_runs_the_demo_far_from_the_repository(image: Rehearsal, tmp_p
     assert "en-bakers-yeast" in demo.stdout
     assert "ko-kimchi" in demo.stdout
     (packages,) = (image.folder / "opt/tercet/venv/lib").glob("python3.*/site-packages")
-    assert {path.name for path in (packages / "checkpoints").iterdir()} == {"minilm-m3", "multi-m3"}
-    assert {path.name for path in (packages / "examples").iterdir()} == {"demo"}
-    assert not (packages / "clients").exists()
+    assert {path.name for path in (packages / "tercet" / "checkpoints").iterdir()} == {
+        "minilm-m3",
+        "multi-m3",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.network
+@pytest.mark.timeout(900)
+def test_the_wheel_installs_one_package(image: Rehearsal) -> None:
+    (packages,) = (image.folder / "opt/tercet/venv/lib").glob("python3.*/site-packages")
+    (record,) = packages.glob("tercet-*.dist-info/RECORD")
+    places = {line.partition("/")[0] for line in record.read_text().splitlines()}
+    assert places - {".."} == {"tercet", record.parent.name}
+
+
+@pytest.mark.slow
+@pytest.mark.network
+@pytest.mark.timeout(900)
+def test_a_script_may_have_modules_of_our_folders_names(image: Rehearsal, tmp_path: Path) -> None:
+    (tmp_path / "models.py").write_text("MINE = True\n")
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "__init__.py").write_text("MINE = True\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import index, models, tercet.index.collection, tercet.models.loader, tercet.service.app\n"
+        "assert index.MINE and models.MINE\n"
+    )
+    done = subprocess.run(
+        ["python", str(script)],
+        cwd=tmp_path,
+        env=image.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def wait_for(check: list[str], image: Rehearsal, process: subprocess.Popen[bytes]) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.beir import read_dataset
-from evaluation.errors import DatasetError
-from ingest.errors import SourceError
+from tercet.evaluation.beir import read_dataset
+from tercet.evaluation.errors import DatasetError
+from tercet.ingest.errors import SourceError
 
 
 def test_reads_documents_judged_queries_and_judgments(beir_folder: Path) -> None:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from evaluation.bm25 import K1, B, Bm25
-from models.representations import TokenBatch, offsets_of
+from tercet.evaluation.bm25 import K1, B, Bm25
+from tercet.models.representations import TokenBatch, offsets_of
 
 
 def batch(*texts: list[int]) -> TokenBatch:

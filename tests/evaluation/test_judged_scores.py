@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from evaluation.judged_scores import JudgedScores, ideal_dcg, judged_scores, ndcg_table
-from evaluation.metrics import measure
-from evaluation.weight_search import Choice, choose, cross_validate, weight_directions
-from index.candidates import CandidateLimits, Document, Weights
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.snapshot import Snapshot
-from index.writer import SegmentLimits
-from models.representations import OUTPUTS, Representations, SparseRows, TokenVectors, offsets_of
+from tercet.evaluation.judged_scores import JudgedScores, ideal_dcg, judged_scores, ndcg_table
+from tercet.evaluation.metrics import measure
+from tercet.evaluation.weight_search import Choice, choose, cross_validate, weight_directions
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.snapshot import Snapshot
+from tercet.index.writer import SegmentLimits
+from tercet.models.representations import OUTPUTS, Representations, SparseRows, TokenVectors, offsets_of
 
 VOCABULARY = 40
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from evaluation.metrics import measure
+from tercet.evaluation.metrics import measure
 
 
 def test_measures_of_a_run_worked_out_by_hand() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from evaluation import run
-from evaluation.beir import read_dataset
-from evaluation.run import EvaluationReport, Rankings, bm25_rankings, evaluate, rank_queries
-from index.candidates import CandidateLimits, Weights
-from index.errors import InvalidQueryError
-from index.snapshot import Snapshot
-from models.encoder import Encoder
-from models.loader import load_encoder
+from tercet.evaluation import run
+from tercet.evaluation.beir import read_dataset
+from tercet.evaluation.run import EvaluationReport, Rankings, bm25_rankings, evaluate, rank_queries
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.errors import InvalidQueryError
+from tercet.index.snapshot import Snapshot
+from tercet.models.encoder import Encoder
+from tercet.models.loader import load_encoder
 
 RANKINGS = ["dense", "sparse", "colbert", "dense+sparse", "sum", "bm25"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from evaluation.beir import read_dataset
-from evaluation.errors import DatasetError
-from evaluation.metrics import MEASURES
-from evaluation.run import evaluate
-from evaluation.runs import write_runs
-from models.loader import load_encoder
+from tercet.evaluation.beir import read_dataset
+from tercet.evaluation.errors import DatasetError
+from tercet.evaluation.metrics import MEASURES
+from tercet.evaluation.run import evaluate
+from tercet.evaluation.runs import write_runs
+from tercet.models.loader import load_encoder
 
 
 def test_a_line_for_each_document_in_six_columns(tmp_path: Path) -> None:

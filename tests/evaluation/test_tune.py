@@ -15,17 +15,17 @@ import pytest
 from tokenizers import Tokenizer as Vocabulary
 from tokenizers import models, pre_tokenizers, processors
 
-from evaluation.errors import DatasetError, TuningError
-from evaluation.tune import CANDIDATES, tune
-from index.candidates import Weights
-from index.collection import Collection
-from index.errors import CollectionNotFoundError, FingerprintMismatchError
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from models.checkpoint import EncodingSettings
-from models.encoder import AdapterDescription, Encoder, EncoderInfo
-from models.errors import AdapterNotFoundError
-from models.representations import (
+from tercet.evaluation.errors import DatasetError, TuningError
+from tercet.evaluation.tune import CANDIDATES, tune
+from tercet.index.candidates import Weights
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError, FingerprintMismatchError
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder import AdapterDescription, Encoder, EncoderInfo
+from tercet.models.errors import AdapterNotFoundError
+from tercet.models.representations import (
     OUTPUTS,
     Output,
     Representations,
@@ -34,7 +34,7 @@ from models.representations import (
     TokenVectors,
     offsets_of,
 )
-from models.tokenizer import Tokenizer
+from tercet.models.tokenizer import Tokenizer
 from tests.conftest import TinyEncoder
 
 WORDS = [

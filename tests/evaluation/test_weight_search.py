@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.weight_search import TOLERANCE, Choice, choose, cross_validate, weight_directions
-from models.representations import OUTPUTS, Float64
+from tercet.evaluation.weight_search import TOLERANCE, Choice, choose, cross_validate, weight_directions
+from tercet.models.representations import OUTPUTS, Float64
 
 PLAIN = Choice(0, 0)
 

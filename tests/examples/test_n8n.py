@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
-from service.app import create_app
-from service.settings import Settings
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 from tests.service.conftest import serving
 
 WORKFLOW = Path(__file__).resolve().parents[2] / "examples" / "n8n.json"

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.catalog.manifest import Manifest
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.segments import files as segment_files
-from index.windows.settings import WindowSettings
-from index.windows.store import DocumentWindows
-from index.writer import SegmentLimits
-from models.representations import Int64, Representations, SparseRows, TokenVectors, offsets_of
+from tercet.index.candidates import Document
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.segments import files as segment_files
+from tercet.index.windows.settings import WindowSettings
+from tercet.index.windows.store import DocumentWindows
+from tercet.index.writer import SegmentLimits
+from tercet.models.representations import Int64, Representations, SparseRows, TokenVectors, offsets_of
 
 DENSE, COLBERT, VOCABULARY = 16, 8, 60
 

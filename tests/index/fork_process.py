@@ -14,11 +14,11 @@ from pathlib import Path
 
 import faiss
 
-from index.candidates import Document
-from index.collection import Collection
-from index.errors import CollectionBusyError
-from index.live.collection import LiveCollection
-from index.search.threads import segment_threads
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionBusyError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.search.threads import segment_threads
 from tests.index.conftest import random_representations, settings_for
 
 COUNT = 3000  # more than one thread of FAISS builds a graph of

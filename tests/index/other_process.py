@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.errors import CollectionNotFoundError
-from index.verify import verify
-from index.writer import SegmentLimits
-from models.representations import Representations, SparseRows, TokenVectors
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError
+from tercet.index.verify import verify
+from tercet.index.writer import SegmentLimits
+from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 COUNTS = (5, 9, 7)
 LASTING = ("collection.json", "CURRENT", "LOCK", "manifests", "segments")

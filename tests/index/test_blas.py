@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from index import scoring
-from index.blas import one_blas_thread
-from index.codebook import sign_codebook
-from index.token_vectors.query import QueryTokens
-from index.token_vectors.store import TokenVectorStore
+from tercet.index import scoring
+from tercet.index.blas import one_blas_thread
+from tercet.index.codebook import sign_codebook
+from tercet.index.token_vectors.query import QueryTokens
+from tercet.index.token_vectors.store import TokenVectorStore
 
 
 def blas_threads() -> set[int]:

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.catalog.manifest import Manifest
-from index.collection import Collection, delete_collection, list_collections
-from index.errors import (
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.collection import Collection, delete_collection, list_collections
+from tercet.index.errors import (
     CollectionBusyError,
     CollectionExistsError,
     CollectionNotFoundError,
     DamagedIndexError,
     InvalidNameError,
 )
-from index.files.lock import ExclusiveLock
+from tercet.index.files.lock import ExclusiveLock
 
 
 def test_a_collection_is_created_once_and_opened(root: Path, three: Any, make_settings: Any) -> None:

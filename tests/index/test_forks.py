@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,6 @@ def test_a_forked_process_waits_for_no_thread_of_its_parent(tmp_path: Path, repo
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(tmp_path)],
         cwd=repository,
-        env={**os.environ, "PYTHONPATH": str(repository)},
         capture_output=True,
         text=True,
         timeout=120,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.candidates import Weights
-from index.errors import InvalidQueryError
-from index.files.packed_bytes import PackedBytes
-from index.fusion import (
+from tercet.index.candidates import Weights
+from tercet.index.errors import InvalidQueryError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.fusion import (
     best,
     reciprocal_rank_fusion,
     relative_sum,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from index.collection import Collection
-from index.errors import CollectionNotFoundError
-from index.inspection import inspect_collection
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError
+from tercet.index.inspection import inspect_collection
 
 
 @pytest.mark.parametrize("layout", ["files", "packed"])

@@ -13,24 +13,24 @@ from typing import Any
 
 import pytest
 
-from index.backups.making import make_backup
-from index.backups.restoring import restore_as, restore_into
-from index.backups.store import BackupStore
-from index.backups.verifying import require_sound
-from index.candidates import CandidateLimits, Document, Weights
-from index.catalog.aliases import Aliases
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.catalog.effort import DenseEffort
-from index.catalog.manifest import Manifest
-from index.collection import Collection, delete_collection, list_collections, open_stage
-from index.errors import StorageError, UnforcedPublicationError
-from index.ledger.file import log_of
-from index.ledger.ledger import Ledger
-from index.ledger.reader import LedgerReader
-from index.ledger.records import LedgerEntry
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits
-from index.verify import verify
+from tercet.index.backups.making import make_backup
+from tercet.index.backups.restoring import restore_as, restore_into
+from tercet.index.backups.store import BackupStore
+from tercet.index.backups.verifying import require_sound
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.catalog.aliases import Aliases
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.catalog.effort import DenseEffort
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.collection import Collection, delete_collection, list_collections, open_stage
+from tercet.index.errors import StorageError, UnforcedPublicationError
+from tercet.index.ledger.file import log_of
+from tercet.index.ledger.ledger import Ledger
+from tercet.index.ledger.reader import LedgerReader
+from tercet.index.ledger.records import LedgerEntry
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits
+from tercet.index.verify import verify
 from tests.index.forced_disk import ForcedDisk
 
 IDS = [f"d{number}" for number in range(8)]

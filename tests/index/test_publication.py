@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest, SegmentEntry
-from index.catalog.publication import Publication
-from index.collection import Collection
-from index.errors import DamagedIndexError, UnforcedPublicationError
-from index.live.collection import LiveCollection
-from index.segments.writer import FilledSegment
-from index.verify import verify
+from tercet.index.candidates import Document
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import Manifest, SegmentEntry
+from tercet.index.catalog.publication import Publication
+from tercet.index.collection import Collection
+from tercet.index.errors import DamagedIndexError, UnforcedPublicationError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.segments.writer import FilledSegment
+from tercet.index.verify import verify
 
 # A manifest, and then CURRENT, takes three steps: the file is forced to the disk, renamed, its folder forced.
 STEPS, RENAMING, FORCING = 6, 4, 5
@@ -167,7 +167,7 @@ def test_an_interrupted_publication_that_cannot_be_forced_is_told(
     FailingStep(monkeypatch, RENAMING, KeyboardInterrupt(), done=True)
     with collection.writer() as writer:
         writer.add(*three)
-        monkeypatch.setattr("index.catalog.publication.force", failing)
+        monkeypatch.setattr("tercet.index.catalog.publication.force", failing)
         with pytest.raises(UnforcedPublicationError, match="was published"):
             writer.publish()
     assert files(collection) == (["000001.json", "000002.json"], 2)

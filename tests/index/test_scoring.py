@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index import scoring
-from index.files.array_folder import ArrayFolder
-from index.scoring import lexical_scores, near_packed_maxsim, packed_maxsim
-from index.token_vectors.query import QueryTokens
-from index.token_vectors.store import TokenCodec, TokenVectorStore, TokenVectorWriter
-from index.token_vectors.texts import StoredTexts
-from models.representations import Bool, Float32, SparseRows, TokenVectors, offsets_of
+from tercet.index import scoring
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.scoring import lexical_scores, near_packed_maxsim, packed_maxsim
+from tercet.index.token_vectors.query import QueryTokens
+from tercet.index.token_vectors.store import TokenCodec, TokenVectorStore, TokenVectorWriter
+from tercet.index.token_vectors.texts import StoredTexts
+from tercet.models.representations import Bool, Float32, SparseRows, TokenVectors, offsets_of
 
 
 def test_lexical_by_hand() -> None:

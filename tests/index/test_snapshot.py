@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.bm25.query import Bm25Statistics
-from index.candidates import CandidateLimits, Scores, SearchResult, Weights
-from index.collection import Collection
-from index.documents.filters import parse_filter
-from index.errors import InvalidQueryError, SearchIndexError
-from index.search import retrieval
-from index.snapshot import Snapshot
-from models.representations import Representations
+from tercet.index.bm25.query import Bm25Statistics
+from tercet.index.candidates import CandidateLimits, Scores, SearchResult, Weights
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import InvalidQueryError, SearchIndexError
+from tercet.index.search import retrieval
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Representations
 
 ALL = CandidateLimits(10_000, 10_000)
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index import tuning
-from index.candidates import CandidateLimits, DenseOptions
-from index.dense import index as dense
-from index.errors import InvalidQueryError
-from index.tuning import EffortTuning
+from tercet.index import tuning
+from tercet.index.candidates import CandidateLimits, DenseOptions
+from tercet.index.dense import index as dense
+from tercet.index.errors import InvalidQueryError
+from tercet.index.tuning import EffortTuning
 
 K = 50
 

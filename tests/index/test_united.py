@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
-from index.collection import Collection
-from index.documents.boosts import parse_boost
-from index.documents.filters import parse_filter
-from index.errors import AmbiguousDocumentError, InvalidQueryError, UnlikeCollectionsError
-from index.live.collection import LiveCollection
-from index.reading.ordered import Order
-from index.snapshot import Snapshot
+from tercet.index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
+from tercet.index.collection import Collection
+from tercet.index.documents.boosts import parse_boost
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import AmbiguousDocumentError, InvalidQueryError, UnlikeCollectionsError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.reading.ordered import Order
+from tercet.index.snapshot import Snapshot
 
 FIELDS = {"year": "integer", "tags": "keyword"}
 ALIKE = {"lexical": "idf", "bm25": True, "fields": FIELDS}

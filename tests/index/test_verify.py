@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from index.candidates import Document
-from index.catalog.manifest import FileEntry, Manifest
-from index.collection import Collection
-from index.errors import CollectionNotFoundError, DamagedIndexError, InvalidNameError
-from index.files.array_folder import ArrayFolder
-from index.files.content import sha256_of
-from index.files.packed_arrays import write_packed
-from index.segments.files import PACKED_FILE
-from index.sparse.term_statistics import FREQUENCIES, MASSES
-from index.verify import verify
-from models.representations import Int64
+from tercet.index.candidates import Document
+from tercet.index.catalog.manifest import FileEntry, Manifest
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionNotFoundError, DamagedIndexError, InvalidNameError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.content import sha256_of
+from tercet.index.files.packed_arrays import write_packed
+from tercet.index.segments.files import PACKED_FILE
+from tercet.index.sparse.term_statistics import FREQUENCIES, MASSES
+from tercet.index.verify import verify
+from tercet.models.representations import Int64
 
 FIELDS = {"year": "integer", "tags": "keyword"}
 

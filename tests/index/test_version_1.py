@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Weights
-from index.collection import Collection
-from index.documents.filters import parse_filter
-from index.verify import verify
-from models.representations import Representations
+from tercet.index.candidates import Weights
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import parse_filter
+from tercet.index.verify import verify
+from tercet.models.representations import Representations
 
 ARCHIVE = Path(__file__).parent / "data" / "version-1.tar.gz"
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.catalog.manifest import Manifest
-from index.collection import Collection, delete_collection
-from index.errors import (
+from tercet.index.candidates import Document
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.collection import Collection, delete_collection
+from tercet.index.errors import (
     CollectionBusyError,
     CollectionNotFoundError,
     DuplicateDocumentError,
@@ -26,8 +26,8 @@ from index.errors import (
     StorageError,
     UnforcedPublicationError,
 )
-from index.verify import verify
-from index.writer import SegmentLimits
+from tercet.index.verify import verify
+from tercet.index.writer import SegmentLimits
 from tests.full_disk import largest_file
 
 SCRIPT = Path(__file__).with_name("other_process.py")
@@ -36,11 +36,10 @@ SCRIPT = Path(__file__).with_name("other_process.py")
 def start(repository: Path, *arguments: object) -> subprocess.Popen[str]:
     """Starts `other_process.py` with one thread in each library, so that it may fork."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    path = os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
         [sys.executable, str(SCRIPT), *map(str, arguments)],
         cwd=repository,
-        env={**os.environ, **threads, "PYTHONPATH": path},
+        env={**os.environ, **threads},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -95,7 +94,7 @@ def test_segments_roll_by_memory(
 def test_indexing_is_told_and_can_be_ended(
     build: Any, root: Path, random_corpus: Any, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index.dense.building.HNSW_ROWS", 500)
+    monkeypatch.setattr("tercet.index.dense.building.HNSW_ROWS", 500)
     documents, encoded = random_corpus(2_600, 1)
     encoded.dense[2_000:2_100] = encoded.dense[0]
     collection = build((documents[:9], encoded.take(np.arange(9))), dense_kind=kind)
@@ -163,7 +162,7 @@ def test_what_was_published_stays_so_when_interrupted_afterwards(
     collection = build(three)
     with collection.writer() as writer:
         writer.add(*three)
-        monkeypatch.setattr("index.publisher.remove_all_but", interrupted)
+        monkeypatch.setattr("tercet.index.publisher.remove_all_but", interrupted)
         assert writer.publish() == "000002"
     assert collection.current() == "000002"
 

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection, list_collections, open_stage
-from index.errors import CollectionExistsError, CollectionNotFoundError, FingerprintMismatchError
-from index.live.collection import LiveCollection
-from index.verify import verify
-from index.windows.settings import WindowSettings
-from ingest.build import BuildProgress, build_collection
-from ingest.document_encoders import LocalDocuments
-from ingest.errors import BuildCancelledError, SourceError
-from ingest.passages.split import Split
-from ingest.publishing import build_target
-from ingest.sources.reader import Reading
-from models import stream
-from models.encoder import EncoderInfo, encode
-from models.errors import EncoderUnavailableError
-from models.representations import Representations
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection, list_collections, open_stage
+from tercet.index.errors import CollectionExistsError, CollectionNotFoundError, FingerprintMismatchError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.verify import verify
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.build import BuildProgress, build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.errors import BuildCancelledError, SourceError
+from tercet.ingest.passages.split import Split
+from tercet.ingest.publishing import build_target
+from tercet.ingest.sources.reader import Reading
+from tercet.models import stream
+from tercet.models.encoder import EncoderInfo, encode
+from tercet.models.errors import EncoderUnavailableError
+from tercet.models.representations import Representations
 
 
 def corpus(path: Path, count: int) -> Path:
@@ -251,7 +251,7 @@ def test_a_staged_build_makes_no_collection(tmp_path: Path, tiny: Any) -> None:
 def test_what_an_upserting_job_leaves_counts_for_its_dense_kind(
     tmp_path: Path, tiny: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index.dense.kinds.SMALLEST_INDEX", 1)
+    monkeypatch.setattr("tercet.index.dense.kinds.SMALLEST_INDEX", 1)
     encoder = LocalDocuments(tiny)
     build_collection(encoder, tmp_path, "x", corpus(tmp_path / "x.jsonl", 40), dense_kind="hnsw")
     collection = Collection.open(tmp_path, "x")

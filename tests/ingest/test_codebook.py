@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.backups.making import make_backup
-from index.backups.restoring import restore_as
-from index.backups.store import BackupStore
-from index.candidates import CandidateLimits, Document
-from index.catalog.settings import CODEBOOK_FILE
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.verify import verify
-from index.windows.settings import WindowSettings
-from ingest import codebook
-from ingest.build import BuildProgress, build_collection
-from ingest.document_encoders import LocalDocuments
-from ingest.document_windows import cutter_for, encoded_texts
-from ingest.errors import BuildCancelledError, SourceError
-from ingest.kept import KeptRepresentations
-from ingest.sources.reader import DocumentReader
-from models.encoder import encode
-from models.representations import Representations
-from models.stream import Known, Watch
+from tercet.index.backups.making import make_backup
+from tercet.index.backups.restoring import restore_as
+from tercet.index.backups.store import BackupStore
+from tercet.index.candidates import CandidateLimits, Document
+from tercet.index.catalog.settings import CODEBOOK_FILE
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.verify import verify
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest import codebook
+from tercet.ingest.build import BuildProgress, build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.document_windows import cutter_for, encoded_texts
+from tercet.ingest.errors import BuildCancelledError, SourceError
+from tercet.ingest.kept import KeptRepresentations
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.models.encoder import encode
+from tercet.models.representations import Representations
+from tercet.models.stream import Known, Watch
 from tests.conftest import WORDS, TinyEncoder
 
 ALL = CandidateLimits(1000, 1000)

@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document, Weights, Window
-from index.collection import Collection
-from index.verify import verify
-from index.windows.settings import WindowSettings
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from ingest.document_windows import EncodedText, encoded_texts, text_of_window, windows_of
-from ingest.errors import SourceError
-from models import stream
-from models.checkpoint import EncodingSettings
-from models.encoder import encode
-from models.errors import UnsupportedWindowError
-from models.loader import load_encoder
-from models.stream import Known, Watch
-from models.texts.windows import WindowCutter
-from models.tokenizer import Tokenizer
+from tercet.index.candidates import Document, Weights, Window
+from tercet.index.collection import Collection
+from tercet.index.verify import verify
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.document_windows import EncodedText, encoded_texts, text_of_window, windows_of
+from tercet.ingest.errors import SourceError
+from tercet.models import stream
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder import encode
+from tercet.models.errors import UnsupportedWindowError
+from tercet.models.loader import load_encoder
+from tercet.models.stream import Known, Watch
+from tercet.models.texts.windows import WindowCutter
+from tercet.models.tokenizer import Tokenizer
 
 WINDOW = WindowSettings(tokens=12, overlap=2)
 PAGES = 91  # so that a window begins with the last

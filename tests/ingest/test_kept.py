@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ingest.kept import KeptRepresentations
-from models.encoder import encode
+from tercet.ingest.kept import KeptRepresentations
+from tercet.models.encoder import encode
 
 TEXTS = ["hot tea", "the station", "a long walk by the river", "rain"]
 

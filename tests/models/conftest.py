@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks.tiny.word_pieces import BERT_POSITIONS, BERT_WIDTH, PIECES, word_piece_json
-from models.graphs.record import FOLDER
+from tercet.models.graphs.record import FOLDER
 
 torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("transformers", reason="these tests compare with torch: install tercet[torch]")
@@ -29,7 +29,7 @@ def write_bert(folder: Path, positions: int = BERT_POSITIONS, **settings: object
     """A random two-layer BERT with heads.safetensors and tercet.json; weights tell texts apart."""
     from transformers import BertConfig, BertModel
 
-    from models.weights.head_weights import HeadWeights, LinearHead, write_heads
+    from tercet.models.weights.head_weights import HeadWeights, LinearHead, write_heads
 
     folder.mkdir(parents=True)
     (folder / "tokenizer.json").write_bytes(word_piece_json())
@@ -106,13 +106,13 @@ def graph_in(folder: Path) -> Iterator[None]:
             shutil.copy(file, path.parent)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.export_onnx.write_graph", copy_graph)
+        patch.setattr("tercet.models.export_onnx.write_graph", copy_graph)
         yield
 
 
 def export_both(checkpoint: Path, folder: Path, calibration: Sequence[str] = ()) -> None:
     """Exports a checkpoint in float32 and in int8, of one trace."""
-    from models.export_onnx import export
+    from tercet.models.export_onnx import export
 
     export(checkpoint, folder, int8=False, calibration=calibration)
     with graph_in(folder):
@@ -144,7 +144,7 @@ def mcls_exported(made_once: MadeOnce, bert_mcls: Path) -> Path:
 @pytest.fixture(scope="session")
 def long_bert(made_once: MadeOnce) -> Path:
     """The tiny BERT with 8,192 positions, and its float32 graph."""
-    from models.export_onnx import export
+    from tercet.models.export_onnx import export
 
     def write(folder: Path) -> None:
         export(write_bert(folder, 8192), folder, int8=False)

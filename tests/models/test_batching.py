@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from models.batching import Adapters, PaddedOutputs, encode_in_batches, pack, plan_batches, plan_passes
-from models.checkpoint import EncodingSettings
-from models.encoder import EncoderInfo
-from models.representations import Output, TokenBatch
-from models.tokenizer import Tokenizer
+from tercet.models.batching import Adapters, PaddedOutputs, encode_in_batches, pack, plan_batches, plan_passes
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder import EncoderInfo
+from tercet.models.representations import Output, TokenBatch
+from tercet.models.tokenizer import Tokenizer
 
 
 def test_longest_first_within_the_budget() -> None:

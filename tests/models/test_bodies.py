@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from models.bodies import attention_of, body_config
-from models.errors import CheckpointError
-from models.loader import load_encoder
+from tercet.models.bodies import attention_of, body_config
+from tercet.models.errors import CheckpointError
+from tercet.models.loader import load_encoder
 
 GTE: dict[str, Any] = {
     "model_type": "new",

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from benchmarks.tiny.late_folders import write_pylate
-from models.borrowed_heads import named_with_heads, split_heads
-from models.encoder import encode
-from models.errors import CheckpointError, UnsupportedError
-from models.export_onnx import export
-from models.loader import load_encoder
-from models.representations import OUTPUTS
-from models.weights.head_weights import HeadWeights, LinearHead, read_heads, write_heads
+from tercet.models.borrowed_heads import named_with_heads, split_heads
+from tercet.models.encoder import encode
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.export_onnx import export
+from tercet.models.loader import load_encoder
+from tercet.models.representations import OUTPUTS
+from tercet.models.weights.head_weights import HeadWeights, LinearHead, read_heads, write_heads
 from tests.models.conftest import write_bert
 
 TEXTS = ["hello world", "wing, air. heat!"]
@@ -110,6 +110,6 @@ def test_an_encoder_of_colbert_s_kind_borrows_none(bert: Path, tmp_path: Path) -
 def test_heads_of_torch_files_take_torch(
     fork: Path, golden: Path, bert_exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "models.heads", None)
+    monkeypatch.setitem(sys.modules, "tercet.models.heads", None)
     with pytest.raises(UnsupportedError, match=r"takes torch .*`tercet export` alone"):
         load_encoder(str(bert_exported), heads=str(golden / "checkpoint"), device="cpu")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from models.checkpoint import (
+from tercet.models.checkpoint import (
     EncodingSettings,
     checkpoint_name,
     hidden_size,
@@ -13,7 +13,7 @@ from models.checkpoint import (
     read_settings,
     resolve_checkpoint,
 )
-from models.errors import CheckpointError
+from tercet.models.errors import CheckpointError
 
 
 def folder_with(tmp_path: Path, **files: dict[str, object]) -> Path:

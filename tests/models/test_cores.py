@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from models.cores import usable_cores
+from tercet.models.cores import usable_cores
 
 V1_MOUNT = "35 32 0:31 {top} /sys/fs/cgroup/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct"
 V2_MOUNT = "32 23 0:28 {top} /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw,nsdelegate"

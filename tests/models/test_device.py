@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.device import choose_device
-from models.errors import UnsupportedError
+from tercet.models.device import choose_device
+from tercet.models.errors import UnsupportedError
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.encoder import Encoder, encode
-from models.errors import TextTooLongError, UnsupportedError
-from models.loader import load_encoder
-from models.representations import OUTPUTS, Output, Representations
+from tercet.models.encoder import Encoder, encode
+from tercet.models.errors import TextTooLongError, UnsupportedError
+from tercet.models.loader import load_encoder
+from tercet.models.representations import OUTPUTS, Output, Representations
 
 TEXTS = [
     "hello world",

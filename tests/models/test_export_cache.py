@@ -18,12 +18,12 @@ import pytest
 import torch
 from transformers import LongformerConfig, LongformerModel
 
-from models import export_cache
-from models.encoder import encode
-from models.errors import CheckpointError, UnsupportedError
-from models.export_cache import KEPT, cached_export, entries
-from models.export_onnx import largest_differences
-from models.loader import load_encoder
+from tercet.models import export_cache
+from tercet.models.encoder import encode
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.export_cache import KEPT, cached_export, entries
+from tercet.models.export_onnx import largest_differences
+from tercet.models.loader import load_encoder
 
 TEXTS = ["hello wave", "the heat of the air " * 4]
 
@@ -207,7 +207,7 @@ def test_an_export_ends_with_the_process_that_asked_for_it(
 ) -> None:
     """Killed in the middle, it leaves no process that works on, and the next start exports anew."""
     code = (
-        "import sys; from pathlib import Path; from models.export_cache import cached_export; "
+        "import sys; from pathlib import Path; from tercet.models.export_cache import cached_export; "
         "cached_export(Path(sys.argv[1]), 'bert', None, Path(sys.argv[2]))"
     )
     started = subprocess.Popen(

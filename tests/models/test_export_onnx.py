@@ -10,12 +10,12 @@ import numpy as np
 import onnx
 import pytest
 
-from models.encoder import encode
-from models.errors import CheckpointError, UnsupportedError
-from models.export_onnx import export, largest_differences
-from models.graphs.record import GRAPH_FILES, read_export
-from models.loader import load_encoder
-from models.representations import Representations, SparseRows, TokenVectors
+from tercet.models.encoder import encode
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.export_onnx import export, largest_differences
+from tercet.models.graphs.record import GRAPH_FILES, read_export
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 
 def test_an_exported_folder_needs_nothing_else(bert_exported: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_graph_names_no_source_file(bert_exported: Path) -> None:
 def already_traced(bert_exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny BERT's graph of float32 is taken from its export."""
     traced = bert_exported / "onnx" / "model.onnx"
-    monkeypatch.setattr("models.export_onnx.write_graph", lambda _, path: shutil.copy(traced, path))
+    monkeypatch.setattr("tercet.models.export_onnx.write_graph", lambda _, path: shutil.copy(traced, path))
 
 
 @pytest.mark.usefixtures("already_traced")
@@ -152,7 +152,7 @@ def test_a_graph_that_computes_something_else_is_not_installed(
     differences: dict[str, float],
     int8: bool,
 ) -> None:
-    monkeypatch.setattr("models.export_onnx.largest_differences", lambda *_: differences)
+    monkeypatch.setattr("tercet.models.export_onnx.largest_differences", lambda *_: differences)
     with pytest.raises(UnsupportedError, match="differs from torch"):
         export(bert, exported_copy, int8=int8)
     kept = "float32" if int8 else "int8"

@@ -22,11 +22,11 @@ from transformers import AutoModel, GteConfig, PreTrainedModel
 
 from benchmarks.tiny.families import FAMILIES, SIZES, Family, write
 from benchmarks.tiny.layouts import LAYOUTS, Layout
-from models.encoder import Encoder, encode
-from models.export_onnx import export, largest_differences
-from models.loader import load_encoder
-from models.representations import InputType
-from models.weights.head_weights import read_heads
+from tercet.models.encoder import Encoder, encode
+from tercet.models.export_onnx import export, largest_differences
+from tercet.models.loader import load_encoder
+from tercet.models.representations import InputType
+from tercet.models.weights.head_weights import read_heads
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 

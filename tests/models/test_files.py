@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.files import alone, replace_file
-from models.weights.head_weights import HeadWeights, LinearHead, read_heads, write_heads
+from tercet.models.files import alone, replace_file
+from tercet.models.weights.head_weights import HeadWeights, LinearHead, read_heads, write_heads
 from tests.full_disk import largest_file
 
 

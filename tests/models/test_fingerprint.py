@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.checkpoint import EncodingSettings
-from models.errors import CheckpointError
-from models.fingerprint import fingerprint, heads_digest, weight_files, weights_digest
-from models.loader import load_encoder
-from models.weights.head_weights import read_heads, write_heads
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.errors import CheckpointError
+from tercet.models.fingerprint import fingerprint, heads_digest, weight_files, weights_digest
+from tercet.models.loader import load_encoder
+from tercet.models.weights.head_weights import read_heads, write_heads
 
 # Of settings without `lexical` and `lower_capitals`: what was built with them can still be searched.
 OLDEST = "a7236e31049c0ac9418d3e41b9b94902e2fd77789d57588ac26c86cf7ace8432"

@@ -9,8 +9,8 @@ import pytest
 CHILD = """
 import os, signal, sys
 import numpy as np
-from models.encoder import encode
-from models.loader import load_encoder
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
 
 encoder = load_encoder("minilm-m3", sys.argv[1], device="cpu", threads=2)
 texts = ["tea " * 100] * 8

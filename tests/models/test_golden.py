@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from models.encoder import encode
-from models.loader import load_encoder
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
 
 TOLERANCE = 1e-4
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import Representations
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations
 
 torch = pytest.importorskip("torch")
 ON_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]

@@ -10,11 +10,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from models.encoder import Engine, encode
-from models.errors import CheckpointError, UnsupportedError
-from models.loader import load_encoder
-from models.native.native_graph import NativeGraph
-from models.onnx_encoder import CPU_BATCH_TOKENS, OnnxEncoder
+from tercet.models.encoder import Engine, encode
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.loader import load_encoder
+from tercet.models.native.native_graph import NativeGraph
+from tercet.models.onnx_encoder import CPU_BATCH_TOKENS, OnnxEncoder
 
 
 def test_the_name_is_the_folder(bert: Path) -> None:
@@ -94,7 +94,8 @@ def test_texts_of_like_length_go_together_where_passes_pad(
 
 def test_the_onnx_engine_never_imports_torch(bert_exported: Path, repository: Path) -> None:
     code = (
-        "import sys; from models.loader import load_encoder; from models.encoder import encode; "
+        "import sys; from tercet.models.loader import load_encoder; "
+        "from tercet.models.encoder import encode; "
         f"encode(load_encoder({str(bert_exported)!r}), ['hello']); "
         "sys.exit(sorted({'torch', 'transformers'} & set(sys.modules)) or 0)"
     )

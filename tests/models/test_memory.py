@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.batching import Adapters, PaddedOutputs, encode_in_batches
-from models.checkpoint import EncodingSettings
-from models.encoder import EncoderInfo
-from models.errors import EncoderMemoryError
-from models.representations import Output, TokenBatch
-from models.tokenizer import Tokenizer
+from tercet.models.batching import Adapters, PaddedOutputs, encode_in_batches
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder import EncoderInfo
+from tercet.models.errors import EncoderMemoryError
+from tercet.models.representations import Output, TokenBatch
+from tercet.models.tokenizer import Tokenizer
 
 INFO = EncoderInfo("", "", "", "", 1, 1, 9, 16, "cls")
 
@@ -24,9 +24,9 @@ CHILD = """
 import json, logging, resource, sys
 import numpy as np
 import psutil
-from models.encoder import encode
-from models.errors import EncoderMemoryError
-from models.loader import load_encoder
+from tercet.models.encoder import encode
+from tercet.models.errors import EncoderMemoryError
+from tercet.models.loader import load_encoder
 
 engine, texts, words, spare_megabytes = sys.argv[1], *map(int, sys.argv[2:])
 warnings = []
@@ -54,8 +54,8 @@ print(json.dumps({
 # Encodes texts in one pass and says how large the process was at most meanwhile.
 PEAK = """
 import sys
-from models.encoder import encode
-from models.loader import load_encoder
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
 
 folder, engine, texts, tokens = *sys.argv[1:3], *map(int, sys.argv[3:])
 encoder = load_encoder(folder, engine, device="cpu", threads=1, batch_tokens=8192)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.encoder import EncoderInfo, encode, encode_tokens
-from models.errors import UnsoundRepresentationsError
-from models.representations import OUTPUTS, Representations, Route, SparseRows, TokenVectors
-from models.soundness import Expected, Fault, as_token_ids, faults, first_fault
+from tercet.models.encoder import EncoderInfo, encode, encode_tokens
+from tercet.models.errors import UnsoundRepresentationsError
+from tercet.models.representations import OUTPUTS, Representations, Route, SparseRows, TokenVectors
+from tercet.models.soundness import Expected, Fault, as_token_ids, faults, first_fault
 
 SPARSE = SparseRows(np.array([0, 2, 3]), np.array([1, 3, 2], np.int32), np.array([0.5, 1, 2], np.float32))
 COLBERT = TokenVectors(np.eye(3, dtype=np.float32), np.array([0, 1, 3]))

@@ -21,12 +21,12 @@ from benchmarks.tiny.sparse_folders import (
     write_model2vec,
     write_static,
 )
-from models.encoder import Encoder, encode, with_adapter
-from models.errors import AdapterNotFoundError, CheckpointError, UnsupportedError
-from models.export_onnx import export
-from models.loader import load_encoder, load_tokenizer
-from models.representations import Float32
-from models.static_encoder import TOKENS_AT_A_TIME
+from tercet.models.encoder import Encoder, encode, with_adapter
+from tercet.models.errors import AdapterNotFoundError, CheckpointError, UnsupportedError
+from tercet.models.export_onnx import export
+from tercet.models.loader import load_encoder, load_tokenizer
+from tercet.models.representations import Float32
+from tercet.models.static_encoder import TOKENS_AT_A_TIME
 
 TEXTS = ["hello world", "the heat of the air", "", "wing wing air", "漢", "漢 wing", "별 밤"]
 UNKNOWN = 1
@@ -132,7 +132,8 @@ def test_settings_and_files_are_in_the_fingerprint(folder: Path, tmp_path: Path)
 def test_it_loads_no_engine(folder: Path) -> None:
     """Serving needs neither torch nor onnxruntime."""
     program = (
-        "import sys; from models.loader import load_encoder; from models.encoder import encode; "
+        "import sys; from tercet.models.loader import load_encoder; "
+        "from tercet.models.encoder import encode; "
         f"encode(load_encoder({str(folder)!r}), ['wing']); "
         "print([name for name in ('torch', 'onnxruntime', 'transformers') if name in sys.modules])"
     )

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from models import stream
-from models.encoder import encode
-from models.errors import TextTooLongError, UnsupportedError
-from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
-from models.stream import Slicing, ahead, encode_stream, plan_slices
+from tercet.models import stream
+from tercet.models.encoder import encode
+from tercet.models.errors import TextTooLongError, UnsupportedError
+from tercet.models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
+from tercet.models.stream import Slicing, ahead, encode_stream, plan_slices
 from tests.conftest import TinyEncoder
 
 WORDS = ("tea", "hot", "water", "train", "station", "the", "a", "steam")

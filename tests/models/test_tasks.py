@@ -17,12 +17,12 @@ from torch.nn import functional
 from transformers import AutoModel
 
 from benchmarks.tiny.families import FAMILIES, write
-from models.checkpoint import EncodingSettings, read_settings
-from models.encoder import Encoder, encode, encode_tokens
-from models.errors import CheckpointError, UnsupportedError
-from models.export_onnx import export
-from models.loader import load_encoder
-from models.representations import Float32, InputType, TokenBatch
+from tercet.models.checkpoint import EncodingSettings, read_settings
+from tercet.models.encoder import Encoder, encode, encode_tokens
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.export_onnx import export
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float32, InputType, TokenBatch
 
 peft = pytest.importorskip("peft", reason="PEFT writes the adapters: install tercet[train]")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.checkpoint import EncodingSettings
-from models.errors import CheckpointError, TextTooLongError, UnsupportedError
-from models.representations import TokenBatch
-from models.tokenizer import Tokenizer
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.errors import CheckpointError, TextTooLongError, UnsupportedError
+from tercet.models.representations import TokenBatch
+from tercet.models.tokenizer import Tokenizer
 
 # Ids in the vocabulary of conftest.py.
 PAD, UNK, CLS, SEP, MASK, WING, AIR, HEAT, WAVE = range(9)
@@ -288,8 +288,10 @@ def test_many_texts_are_tokenized_as_each_alone(
 ) -> None:
     texts = ["wing " * (number % 40) + "wave" for number in range(70)]
     alone = [tokenizer.tokenize([text], max_length=9) for text in texts]
-    monkeypatch.setattr("models.tokenizer.CHARACTERS_PER_TOKEN", 1)  # so that long texts need a second look
-    monkeypatch.setattr("models.tokenizer.CUT_MARGIN_TOKENS", 2)
+    monkeypatch.setattr(
+        "tercet.models.tokenizer.CHARACTERS_PER_TOKEN", 1
+    )  # so that long texts need a second look
+    monkeypatch.setattr("tercet.models.tokenizer.CUT_MARGIN_TOKENS", 2)
     together = tokenizer.tokenize(texts, max_length=9)
     assert together.token_ids.tolist() == [id for batch in alone for id in batch.token_ids.tolist()]
     assert together.truncated.tolist() == [bool(batch.truncated[0]) for batch in alone]

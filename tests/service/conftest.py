@@ -20,11 +20,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from models.encoder import Encoder
-from service.app import create_app
-from service.load.pools import Pool
-from service.serving import server_for
-from service.settings import Settings
+from tercet.models.encoder import Encoder
+from tercet.service.app import create_app
+from tercet.service.load.pools import Pool
+from tercet.service.serving import server_for
+from tercet.service.settings import Settings
 from tests.service.polling import REST_SECONDS, pause
 
 

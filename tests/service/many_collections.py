@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from models.representations import Representations, SparseRows, TokenVectors
-from service.collections import CollectionRegistry
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.models.representations import Representations, SparseRows, TokenVectors
+from tercet.service.collections import CollectionRegistry
 
 
 def put(live: LiveCollection, *ids: str) -> None:

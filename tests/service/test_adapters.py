@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from index.collection import Collection
-from index.errors import FingerprintMismatchError
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from ingest.target import chosen_adapter
-from models.encoder import encode, with_adapter
-from service.answers.binary import MEDIA_TYPE
+from tercet.index.collection import Collection
+from tercet.index.errors import FingerprintMismatchError
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.target import chosen_adapter
+from tercet.models.encoder import encode, with_adapter
+from tercet.service.answers.binary import MEDIA_TYPE
 
 
 def error_of(response: httpx.Response) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import Document
-from index.catalog.aliases import Aliases
-from index.collection import Collection
-from models.encoder import encode
-from service.collections import CollectionRegistry
+from tercet.index.candidates import Document
+from tercet.index.catalog.aliases import Aliases
+from tercet.index.collection import Collection
+from tercet.models.encoder import encode
+from tercet.service.collections import CollectionRegistry
 
 
 @pytest.fixture

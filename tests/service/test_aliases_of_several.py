@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import CandidateLimits, Document, Weights
-from index.catalog.aliases import Aliases
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.collection import Collection
-from models.encoder import encode
-from service.collections import CollectionRegistry
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.catalog.aliases import Aliases
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.collection import Collection
+from tercet.models.encoder import encode
+from tercet.service.collections import CollectionRegistry
 
 FIELDS = {"year": "integer", "kind": "keyword"}
 SETTINGS = {"lexical": "idf", "bm25": True, "fields": FIELDS}

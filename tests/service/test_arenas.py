@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from models.cores import usable_cores
-from service.arenas import FEWEST
+from tercet.models.cores import usable_cores
+from tercet.service.arenas import FEWEST
 
 THREADS = 40
 # Threads that all hold memory at a time, and what the C library says of its arenas then.
 CODE = f"""
 import ctypes, threading
-from service.arenas import share_arenas
+from tercet.service.arenas import share_arenas
 
 share_arenas()
 here = threading.Barrier({THREADS} + 1)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from service.exceptions import SettingsError
+from tercet.service.exceptions import SettingsError
 from tests.service.polling import pause
 
 OWNER, READER = "the-owner", "the-reader"
@@ -148,7 +148,7 @@ async def test_where_entries_are_required_nothing_is_answered_without_one(
     make_client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first learns it after its change, the next before; then the file is back."""
-    monkeypatch.setattr("service.audit.RETRY_SECONDS", 1000)
+    monkeypatch.setattr("tercet.service.audit.RETRY_SECONDS", 1000)
     folder = tmp_path / "audit"
     folder.mkdir()
     file = folder / "audit.jsonl"
@@ -164,6 +164,6 @@ async def test_where_entries_are_required_nothing_is_answered_without_one(
         assert (await client.get(f"{url}/rail")).status_code == 200
         assert (await client.post("/search", json={"collection": "demo", "query": "tea"})).is_success
         folder.mkdir()
-        monkeypatch.setattr("service.audit.RETRY_SECONDS", 0)
+        monkeypatch.setattr("tercet.service.audit.RETRY_SECONDS", 0)
         assert (await client.delete(f"{url}/rail")).is_success
     assert [each["status"] for each in entries(file)] == [200]

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from index.verify import verify
+from tercet.index.verify import verify
 
 BACKUPS = "/collections/demo/backups"
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from models.errors import EncoderMemoryError, UnsoundRepresentationsError
-from models.representations import (
+from tercet.models.errors import EncoderMemoryError, UnsoundRepresentationsError
+from tercet.models.representations import (
     OUTPUTS,
     Output,
     Representations,
@@ -18,16 +18,16 @@ from models.representations import (
     TokenVectors,
     offsets_of,
 )
-from service.batcher import Batcher
-from service.exceptions import (
+from tercet.service.batcher import Batcher
+from tercet.service.exceptions import (
     DeadlineExceededError,
     NotReadyError,
     OverloadedError,
     RequestTooLargeError,
 )
-from service.load.admission import Admission, Ticket
-from service.load.deadlines import Deadline
-from service.load.pools import text_pool
+from tercet.service.load.admission import Admission, Ticket
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.pools import text_pool
 
 POOL = text_pool()
 
@@ -276,7 +276,7 @@ def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         def monotonic(self) -> float:
             return 0.0
 
-    monkeypatch.setattr("service.batcher.time", Clock())
+    monkeypatch.setattr("tercet.service.batcher.time", Clock())
 
 
 @pytest.mark.usefixtures("stopped_clock")

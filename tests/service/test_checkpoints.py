@@ -11,12 +11,12 @@ import httpx
 import numpy as np
 import pytest
 
-from index.collection import Collection
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from models.checkpoint import ENGLISH, MULTILINGUAL
-from models.encoder import encode
-from models.loader import load_encoder
+from tercet.index.collection import Collection
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.models.checkpoint import ENGLISH, MULTILINGUAL
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
 from tests.service.polling import pause
 
 DOCUMENTS = [

@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import CandidateLimits, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.collection import Collection
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.collection import Collection
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from service.collection_files import ReadFiles
+from tercet.service.collection_files import ReadFiles
 
 
 def test_a_file_is_read_again_only_where_it_is_another(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ import httpx
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.collection import Collection
-from index.snapshot import Snapshot
-from models.encoder import with_adapter
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.collection import Collection
+from tercet.index.snapshot import Snapshot
+from tercet.models.encoder import with_adapter
 
 TEXTS = ["the train station", "hot tea", "a green leaf"]
 

@@ -8,9 +8,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection
-from models.encoder import EncoderInfo, encode
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.models.encoder import EncoderInfo, encode
 
 
 async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import Document
-from index.windows.settings import WindowSettings
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from ingest.document_windows import encoded_texts
-from models.texts.windows import WindowCutter
-from models.tokenizer import Tokenizer
-from service.search import explanations
+from tercet.index.candidates import Document
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.document_windows import encoded_texts
+from tercet.models.texts.windows import WindowCutter
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.search import explanations
 
 TEXT = "the train leaves a station " * 10 + "green leaf black steam"
 

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection, delete_collection
-from index.errors import (
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection, delete_collection
+from tercet.index.errors import (
     CollectionBusyError,
     CollectionExistsError,
     CollectionNotFoundError,
     DamagedIndexError,
     InvalidNameError,
 )
-from index.live.collection import LiveCollection
-from models.encoder import Encoder, encode
-from service.collections import CollectionRegistry
+from tercet.index.live.collection import LiveCollection
+from tercet.models.encoder import Encoder, encode
+from tercet.service.collections import CollectionRegistry
 from tests.service.polling import pause
 
 
@@ -111,7 +111,7 @@ def test_what_another_process_replaced_is_let_go_without_a_search(
 async def test_a_server_lets_go_by_itself(
     make_client: Any, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.runtime.RELEASE_SECONDS", 0.05)
+    monkeypatch.setattr("tercet.service.runtime.RELEASE_SECONDS", 0.05)
     async with make_client() as client:
         assert (await client.post("/search", json={"collection": "demo", "query": "tea"})).status_code == 200
         assert is_mapped(data)
@@ -183,7 +183,7 @@ def test_what_is_open_is_searched_while_the_folder_cannot_be_read(
     def unreadable(_path: str) -> os.stat_result:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr("index.files.versions.os.stat", unreadable)
+    monkeypatch.setattr("tercet.index.files.versions.os.stat", unreadable)
     assert registry.snapshot("demo") is opened
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from service.data_root import DataRoot
-from service.exceptions import DataRootError
+from tercet.service.data_root import DataRoot
+from tercet.service.exceptions import DataRootError
 
 
 @pytest.mark.parametrize("below", ["", "below"])

@@ -12,11 +12,11 @@ import jsonschema
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
-from index.documents.filters import MAX_VALUES, parse_filter
-from index.errors import InvalidQueryError
-from service.app import create_app, create_worker_app
-from service.http.edge.places import ALWAYS_SERVED
-from service.settings import Settings
+from tercet.index.documents.filters import MAX_VALUES, parse_filter
+from tercet.index.errors import InvalidQueryError
+from tercet.service.app import create_app, create_worker_app
+from tercet.service.http.edge.places import ALWAYS_SERVED
+from tercet.service.settings import Settings
 from tests.full_disk import fill
 from tests.service.polling import pause
 

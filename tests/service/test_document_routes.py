@@ -11,12 +11,12 @@ import httpx
 import numpy as np
 import pytest
 
-from index.collection import Collection
-from index.errors import StorageFullError, WriteOverloadedError
-from index.live.collection import LiveCollection
-from index.windows.settings import WindowSettings
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
+from tercet.index.collection import Collection
+from tercet.index.errors import StorageFullError, WriteOverloadedError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
 from tests.service.polling import pause
 
 DEMO = "/collections/demo/documents"

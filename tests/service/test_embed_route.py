@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from models.encoder import encode
-from models.errors import EncoderUnavailableError
-from models.tokenizer import Tokenizer
-from service.answers import growing_arrays
-from service.answers.binary import MEDIA_TYPE
+from tercet.models.encoder import encode
+from tercet.models.errors import EncoderUnavailableError
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.answers import growing_arrays
+from tercet.service.answers.binary import MEDIA_TYPE
 
 TEXTS = ["hot water", "the green tea leaf", ""]
 

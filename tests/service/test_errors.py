@@ -15,14 +15,14 @@ import httpx
 import numpy as np
 import pytest
 
-import index.errors
-import models.errors
-from index.errors import CollectionBusyError, UnforcedPublicationError
-from index.ledger.file import index_errors
-from index.snapshot import Snapshot
-from service.errors import TABLE, failure_of
-from service.exceptions import InvalidRequestError, OverloadedError
-from service.http.wire.protocol import MAX_HEAD_BYTES
+import tercet.index.errors
+import tercet.models.errors
+from tercet.index.errors import CollectionBusyError, UnforcedPublicationError
+from tercet.index.ledger.file import index_errors
+from tercet.index.snapshot import Snapshot
+from tercet.service.errors import TABLE, failure_of
+from tercet.service.exceptions import InvalidRequestError, OverloadedError
+from tercet.service.http.wire.protocol import MAX_HEAD_BYTES
 
 DEEP = "[" * 100_000
 SEARCH = b'{"collection": "demo", "query": "tea"'
@@ -239,12 +239,12 @@ async def test_a_bug_is_500_without_a_traceback(make_client: Any, tiny: Any, cap
 
 def test_what_clients_can_cause_has_a_status() -> None:
     own = {
-        index.errors.SearchIndexError,
-        index.errors.DeviceUnavailableError,
-        models.errors.ModelError,
-        models.errors.CheckpointError,
+        tercet.index.errors.SearchIndexError,
+        tercet.index.errors.DeviceUnavailableError,
+        tercet.models.errors.ModelError,
+        tercet.models.errors.CheckpointError,
     }
-    for module in (index.errors, models.errors):
+    for module in (tercet.index.errors, tercet.models.errors):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Exception):
                 assert (value in TABLE) != (value in own), value
@@ -289,7 +289,7 @@ async def test_a_body_that_memory_does_not_suffice_for_is_503(
         raise MemoryError
 
     for module in ("direct", "json_route", "json_body"):
-        monkeypatch.setattr(f"service.http.{module}.loads", want)
+        monkeypatch.setattr(f"tercet.service.http.{module}.loads", want)
     answer = await client.post(
         path, content=b"{}" + b" " * blanks, headers={"content-type": "application/json"}
     )

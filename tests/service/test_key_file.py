@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from service import key_file as key_files
-from service.access import Access, Names
-from service.app import create_worker_app
-from service.exceptions import SettingsError
-from service.key_file import KeyFile, read_key_file
+from tercet.service import key_file as key_files
+from tercet.service.access import Access, Names
+from tercet.service.app import create_worker_app
+from tercet.service.exceptions import SettingsError
+from tercet.service.key_file import KeyFile, read_key_file
 from tests.service.polling import pause
 
 DIGEST = hashlib.sha256(b"hashed").hexdigest()

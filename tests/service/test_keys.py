@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from service.exceptions import SettingsError
-from service.keys import KEY_SETTINGS, read_keys
-from service.settings import PREFIX, Settings
-from service.settings_reading import load_settings
+from tercet.service.exceptions import SettingsError
+from tercet.service.keys import KEY_SETTINGS, read_keys
+from tercet.service.settings import PREFIX, Settings
+from tercet.service.settings_reading import load_settings
 
 
 @pytest.fixture(autouse=True)

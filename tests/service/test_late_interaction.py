@@ -16,11 +16,11 @@ pytest.importorskip("torch", reason="this encoder runs on torch: install tercet[
 pytest.importorskip("transformers", reason="this encoder runs on torch: install tercet[torch]")
 
 from benchmarks.tiny.late_folders import write_pylate
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from models.representations import Float32
-from service.app import create_app, create_worker_app
-from service.settings import Settings
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float32
+from tercet.service.app import create_app, create_worker_app
+from tercet.service.settings import Settings
 from tests.conftest import DOCUMENTS, build_demo
 from tests.service.conftest import real_server, serving
 

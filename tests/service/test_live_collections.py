@@ -1,7 +1,6 @@
 """Collections that a server writes: opened when needed, found again after a restart, deleted and closed."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -14,22 +13,27 @@ from typing import Any
 
 import pytest
 
-from index.candidates import Document
-from index.catalog.layout import CollectionLayout
-from index.catalog.publication import Publication
-from index.collection import Collection
-from index.errors import CollectionBusyError, CollectionNotFoundError, InvalidNameError, TooManyFilesError
-from index.files.lock import ExclusiveLock
-from index.live.adoption import Adoption
-from index.live.collection import WRITER_FILES, LiveCollection
-from index.live.records import LiveLimits
-from index.verify import verify
-from models.encoder import encode
-from service import live_collections
-from service.collection_counts import PublishedCounts
-from service.collections import CollectionRegistry
-from service.exceptions import NotReadyError
-from service.live_collections import LiveCollections, LiveOptions
+from tercet.index.candidates import Document
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.publication import Publication
+from tercet.index.collection import Collection
+from tercet.index.errors import (
+    CollectionBusyError,
+    CollectionNotFoundError,
+    InvalidNameError,
+    TooManyFilesError,
+)
+from tercet.index.files.lock import ExclusiveLock
+from tercet.index.live.adoption import Adoption
+from tercet.index.live.collection import WRITER_FILES, LiveCollection
+from tercet.index.live.records import LiveLimits
+from tercet.index.verify import verify
+from tercet.models.encoder import encode
+from tercet.service import live_collections
+from tercet.service.collection_counts import PublishedCounts
+from tercet.service.collections import CollectionRegistry
+from tercet.service.exceptions import NotReadyError
+from tercet.service.live_collections import LiveCollections, LiveOptions
 
 
 @pytest.fixture
@@ -165,7 +169,7 @@ def test_a_deletion_that_fails_leaves_what_was_written(
         raise OSError(5, "broken")
 
     with monkeypatch.context() as patched:
-        patched.setattr("service.live_collections.delete_collection", fail)
+        patched.setattr("tercet.service.live_collections.delete_collection", fail)
         with pytest.raises(OSError, match="broken"):
             registry.delete("demo")
     assert ids_of(registry) == [*BUILT, "x"]
@@ -275,7 +279,6 @@ def many(repository: Path, root: Path, command: str, collections: int, files: in
     return subprocess.Popen(
         [sys.executable, str(script), command, str(root), str(collections), str(files)],
         cwd=repository,
-        env={**os.environ, "PYTHONPATH": str(repository)},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -351,7 +354,7 @@ def test_a_scrape_reads_no_file_of_one_that_was_closed_for_another(
         with registry.writing(name) as live:
             write(live, tiny, "x")
     assert registry.open_counts == (("read", 0), ("written", 1))
-    monkeypatch.delattr("service.collection_counts.published_counts")
+    monkeypatch.delattr("tercet.service.collection_counts.published_counts")
     assert [(name, found.documents) for name, found in registry.all_statistics()] == [
         ("another", 6),
         ("demo", 6),

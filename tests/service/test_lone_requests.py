@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from models.representations import OUTPUTS, Output, Representations, TokenBatch
-from service import batcher
+from tercet.models.representations import OUTPUTS, Output, Representations, TokenBatch
+from tercet.service import batcher
 from tests.conftest import TinyEncoder
 
 ENCODER_THREAD = "encoder_0"

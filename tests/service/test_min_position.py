@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from models.encoder import Encoder, encode
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.models.encoder import Encoder, encode
 
 DEMO = "/collections/demo/documents"
 TEA = {"documents": [{"id": "tea", "text": "hot tea"}]}

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from index.errors import TooManyFilesError
-from service.open_files import files_of_index, require_open_files
+from tercet.index.errors import TooManyFilesError
+from tercet.service.open_files import files_of_index, require_open_files
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from index.documents.datetimes import time_now
-from models.checkpoint import EncodingSettings
-from service.app import create_app
-from service.jobs.store import KEPT_JOBS, Job
-from service.load.loop import BEAT_SECONDS
-from service.logs import configure_logging
-from service.runtime import Runtime
-from service.settings import Settings
-from service.telemetry import Telemetry
+from tercet.index.documents.datetimes import time_now
+from tercet.models.checkpoint import EncodingSettings
+from tercet.service.app import create_app
+from tercet.service.jobs.store import KEPT_JOBS, Job
+from tercet.service.load.loop import BEAT_SECONDS
+from tercet.service.logs import configure_logging
+from tercet.service.runtime import Runtime
+from tercet.service.settings import Settings
+from tercet.service.telemetry import Telemetry
 from tests.service.polling import pause
 
 
@@ -53,7 +53,7 @@ def put_a_file_in_the_way(folder: Path) -> None:
 
 
 async def test_ready_needs_a_data_root_to_write_to(make_client: Any, data: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("tercet.service.runtime.LOOK_SECONDS", 0.01)
     async with make_client() as client:
         assert (await client.get("/ready")).json() == {"status": "ready", "reads": "ready", "writes": "ready"}
         put_a_file_in_the_way(data)
@@ -121,7 +121,7 @@ def value_of(text: str, sample: str) -> float:
 
 
 async def test_metrics_tell_what_an_operator_needs(make_client: Any, data: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("tercet.service.runtime.LOOK_SECONDS", 0.01)
     async with make_client() as client:
         before = (await client.get("/metrics")).text
         for state in (

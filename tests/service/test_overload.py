@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.app import create_worker_app
+from tercet.service.app import create_worker_app
 from tests.service.polling import pause
 
 QUERY = {"collection": "demo", "query": "hot tea"}

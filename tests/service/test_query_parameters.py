@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.app import create_app, create_worker_app
+from tercet.service.app import create_app, create_worker_app
 
 PATHS = {
     "name": "demo",

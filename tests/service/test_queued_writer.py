@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from service.queued_writer import QueuedWriter
+from tercet.service.queued_writer import QueuedWriter
 
 PLAIN = logging.Formatter("%(message)s")
 

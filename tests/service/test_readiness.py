@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from service.data_root import DataRoot, Look
-from service.encoding.health import FAILURES
-from service.load.pools import OPERATIONS_THREADS
+from tercet.service.data_root import DataRoot, Look
+from tercet.service.encoding.health import FAILURES
+from tercet.service.load.pools import OPERATIONS_THREADS
 from tests.full_disk import FILLER, fill
 from tests.service.polling import pause
 
@@ -58,8 +58,8 @@ async def test_ready_does_not_wait_for_a_disk_that_hangs(
     make_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
-    monkeypatch.setattr("service.data_root.LATE_SECONDS", 0.2)
+    monkeypatch.setattr("tercet.service.runtime.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("tercet.service.data_root.LATE_SECONDS", 0.2)
     async with make_client() as client:
         monkeypatch.setattr(DataRoot, "_look", lambda _: gate.wait(60) and Look())
         while (response := await client.get("/ready")).status_code == 200:
@@ -74,7 +74,7 @@ async def test_ready_and_metrics_do_not_wait_behind_other_operations(
 ) -> None:
     """As while many clients list many collections."""
     gate = threading.Event()
-    monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("tercet.service.runtime.LOOK_SECONDS", 0.01)
     async with make_client() as client:
         runtime = client._transport.app.state.runtime
         pool, data_root = runtime.pools.operations, runtime._data_root
@@ -95,7 +95,7 @@ async def test_ready_and_metrics_do_not_wait_behind_other_operations(
 async def test_a_full_disk_is_said_and_counts_where_writes_are_required(
     make_client: Any, data: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("tercet.service.runtime.LOOK_SECONDS", 0.01)
     root = shutil.copytree(data, small_disk / "data")
     for required, status in (("reads", 200), ("writes", 503)):
         async with make_client(data=root, ready_requires=required) as client:

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service.app import create_app
-from service.settings import Settings
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ["Green tea is brewed.", "A steam engine.", "Yeast."]

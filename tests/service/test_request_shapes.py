@@ -10,9 +10,9 @@ import pytest
 from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import TypeAdapter
 
-from service.app import create_app
-from service.schemas.base import Body
-from service.settings import Settings
+from tercet.service.app import create_app
+from tercet.service.schemas.base import Body
+from tercet.service.settings import Settings
 
 Shape = type[Body]
 

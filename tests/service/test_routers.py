@@ -11,22 +11,22 @@ import httpx
 import numpy as np
 import pytest
 
-from index.collection import Collection
-from index.errors import FingerprintMismatchError
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from models.adapters.library import AdapterLibrary
-from models.adapters.router_files import write_router
-from models.adapters.routers import CentroidSettings, FixedSettings, Router, RouterBase, SoftSettings
-from models.adapters.routing import RoutedEncoder, with_routers
-from models.encoder import encode, with_adapter
-from models.representations import Representations, Route
-from service.answers.binary import BinaryBody, from_bytes
-from service.answers.embeddings import embedding_json
-from service.app import create_worker_app
-from service.encoding.options import TextOptions
-from service.settings import WorkerAccess
-from service.workers.encoding import RemoteEncoding
+from tercet.index.collection import Collection
+from tercet.index.errors import FingerprintMismatchError
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.models.adapters.library import AdapterLibrary
+from tercet.models.adapters.router_files import write_router
+from tercet.models.adapters.routers import CentroidSettings, FixedSettings, Router, RouterBase, SoftSettings
+from tercet.models.adapters.routing import RoutedEncoder, with_routers
+from tercet.models.encoder import encode, with_adapter
+from tercet.models.representations import Representations, Route
+from tercet.service.answers.binary import BinaryBody, from_bytes
+from tercet.service.answers.embeddings import embedding_json
+from tercet.service.app import create_worker_app
+from tercet.service.encoding.options import TextOptions
+from tercet.service.settings import WorkerAccess
+from tercet.service.workers.encoding import RemoteEncoding
 
 TEXTS = ["hot tea", "the train", "green leaf"]
 CHOSEN = ["law", None, "tea"]

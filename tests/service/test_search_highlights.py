@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection
-from models.encoder import encode
-from service.schemas.search_answers import SearchResponse
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.models.encoder import encode
+from tercet.service.schemas.search_answers import SearchResponse
 
 
 @pytest.fixture

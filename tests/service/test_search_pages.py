@@ -10,9 +10,9 @@ import httpx
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection
-from models.encoder import encode
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.models.encoder import encode
 
 TEXTS = ["hot tea", "a train", "steam", "tea"]
 WORDS = ["tea", "train", "steam", "leaf", "rail", "honey", "water", "pot"]

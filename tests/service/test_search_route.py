@@ -9,14 +9,14 @@ import httpx
 import numpy as np
 import pytest
 
-from index.candidates import Document, Weights
-from index.collection import Collection
-from index.fusion import WEIGHT_PRESETS
-from models.encoder import encode
-from service.answers import pieces
-from service.exceptions import InvalidRequestError
-from service.schemas.search import PresetName
-from service.search import explanations
+from tercet.index.candidates import Document, Weights
+from tercet.index.collection import Collection
+from tercet.index.fusion import WEIGHT_PRESETS
+from tercet.models.encoder import encode
+from tercet.service.answers import pieces
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.schemas.search import PresetName
+from tercet.service.search import explanations
 
 QUERY = {"collection": "demo", "query": "hot tea"}
 

@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.serving import run_server
+from tercet.service.serving import run_server
 from tests.ports import held_port
 
 DOCUMENTS = [
@@ -49,10 +49,10 @@ def serve(tmp_path: Path, repository: Path) -> Iterator[Serve]:
     ) -> tuple[subprocess.Popen[str], httpx.Client]:
         port = stack.enter_context(held_port())
         environment = {key: value for key, value in os.environ.items() if not key.startswith("TERCET_")}
-        environment |= {"PYTHONPATH": str(repository), "TERCET_CHECKPOINT": "minilm-m3"}
+        environment["TERCET_CHECKPOINT"] = "minilm-m3"
         with (tmp_path / f"log-{port}").open("w") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "cli.main", command, "--port", str(port), *flags],
+                [sys.executable, "-m", "tercet.cli.main", command, "--port", str(port), *flags],
                 cwd=tmp_path,
                 env=environment | variables,
                 stderr=log,
@@ -221,16 +221,16 @@ def test_sigterm_before_the_first_request_can_be_taken_ends_the_server(
 ) -> None:
     told_early = """
 import os, signal, sys
-import cli.main, service.serving
-address_of = service.serving.address_of
-service.serving.address_of = lambda socket: (os.kill(os.getpid(), signal.SIGTERM), address_of(socket))[1]
+import tercet.cli.main, tercet.service.serving
+address_of = tercet.service.serving.address_of
+tercet.service.serving.address_of = lambda socket: (os.kill(os.getpid(), signal.SIGTERM),
+address_of(socket))[1]
 sys.argv = ["tercet", "serve", "--port", "0", "--checkpoint", "minilm-m3"]
-cli.main.main()
+tercet.cli.main.main()
 """
     done = subprocess.run(
         [sys.executable, "-c", told_early],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(repository)},
         timeout=PATIENCE_SECONDS,
     )
     assert done.returncode == 0
@@ -240,9 +240,8 @@ cli.main.main()
 @pytest.mark.parametrize("command", ["serve", "encoder"])
 def test_too_few_open_files_are_told_at_the_start(tmp_path: Path, repository: Path, command: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", command, "--port", "0"],
+        [sys.executable, "-m", "tercet.cli.main", command, "--port", "0"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(repository)},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
         timeout=PATIENCE_SECONDS,
         capture_output=True,
@@ -329,9 +328,9 @@ def test_a_second_server_on_the_same_data_root_is_refused(
     assert f"Error: another server uses the data root {tmp_path / 'data'}: stop it, or" in "\n".join(said)
     command = ["index", "build", str(sources / "articles.jsonl"), "--collection", "beside", "--data", "data"]
     subprocess.run(
-        [sys.executable, "-m", "cli.main", *command],
+        [sys.executable, "-m", "tercet.cli.main", *command],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(repository), "TERCET_CHECKPOINT": "minilm-m3"},
+        env={**os.environ, "TERCET_CHECKPOINT": "minilm-m3"},
         check=True,
     )
     assert finished_job(client, "articles", "articles.jsonl")["state"] == "succeeded"
@@ -497,9 +496,9 @@ def test_a_reader_of_the_log_who_stalls_stops_nothing(tmp_path: Path, repository
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TERCET_")}
     with held_port() as port:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--threads", "1"],
+            [sys.executable, "-m", "tercet.cli.main", "serve", "--port", str(port), "--threads", "1"],
             cwd=tmp_path,
-            env={**environment, "PYTHONPATH": str(repository), "TERCET_AUDIT": "all"},
+            env={**environment, "TERCET_AUDIT": "all"},
             stderr=writing,
             preexec_fn=_heed_interrupts,
         )

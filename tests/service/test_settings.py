@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from service.exceptions import SettingsError
-from service.settings import NEEDED, PREFIX, Settings
-from service.settings_reading import load_settings
+from tercet.service.exceptions import SettingsError
+from tercet.service.settings import NEEDED, PREFIX, Settings
+from tercet.service.settings_reading import load_settings
 
 
 @pytest.fixture(autouse=True)

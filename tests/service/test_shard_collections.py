@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from index.catalog.settings import CollectionSettings
-from service.answers.collection_settings import (
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.service.answers.collection_settings import (
     codebook_from,
     codebook_text,
     settings_from,

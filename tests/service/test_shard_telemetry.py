@@ -3,8 +3,8 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from index.errors import CollectionNotFoundError
-from service.exceptions import (
+from tercet.index.errors import CollectionNotFoundError
+from tercet.service.exceptions import (
     DeadlineExceededError,
     OverloadedError,
     RelayedError,
@@ -12,7 +12,7 @@ from service.exceptions import (
     ShardTimeoutError,
     ShardUnavailableError,
 )
-from service.shard_telemetry import OTHER_SERVERS, SERVER_LABELS, ShardTelemetry, reason_of
+from tercet.service.shard_telemetry import OTHER_SERVERS, SERVER_LABELS, ShardTelemetry, reason_of
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from benchmarks.tiny.sparse_folders import (
     write_model2vec,
     write_splade,
 )
-from evaluation.run import evaluate
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from service.app import create_app, create_worker_app
-from service.settings import Settings
+from tercet.evaluation.run import evaluate
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.service.app import create_app, create_worker_app
+from tercet.service.settings import Settings
 from tests.service.conftest import real_server
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
@@ -43,7 +43,7 @@ def served(request: pytest.FixtureRequest, made_once: MadeOnce) -> tuple[str, Pa
         return kind, source, engine
 
     def write(folder: Path) -> None:
-        from models.export_onnx import export
+        from tercet.models.export_onnx import export
 
         export(source, folder, int8=False)
 

@@ -1,9 +1,9 @@
 """A server over the tiny encoder that tells for how long its event loop was held, in a process of its own."""
 
 from benchmarks.serving.watched import watch
-from service.app import create_app
-from service.serving import run_server
-from service.settings_reading import load_settings
+from tercet.service.app import create_app
+from tercet.service.serving import run_server
+from tercet.service.settings_reading import load_settings
 from tests.conftest import TinyEncoder
 
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from models.checkpoint import EncodingSettings
-from models.tokenizer import Tokenizer
-from training.settings.reading import settings_from
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.settings.reading import settings_from
 
 if TYPE_CHECKING:
-    from training.runs.state import Progress
+    from tercet.training.runs.state import Progress
 
 torch = pytest.importorskip("torch", reason="training needs torch: install tercet[train]")
 pytest.importorskip("transformers", reason="training needs transformers: install tercet[train]")
@@ -150,7 +150,7 @@ def run_values(base_values: dict[str, object]) -> dict[str, Any]:
 @pytest.fixture
 def run(tmp_path: Path, run_values: dict[str, Any]) -> Callable[..., Progress]:
     """Runs the tiny settings, changed at dotted paths, into a folder of the given name."""
-    from training.run import run_training
+    from tercet.training.run import run_training
 
     def run(
         name: str, changes: dict[str, Any] | None = None, report: Callable[[Any], None] | None = None

@@ -13,28 +13,28 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel, load_body
-from training.data.pair_table import read_tables
-from training.data.text_table import read_text_table
-from training.distributed import Ranks, gather, mean_over_all, share_weights
-from training.gradient_sums import GradientSums
-from training.m3.development import all_scores, development_figures
-from training.m3.finetune import Finetune
-from training.m3.miner import Miner
-from training.m3.mining import mine_negatives
-from training.m3.text_encoder import TextEncoder
-from training.passes import prepare
-from training.pretraining.condenser import Condenser
-from training.pretraining.masked_lm import MaskedLm
-from training.pretraining.mlm_head import load_mlm_head
-from training.pretraining.retromae import RetroMae
-from training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
-from training.settings.objective import MiningSettings
-from training.settings.reading import settings_from
-from training.settings.run import CoCondenserRun, CondenserRun, FinetuneRun, MlmRun, RetroMaeRun
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel, load_body
+from tercet.training.data.pair_table import read_tables
+from tercet.training.data.text_table import read_text_table
+from tercet.training.distributed import Ranks, gather, mean_over_all, share_weights
+from tercet.training.gradient_sums import GradientSums
+from tercet.training.m3.development import all_scores, development_figures
+from tercet.training.m3.finetune import Finetune
+from tercet.training.m3.miner import Miner
+from tercet.training.m3.mining import mine_negatives
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.passes import prepare
+from tercet.training.pretraining.condenser import Condenser
+from tercet.training.pretraining.masked_lm import MaskedLm
+from tercet.training.pretraining.mlm_head import load_mlm_head
+from tercet.training.pretraining.retromae import RetroMae
+from tercet.training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
+from tercet.training.settings.objective import MiningSettings
+from tercet.training.settings.reading import settings_from
+from tercet.training.settings.run import CoCondenserRun, CondenserRun, FinetuneRun, MlmRun, RetroMaeRun
 
 
 def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:

@@ -16,8 +16,8 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from training.distributed import Ranks, gather, join_processes, mean_over_all
-from training.gradient_sums import GradientSums
+from tercet.training.distributed import Ranks, gather, join_processes, mean_over_all
+from tercet.training.gradient_sums import GradientSums
 
 WORKER = Path(__file__).with_name("distributed_worker.py")
 VALUES: dict[str, Any] = {
@@ -127,7 +127,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, written_base: tuple[Path, s
     torch.manual_seed(1)
     BertModel(config, add_pooling_layer=False).save_pretrained(folder / "base")
     root = Path(__file__).resolve().parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     processes = [
         subprocess.Popen(
             [sys.executable, str(WORKER), str(rank), str(folder)],

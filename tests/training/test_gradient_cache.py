@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.representations import TokenBatch
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel, load_body
-from training.gradient_cache import cached_backward, random_state
-from training.m3.encoded_texts import EncodedTexts
-from training.m3.losses import total_loss
-from training.m3.scores import side_scores
-from training.m3.text_encoder import TextEncoder
-from training.settings.objective import LossSettings
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.representations import TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel, load_body
+from tercet.training.gradient_cache import cached_backward, random_state
+from tercet.training.m3.encoded_texts import EncodedTexts
+from tercet.training.m3.losses import total_loss
+from tercet.training.m3.scores import side_scores
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.objective import LossSettings
 
 QUERIES = ["word1 word2", "word3 word9 word4", "word7"]
 PASSAGES = [

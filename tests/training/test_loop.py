@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import nn
 
-import training.loop
-from training.loop import clip
-from training.optimizer import make_optimizer
-from training.runs.log import read_log
-from training.settings.optimization import OptimizationSettings
+import tercet.training.loop
+from tercet.training.loop import clip
+from tercet.training.optimizer import make_optimizer
+from tercet.training.runs.log import read_log
+from tercet.training.settings.optimization import OptimizationSettings
 
 
 def test_clipping_by_hand() -> None:
@@ -41,15 +41,15 @@ def test_a_step_goes_no_further_than_the_clipped_gradient(
     monkeypatch: pytest.MonkeyPatch,
     largest: float,
 ) -> None:
-    monkeypatch.setattr(training.loop, "make_optimizer", plain_descent)
+    monkeypatch.setattr(tercet.training.loop, "make_optimizer", plain_descent)
     states: list[dict[str, torch.Tensor]] = []
-    train = training.loop.train_body
+    train = tercet.training.loop.train_body
 
     def watched(trained: dict[str, nn.Parameter], trains: bool) -> None:
         states.append({name: parameter.detach().clone() for name, parameter in trained.items()})
         train(trained, trains)
 
-    monkeypatch.setattr(training.loop, "train_body", watched)
+    monkeypatch.setattr(tercet.training.loop, "train_body", watched)
     source = {"path": "pairs.jsonl", "title": "All", "licence": "CC0 1.0"}
     rates = {"optimization.learning_rate": 0.01, "optimization.warmup": 0.0, "optimization.clip": largest}
     run("out", {"data.sources": [source], "optimization.steps": 2, "optimization.decay": "none", **rates})

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.torch_encoder import EncoderModel, load_body
-from training.optimizer import make_optimizer, rate_factor, set_rates
-from training.settings.optimization import FinetuneOptimization
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.torch_encoder import EncoderModel, load_body
+from tercet.training.optimizer import make_optimizer, rate_factor, set_rates
+from tercet.training.settings.optimization import FinetuneOptimization
 
 SETTINGS = FinetuneOptimization(
     learning_rate=0.01, steps=10, heads_learning_rate=0.1, weight_decay=0.05, warmup=0.2
@@ -34,8 +34,8 @@ def test_heads_have_a_rate_of_their_own_and_biases_do_not_decay(base_folder: Pat
 
 def test_scales_that_start_at_1_do_not_decay(base_folder: Path) -> None:
     pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
-    from models.adapters.attach import attach
-    from models.adapters.settings import Ia3Settings, LoraSettings
+    from tercet.models.adapters.attach import attach
+    from tercet.models.adapters.settings import Ia3Settings, LoraSettings
 
     for settings, decay in ((Ia3Settings(), 0.0), (LoraSettings(), 0.05)):
         model = EncoderModel(load_body(base_folder), Heads(16, 8, EncodingSettings()))

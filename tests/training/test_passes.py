@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
-from training import passes
-from training.passes import LAST, packs, prepare, states, states_of_layers
+from tercet.training import passes
+from tercet.training.passes import LAST, packs, prepare, states, states_of_layers
 
 PADDING = {"bert": 0, "xlm-roberta": 1, "distilbert": 0, "modernbert": 0, "qwen3": 0}
 LENGTHS = np.array([7, 2, 11, 5])

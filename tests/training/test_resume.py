@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import torch
 
-from training.errors import TrainingError
-from training.run import run_training
-from training.runs.log import read_log
-from training.settings.reading import read_settings
+from tercet.training.errors import TrainingError
+from tercet.training.run import run_training
+from tercet.training.runs.log import read_log
+from tercet.training.settings.reading import read_settings
 
 STEPS = 24
 # A run killed after step 17 goes on from 15, or a later step where the kill comes late, and 50 steps and more
@@ -38,12 +38,19 @@ def command(tmp_path: Path, base_folder: Path, run_values: dict[str, Any]) -> li
     assert json.loads((base_folder / "config.json").read_text())["hidden_dropout_prob"] > 0
     config = tmp_path / "run.json"
     config.write_text(json.dumps(values))
-    return [*["-m", "cli.main", "train"], str(config), "--data", str(tmp_path / "data"), "--threads", "1"]
+    return [
+        *["-m", "tercet.cli.main", "train"],
+        str(config),
+        "--data",
+        str(tmp_path / "data"),
+        "--threads",
+        "1",
+    ]
 
 
 def started(command: list[str], output: Path) -> subprocess.Popen[bytes]:
     root = Path(__file__).resolve().parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, *command, "--output", str(output), "--json"],
         cwd=root,
@@ -125,7 +132,7 @@ def test_a_kill_while_states_are_written_all_the_time(
 def test_two_processes_of_torchrun_make_one_run(tmp_path: Path, command: list[str]) -> None:
     output = tmp_path / "out"
     root = Path(__file__).resolve().parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     torchrun = [*["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"], *command]
 
     result = subprocess.run(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.adapters.routers import CentroidSettings, GateSettings, RouterBase, SoftSettings
-from training.errors import TrainingDataError
-from training.routers import centroids, fit_gate, learn_router
+from tercet.models.adapters.routers import CentroidSettings, GateSettings, RouterBase, SoftSettings
+from tercet.training.errors import TrainingDataError
+from tercet.training.routers import centroids, fit_gate, learn_router
 
 BASE = RouterBase("tiny", "f" * 64)
 

@@ -12,19 +12,19 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-import training.run
-from models.checkpoint import EncodingSettings
-from models.encoder import encode
-from models.loader import load_encoder
-from models.tokenizer import Tokenizer
-from models.weights.head_weights import read_heads
-from training.distributed import Ranks
-from training.errors import ConfigError, DivergedError
-from training.m3.development import ndcg
-from training.runs.base import open_base, written_out_attention
-from training.runs.log import read_log
-from training.runs.state import Progress
-from training.settings.optimization import Precision
+import tercet.training.run
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.weights.head_weights import read_heads
+from tercet.training.distributed import Ranks
+from tercet.training.errors import ConfigError, DivergedError
+from tercet.training.m3.development import ndcg
+from tercet.training.runs.base import open_base, written_out_attention
+from tercet.training.runs.log import read_log
+from tercet.training.runs.state import Progress
+from tercet.training.settings.optimization import Precision
 
 SettingsOf = Callable[[dict[str, Any]], Any]
 Run = Callable[..., Progress]
@@ -249,7 +249,7 @@ def test_heads_may_start_at_random(run: Run, tmp_path: Path, monkeypatch: pytest
     def refused(*given: object) -> None:
         raise AssertionError("fitted")
 
-    monkeypatch.setattr(training.run, "initial_heads", refused)
+    monkeypatch.setattr(tercet.training.run, "initial_heads", refused)
     random = {"heads": {"start": "random", "colbert_dimension": 8}, "optimization.steps": 1}
     run("random", random)
     run("again", random)

@@ -11,10 +11,10 @@ import pytest
 from safetensors.torch import load_file
 
 from benchmarks.tiny.late_folders import Layer, write_pooled, write_pylate
-from models.errors import CheckpointError
-from training.errors import ConfigError, RunStateError, TrainingDataError
-from training.m3.teacher import Teacher
-from training.runs.state import Progress
+from tercet.models.errors import CheckpointError
+from tercet.training.errors import ConfigError, RunStateError, TrainingDataError
+from tercet.training.m3.teacher import Teacher
+from tercet.training.runs.state import Progress
 
 Run = Callable[..., Progress]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.checkpoint import SHIPPED
-from models.encoder import encode
-from models.loader import load_encoder
-from models.representations import Representations
-from training.settings.reading import read_settings
-from training.settings.run import RunSettings
+from tercet.models.checkpoint import SHIPPED
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations
+from tercet.training.settings.reading import read_settings
+from tercet.training.settings.run import RunSettings
 
 
 @pytest.fixture

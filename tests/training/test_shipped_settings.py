@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.loader import load_encoder
-from training.settings.reading import read_settings
+from tercet.models.loader import load_encoder
+from tercet.training.settings.reading import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [
@@ -47,9 +46,8 @@ def test_the_data_of_an_example_are_there(path: Path) -> None:
 def tercet(*arguments: str) -> str:
     """Runs a command in the repository's root and returns what it printed."""
     result = subprocess.run(
-        [sys.executable, "-m", "cli.main", *arguments],
+        [sys.executable, "-m", "tercet.cli.main", *arguments],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,

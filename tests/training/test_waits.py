@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import training.loop
-from training.runs.log import read_log
+import tercet.training.loop
+from tercet.training.runs.log import read_log
 
 # What tells the host a tensor's values, or a shape that depends on them.
 METHODS = ("cpu", "item", "numpy", "tolist", "__array__", "__bool__", "__float__", "__index__", "__int__")
@@ -112,7 +112,11 @@ def test_the_host_waits_at_the_interval_of_the_log_alone(
     run: Callable[..., Any], tmp_path: Path, waits: Waits, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     reads: list[int] = []
-    train, read, saved = training.loop.train, training.loop.Readings.read, training.loop.save_state
+    train, read, saved = (
+        tercet.training.loop.train,
+        tercet.training.loop.Readings.read,
+        tercet.training.loop.save_state,
+    )
 
     def watched(stage: Any, *rest: Any) -> Any:
         evaluate = stage.evaluate
@@ -135,12 +139,12 @@ def test_the_host_waits_at_the_interval_of_the_log_alone(
         with waits.paused_as(True):
             saved(*given)
 
-    monkeypatch.setattr("training.run.train", watched)
-    monkeypatch.setattr(training.loop.Readings, "read", reading)
-    monkeypatch.setattr(training.loop, "save_state", saving)
-    monkeypatch.setattr(training.loop, "write_tensors", lambda *given: None)
-    monkeypatch.setattr(training.loop, "put_weights", lambda *given: None)
-    monkeypatch.setattr(training.loop, "read_tensors", lambda *given: None)
+    monkeypatch.setattr("tercet.training.run.train", watched)
+    monkeypatch.setattr(tercet.training.loop.Readings, "read", reading)
+    monkeypatch.setattr(tercet.training.loop, "save_state", saving)
+    monkeypatch.setattr(tercet.training.loop, "write_tensors", lambda *given: None)
+    monkeypatch.setattr(tercet.training.loop, "put_weights", lambda *given: None)
+    monkeypatch.setattr(tercet.training.loop, "read_tensors", lambda *given: None)
     steps = {"optimization.steps": 8, "save_steps": 8, "evaluate_steps": 8, "log_steps": 3}
     run("out", {**RUNS[name], **steps})
     assert dict(waits.found) == {}
@@ -157,7 +161,7 @@ def test_torch_sees_no_wait_on_a_gpu(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, name: str, dropout: float
 ) -> None:
     """As above, by torch's own check; it does not see what the library's kernels do at their first use."""
-    train, read = training.loop.train, training.loop.Readings.read
+    train, read = tercet.training.loop.train, tercet.training.loop.Readings.read
 
     def watched(stage: Any, *rest: Any) -> Any:
         accumulate = stage.accumulate
@@ -174,8 +178,8 @@ def test_torch_sees_no_wait_on_a_gpu(
         torch.cuda.set_sync_debug_mode("default")
         return read(self)
 
-    monkeypatch.setattr("training.run.train", watched)
-    monkeypatch.setattr(training.loop.Readings, "read", reading)
+    monkeypatch.setattr("tercet.training.run.train", watched)
+    monkeypatch.setattr(tercet.training.loop.Readings, "read", reading)
     steps = {"optimization.steps": 6, "save_steps": 6, "evaluate_steps": 6, "log_steps": 6}
     precision = {"optimization.precision": "bfloat16", "optimization.dropout": dropout}
     try:

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Hit
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.snapshot import Snapshot
-from index.windows.settings import WindowSettings
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from models.encoder import encode
-from models.representations import Representations
-from transfer.queries import CollectionQuery
+from tercet.index.candidates import CandidateLimits, Hit
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.snapshot import Snapshot
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.models.encoder import encode
+from tercet.models.representations import Representations
+from tercet.transfer.queries import CollectionQuery
 
 WORDS = ["tea", "water", "hot", "brew", "train", "rail", "station", "green", "leaf", "black", "steam", "the"]
 ALL = CandidateLimits(10_000, 10_000)
@@ -79,7 +79,7 @@ def queries(tiny: Any) -> list[str]:
 @pytest.fixture
 def ask(tiny: Any) -> Ask:
     """The query of a text in a snapshot's terms, with weights of its own."""
-    from index.candidates import Weights
+    from tercet.index.candidates import Weights
 
     def asked(snapshot: Snapshot, text: str) -> CollectionQuery:
         return CollectionQuery.of(snapshot, text, encode(tiny, [text], "query"), Weights(1.0, 0.5, 2.0))
@@ -90,7 +90,7 @@ def ask(tiny: Any) -> Ask:
 @pytest.fixture
 def hits(tiny: Any) -> Callable[[Snapshot, str], list[Hit]]:
     """Our own answer, of all documents."""
-    from index.candidates import Weights
+    from tercet.index.candidates import Weights
 
     def found(snapshot: Snapshot, text: str) -> list[Hit]:
         query: Representations = encode(tiny, [text], "query")

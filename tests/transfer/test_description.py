@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from index.windows.settings import WindowSettings
-from ingest.target import settings_for
-from transfer.description import described_settings, settings_record
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.target import settings_for
+from tercet.transfer.description import described_settings, settings_record
 
 
 def test_a_description_is_read_back_and_names_no_place_of_this_machine(tiny: Any) -> None:

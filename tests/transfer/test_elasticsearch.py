@@ -17,10 +17,10 @@ import jsonschema
 import numpy as np
 import pytest
 
-from transfer.elasticsearch import ElasticsearchTarget
-from transfer.errors import TargetExistsError, TransferError
-from transfer.push import export
-from transfer.rest import RestServer
+from tercet.transfer.elasticsearch import ElasticsearchTarget
+from tercet.transfer.errors import TargetExistsError, TransferError
+from tercet.transfer.push import export
+from tercet.transfer.rest import RestServer
 
 VECTOR = {"type": "array", "items": {"type": "number"}}
 FEATURES = {

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from index.candidates import Document
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from models.encoder import encode
-from transfer.errors import TargetExistsError, TransferError
-from transfer.push import export
+from tercet.index.candidates import Document
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.models.encoder import encode
+from tercet.transfer.errors import TargetExistsError, TransferError
+from tercet.transfer.push import export
 
 pymilvus = pytest.importorskip("pymilvus", reason="install tercet[milvus]")
 pytest.importorskip("milvus_lite", reason="install tercet[milvus]")
 
-from transfer.milvus.connection import MilvusPlace
-from transfer.milvus.target import MilvusTarget
+from tercet.transfer.milvus.connection import MilvusPlace
+from tercet.transfer.milvus.target import MilvusTarget
 
 
 def test_push_then_query(
@@ -88,7 +88,7 @@ def test_what_it_cannot_hold_is_refused_before_anything_is_written(
     source = tmp_path / "long.jsonl"
     source.write_text(json.dumps({"id": "long", "text": "tea " * 17_000}))
     build_collection(LocalDocuments(tiny), tmp_path / "c", "long", source, window=False)
-    from index.collection import Collection
+    from tercet.index.collection import Collection
 
     snapshot = Collection.open(tmp_path / "c", "long").snapshot()
     with pytest.raises(

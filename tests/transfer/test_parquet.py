@@ -11,22 +11,22 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from index.candidates import Weights
-from index.collection import Collection, list_collections
-from index.errors import FingerprintMismatchError
-from index.snapshot import Snapshot
-from index.verify import verify
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from ingest.errors import SourceError
-from ingest.ready import build_ready
-from models.encoder import encode
-from models.representations import OUTPUTS
+from tercet.index.candidates import Weights
+from tercet.index.collection import Collection, list_collections
+from tercet.index.errors import FingerprintMismatchError
+from tercet.index.snapshot import Snapshot
+from tercet.index.verify import verify
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.errors import SourceError
+from tercet.ingest.ready import build_ready
+from tercet.models.encoder import encode
+from tercet.models.representations import OUTPUTS
+from tercet.transfer.errors import TargetExistsError, TransferError
+from tercet.transfer.parquet.source import ParquetSource
+from tercet.transfer.parquet.target import ParquetTarget
+from tercet.transfer.push import export
 from tests.conftest import TinyEncoder
-from transfer.errors import TargetExistsError, TransferError
-from transfer.parquet.source import ParquetSource
-from transfer.parquet.target import ParquetTarget
-from transfer.push import export
 
 
 @pytest.fixture

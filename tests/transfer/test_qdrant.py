@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from index.collection import Collection, list_collections
-from index.errors import FingerprintMismatchError
-from index.verify import verify
-from ingest.document_encoders import LocalDocuments
-from ingest.errors import SourceError
-from ingest.ready import build_ready
-from models.encoder import encode
-from transfer.errors import TargetExistsError, TransferError
-from transfer.push import export
+from tercet.index.collection import Collection, list_collections
+from tercet.index.errors import FingerprintMismatchError
+from tercet.index.verify import verify
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.errors import SourceError
+from tercet.ingest.ready import build_ready
+from tercet.models.encoder import encode
+from tercet.transfer.errors import TargetExistsError, TransferError
+from tercet.transfer.push import export
 
 client = pytest.importorskip("qdrant_client", reason="install tercet[qdrant]")
 
-from transfer.qdrant.connection import QdrantPlace
-from transfer.qdrant.points import point_id
-from transfer.qdrant.source import QdrantSource
-from transfer.qdrant.target import QdrantTarget
+from tercet.transfer.qdrant.connection import QdrantPlace
+from tercet.transfer.qdrant.points import point_id
+from tercet.transfer.qdrant.source import QdrantSource
+from tercet.transfer.qdrant.target import QdrantTarget
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_candidate_of_one_side_is_scored_by_the_others(
     make: Any, place: QdrantPlace, tiny: Any, queries: list[str], ask: Any, run_script: Any, monkeypatch: Any
 ) -> None:
     """Few candidates, so that most of them are found by one side alone."""
-    monkeypatch.setattr("transfer.qdrant.query.CANDIDATES", 4)
+    monkeypatch.setattr("tercet.transfer.qdrant.query.CANDIDATES", 4)
     snapshot, target = pushed(make("idf"), place)
     for text in queries:
         ids, scores = snapshot.score_all(encode(tiny, [text], "query"))

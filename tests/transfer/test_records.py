@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transfer.errors import TransferError
-from transfer.records import DocumentLimits, stored_documents
+from tercet.transfer.errors import TransferError
+from tercet.transfer.records import DocumentLimits, stored_documents
 
 
 @pytest.mark.parametrize("kind", ["plain", "windows"])

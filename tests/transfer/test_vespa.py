@@ -20,15 +20,15 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from models.representations import SparseRows, offsets_of
-from transfer.errors import TargetExistsError, TransferError
-from transfer.push import export
-from transfer.records import StoredDocuments
-from transfer.rest import RestServer
-from transfer.vespa import VespaTarget, feed_fields
-from transfer.vespa_schema import schema_of, vespa_name
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.models.representations import SparseRows, offsets_of
+from tercet.transfer.errors import TargetExistsError, TransferError
+from tercet.transfer.push import export
+from tercet.transfer.records import StoredDocuments
+from tercet.transfer.rest import RestServer
+from tercet.transfer.vespa import VespaTarget, feed_fields
+from tercet.transfer.vespa_schema import schema_of, vespa_name
 
 
 class Vespa:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.representations import Bool, Int64
-from training.data.pair_table import PairTable, RaggedRows, shuffled_groups
-from training.distributed import Ranks
-from training.errors import TrainingDataError
-from training.settings.data import LengthGroup, PairBatches
+from tercet.models.representations import Bool, Int64
+from tercet.training.data.pair_table import PairTable, RaggedRows, shuffled_groups
+from tercet.training.distributed import Ranks
+from tercet.training.errors import TrainingDataError
+from tercet.training.settings.data import LengthGroup, PairBatches
 
 
 @dataclass(frozen=True, slots=True)

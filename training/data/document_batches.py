@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.batching import plan_batches
-from models.representations import Int64, TokenBatch
-from training.data.batch_plan import EpochPlan, require_batches
-from training.data.text_table import plan_texts
-from training.data.token_store import TokenStore
-from training.distributed import Ranks
-from training.settings.run import PretrainingSettings
+from tercet.models.batching import plan_batches
+from tercet.models.representations import Int64, TokenBatch
+from tercet.training.data.batch_plan import EpochPlan, require_batches
+from tercet.training.data.text_table import plan_texts
+from tercet.training.data.token_store import TokenStore
+from tercet.training.distributed import Ranks
+from tercet.training.settings.run import PretrainingSettings
 
 
 class DocumentBatches:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from training.data.pairs import TrainingPair, numbered_lines, parse_object, passages
-from training.errors import TrainingDataError
+from tercet.training.data.pairs import TrainingPair, numbered_lines, parse_object, passages
+from tercet.training.errors import TrainingDataError
 
 PLAIN_SUFFIXES = (".txt", ".txt.gz")
 # Words of a span; long spans teach to find what matters in a query of several sentences.

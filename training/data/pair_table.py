@@ -11,13 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-from models.representations import Int64, offsets_of
-from models.tokenizer import Tokenizer
-from training.data.documents import read_texts, span_pairs, title_pairs
-from training.data.pairs import TrainingPair, held_out_letters, joined_neighbours, occurs_in, read_pairs
-from training.data.token_store import TokenStore, TokenWriter
-from training.errors import TrainingDataError
-from training.settings.data import PairData, PairSource
+from tercet.models.representations import Int64, offsets_of
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.data.documents import read_texts, span_pairs, title_pairs
+from tercet.training.data.pairs import (
+    TrainingPair,
+    held_out_letters,
+    joined_neighbours,
+    occurs_in,
+    read_pairs,
+)
+from tercet.training.data.token_store import TokenStore, TokenWriter
+from tercet.training.errors import TrainingDataError
+from tercet.training.settings.data import PairData, PairSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from training.errors import TrainingDataError
+from tercet.training.errors import TrainingDataError
 
 
 @dataclass(frozen=True, slots=True)

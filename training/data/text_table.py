@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from models.representations import TokenBatch
-from models.tokenizer import Tokenizer
-from training.data.batch_plan import EpochPlan, SourceBatch, length_batches, shuffled_plan
-from training.data.documents import read_texts
-from training.data.pairs import held_out_letters, occurs_in
-from training.data.token_store import TokenStore, TokenWriter
-from training.errors import TrainingDataError
-from training.settings.data import LengthGroup, TextData
+from tercet.models.representations import TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.data.batch_plan import EpochPlan, SourceBatch, length_batches, shuffled_plan
+from tercet.training.data.documents import read_texts
+from tercet.training.data.pairs import held_out_letters, occurs_in
+from tercet.training.data.token_store import TokenStore, TokenWriter
+from tercet.training.errors import TrainingDataError
+from tercet.training.settings.data import LengthGroup, TextData
 
 
 def read_text_table(

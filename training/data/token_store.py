@@ -9,7 +9,7 @@ from types import TracebackType
 
 import numpy as np
 
-from models.representations import Bool, Int32, Int64, TokenBatch, offsets_of, ragged_positions
+from tercet.models.representations import Bool, Int32, Int64, TokenBatch, offsets_of, ragged_positions
 
 TEXTS_AT_ONCE = 1024
 Tokenize = Callable[[list[str]], TokenBatch]

@@ -13,11 +13,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from models.heads import pool
-from models.representations import TokenBatch
-from models.torch_encoder import EncoderModel
-from training.errors import ConfigError
-from training.m3.text_encoder import TextEncoder
+from tercet.models.heads import pool
+from tercet.models.representations import TokenBatch
+from tercet.models.torch_encoder import EncoderModel
+from tercet.training.errors import ConfigError
+from tercet.training.m3.text_encoder import TextEncoder
 
 
 def mean_of_dense(encoder: TextEncoder, queries: TokenBatch, passages: TokenBatch) -> Tensor:

@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from models.batching import plan_batches
-from models.representations import Bool, Float32, Int64
-from training.data.pair_table import PairTable
-from training.data.token_store import TokenStore
-from training.distributed import ALONE, Ranks, gather_array
-from training.m3.document_frequencies import SourceIdf
-from training.m3.encoded_texts import SIDES, EncodedTexts
-from training.m3.scores import side_scores
-from training.m3.shares import share_of
-from training.m3.text_encoder import TextEncoder
-from training.settings.run import Stage
-from training.step import Figures
+from tercet.models.batching import plan_batches
+from tercet.models.representations import Bool, Float32, Int64
+from tercet.training.data.pair_table import PairTable
+from tercet.training.data.token_store import TokenStore
+from tercet.training.distributed import ALONE, Ranks, gather_array
+from tercet.training.m3.document_frequencies import SourceIdf
+from tercet.training.m3.encoded_texts import SIDES, EncodedTexts
+from tercet.training.m3.scores import side_scores
+from tercet.training.m3.shares import share_of
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.run import Stage
+from tercet.training.step import Figures
 
 CUTOFF = 10
 

@@ -11,19 +11,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from index.sparse.idf import inverse_document_frequencies
-from models.representations import Float32, Int64
-from models.tokenizer import Tokenizer
-from training.data.token_store import TokenStore
-from training.m3.encoded_texts import EncodedTexts
-from training.transfer import on_device
+from tercet.index.sparse.idf import inverse_document_frequencies
+from tercet.models.representations import Float32, Int64
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.data.token_store import TokenStore
+from tercet.training.m3.encoded_texts import EncodedTexts
+from tercet.training.transfer import on_device
 
 
 @dataclass(frozen=True, slots=True)
 class SourceIdf:
     """What the query weights of each token are multiplied by: factors float32[V], idf(t) / m.
 
-    The formula is that of `index.sparse.idf`, but lexical weights, which every step changes, count as 1 each
+    The formula is that of `tercet.index.sparse.idf`, but lexical weights, which every step changes, count
+    as 1 each
     in m. Special tokens have none.
     """
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from models.representations import Bool, Int64
-from training.distributed import Ranks, gather, gather_array
-from training.transfer import on_device
+from tercet.models.representations import Bool, Int64
+from tercet.training.distributed import Ranks, gather, gather_array
+from tercet.training.transfer import on_device
 
 Value = TypeVar("Value", bound=np.generic)
 

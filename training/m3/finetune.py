@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.representations import TokenBatch
-from training.data.batch_plan import (
+from tercet.models.representations import TokenBatch
+from tercet.training.data.batch_plan import (
     EpochPlan,
     PairBatch,
     allowed_passages,
@@ -21,27 +21,27 @@ from training.data.batch_plan import (
     plan_epoch,
     require_batches,
 )
-from training.data.pair_table import PairTable, RaggedRows
-from training.distributed import Ranks, gather_array
-from training.gradient_cache import cached_backward
-from training.m3.development import development_figures, judged_sides
-from training.m3.document_frequencies import SourceIdf
-from training.m3.encoded_texts import EncodedTexts
-from training.m3.lexical_prior import LexicalPrior
-from training.m3.losses import (
+from tercet.training.data.pair_table import PairTable, RaggedRows
+from tercet.training.distributed import Ranks, gather_array
+from tercet.training.gradient_cache import cached_backward
+from tercet.training.m3.development import development_figures, judged_sides
+from tercet.training.m3.document_frequencies import SourceIdf
+from tercet.training.m3.encoded_texts import EncodedTexts
+from tercet.training.m3.lexical_prior import LexicalPrior
+from tercet.training.m3.losses import (
     anchor_losses,
     distillation_loss,
     summed_scores,
     total_loss,
     trained_sides,
 )
-from training.m3.miner import Miner
-from training.m3.scores import side_scores
-from training.m3.teacher import Teacher
-from training.m3.text_encoder import TextEncoder
-from training.settings.run import PairSettings
-from training.step import Figures, Scaled, StepReport, nothing
-from training.transfer import on_device
+from tercet.training.m3.miner import Miner
+from tercet.training.m3.scores import side_scores
+from tercet.training.m3.teacher import Teacher
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.run import PairSettings
+from tercet.training.step import Figures, Scaled, StepReport, nothing
+from tercet.training.transfer import on_device
 
 
 class Finetune:

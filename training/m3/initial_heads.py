@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.representations import Float32, Int32, TokenBatch
-from models.weights.head_weights import HeadWeights, LinearHead
-from training.data.pair_table import PairTable
-from training.data.token_store import TokenStore
-from training.m3.document_frequencies import idf_of_all
-from training.m3.projection import distilled_projection
-from training.m3.text_encoder import TextEncoder
-from training.settings.objective import HeadSettings
+from tercet.models.representations import Float32, Int32, TokenBatch
+from tercet.models.weights.head_weights import HeadWeights, LinearHead
+from tercet.training.data.pair_table import PairTable
+from tercet.training.data.token_store import TokenStore
+from tercet.training.m3.document_frequencies import idf_of_all
+from tercet.training.m3.projection import distilled_projection
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.objective import HeadSettings
 
 SMALLEST_EIGENVALUE = 1e-2
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from models.representations import Bool, Float32, Int64, LexicalKind
-from models.tokenizer import Tokenizer
-from training.data.token_store import TokenStore
-from training.m3.document_frequencies import idf_of_all
-from training.m3.encoded_texts import EncodedTexts
-from training.transfer import on_device
+from tercet.models.representations import Bool, Float32, Int64, LexicalKind
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.data.token_store import TokenStore
+from tercet.training.m3.document_frequencies import idf_of_all
+from tercet.training.m3.encoded_texts import EncodedTexts
+from tercet.training.transfer import on_device
 
 K1 = 1.2
 B = 0.75

@@ -12,9 +12,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from training.m3.encoded_texts import SIDES, EncodedTexts
-from training.settings.objective import LossSettings
-from training.transfer import on_device
+from tercet.training.m3.encoded_texts import SIDES, EncodedTexts
+from tercet.training.settings.objective import LossSettings
+from tercet.training.transfer import on_device
 
 SEARCH_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from models.batching import plan_batches
-from models.representations import Int64, offsets_of
-from training.transfer import on_device
+from tercet.models.batching import plan_batches
+from tercet.models.representations import Int64, offsets_of
+from tercet.training.transfer import on_device
 
 # Similarities that are computed together: on a CPU as many as stay in its cache.
 AT_ONCE = {"cpu": 1 << 18, "cuda": 1 << 28}

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from training.data.pair_table import PairTable, RaggedRows
-from training.distributed import Ranks, gather_array, wait_for_all
-from training.errors import RunStateError
-from training.files import replacing
-from training.m3.mining import discard_unfinished, mine_negatives, random_negatives
-from training.m3.text_encoder import TextEncoder
-from training.settings.objective import MiningSettings
+from tercet.training.data.pair_table import PairTable, RaggedRows
+from tercet.training.distributed import Ranks, gather_array, wait_for_all
+from tercet.training.errors import RunStateError
+from tercet.training.files import replacing
+from tercet.training.m3.mining import discard_unfinished, mine_negatives, random_negatives
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.objective import MiningSettings
 
 
 class Miner:

@@ -19,19 +19,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from index.candidates import CandidateLimits, Document, Weights
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.documents.filters import In
-from index.snapshot import Snapshot
-from models.batching import PaddedOutputs, pack, plan_batches
-from models.representations import Float32, Int64, Representations
-from training.data.pair_table import PairTable, RaggedRows
-from training.data.token_store import TokenStore
-from training.distributed import ALONE, Ranks, gather, gather_array, wait_for_all
-from training.m3.shares import representations_of_all, share_of
-from training.m3.text_encoder import TextEncoder
-from training.settings.objective import MiningSettings
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import In
+from tercet.index.snapshot import Snapshot
+from tercet.models.batching import PaddedOutputs, pack, plan_batches
+from tercet.models.representations import Float32, Int64, Representations
+from tercet.training.data.pair_table import PairTable, RaggedRows
+from tercet.training.data.token_store import TokenStore
+from tercet.training.distributed import ALONE, Ranks, gather, gather_array, wait_for_all
+from tercet.training.m3.shares import representations_of_all, share_of
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.objective import MiningSettings
 
 TEXTS_AT_ONCE = 1024
 # Each has a score for every passage.

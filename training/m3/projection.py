@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from models.representations import Float32, Int64
-from training.m3.losses import distillation_loss
-from training.m3.max_sim import MaxSim
+from tercet.models.representations import Float32, Int64
+from tercet.training.m3.losses import distillation_loss
+from tercet.training.m3.max_sim import MaxSim
 
 PAIRS_AT_ONCE = 48
 OTHER_PASSAGES = 48

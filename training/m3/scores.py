@@ -11,10 +11,10 @@ from collections.abc import Collection
 import numpy as np
 from torch import Tensor
 
-from models.representations import Bool, Int64
-from training.m3.encoded_texts import SIDES, EncodedTexts
-from training.m3.max_sim import MaxSim
-from training.transfer import on_device
+from tercet.models.representations import Bool, Int64
+from tercet.training.m3.encoded_texts import SIDES, EncodedTexts
+from tercet.training.m3.max_sim import MaxSim
+from tercet.training.transfer import on_device
 
 
 def side_scores(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.representations import Int64, Representations, SparseRows, TokenVectors, offsets_of
-from training.distributed import Ranks, gather_array
+from tercet.models.representations import Int64, Representations, SparseRows, TokenVectors, offsets_of
+from tercet.training.distributed import Ranks, gather_array
 
 
 def share_of(rows: Int64, ranks: Ranks) -> Int64:

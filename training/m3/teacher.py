@@ -7,26 +7,26 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from models.checkpoint import read_settings, resolve_checkpoint
-from models.errors import CheckpointError
-from models.tokenizer import Tokenizer
-from models.torch_encoder import load_model
-from training.data.batch_plan import PairBatch
-from training.data.pair_table import PairTable, PairTexts
-from training.distributed import Ranks
-from training.m3.document_frequencies import SourceIdf
-from training.m3.encoded_texts import SIDES
-from training.m3.scores import side_scores
-from training.m3.text_encoder import TextEncoder
-from training.passes import prepare
-from training.settings.optimization import Precision
+from tercet.models.checkpoint import read_settings, resolve_checkpoint
+from tercet.models.errors import CheckpointError
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import load_model
+from tercet.training.data.batch_plan import PairBatch
+from tercet.training.data.pair_table import PairTable, PairTexts
+from tercet.training.distributed import Ranks
+from tercet.training.m3.document_frequencies import SourceIdf
+from tercet.training.m3.encoded_texts import SIDES
+from tercet.training.m3.scores import side_scores
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.passes import prepare
+from tercet.training.settings.optimization import Precision
 
 
 class Teacher:
     """A trained checkpoint that stays as it is, with its own tokenizer and heads."""
 
     def __init__(self, checkpoint: str, sub_batch_tokens: int, precision: Precision, device: str) -> None:
-        """checkpoint: as `models.checkpoint.resolve_checkpoint` takes it. Raises CheckpointError."""
+        """checkpoint: as `tercet.models.checkpoint.resolve_checkpoint` takes it. Raises CheckpointError."""
         folder = resolve_checkpoint(checkpoint)
         settings = read_settings(folder)
         if settings.late_interaction is not None:

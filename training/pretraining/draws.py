@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.representations import Int64
-from training.transfer import on_device
+from tercet.models.representations import Int64
+from tercet.training.transfer import on_device
 
 FIRST, SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
 VALUES = 1 << 32

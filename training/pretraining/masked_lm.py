@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from torch import nn
 
-from models.checkpoint import EncodingSettings
-from models.heads import pool
-from training.pretraining.body_states import last_states, word_embeddings
-from training.pretraining.masking import MaskedText
-from training.pretraining.mlm_head import MlmHead
-from training.pretraining.outputs import PretrainingOutputs
-from training.pretraining.vocabulary_gradient import VocabularyGradient
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import pool
+from tercet.training.pretraining.body_states import last_states, word_embeddings
+from tercet.training.pretraining.masking import MaskedText
+from tercet.training.pretraining.mlm_head import MlmHead
+from tercet.training.pretraining.outputs import PretrainingOutputs
+from tercet.training.pretraining.vocabulary_gradient import VocabularyGradient
 
 
 class MaskedLm(nn.Module):

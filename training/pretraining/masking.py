@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.representations import Int64, TokenBatch
-from training.pretraining.draws import Draws, uniform
-from training.pretraining.masking_vocabulary import MaskingVocabulary
-from training.transfer import on_device
+from tercet.models.representations import Int64, TokenBatch
+from tercet.training.pretraining.draws import Draws, uniform
+from tercet.training.pretraining.masking_vocabulary import MaskingVocabulary
+from tercet.training.transfer import on_device
 
 IGNORED = -100
 """Label of a token that is not predicted."""

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.errors import CheckpointError
-from models.representations import Bool
-from models.tokenizer import Tokenizer
-from training.transfer import on_device
+from tercet.models.errors import CheckpointError
+from tercet.models.representations import Bool
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.transfer import on_device
 
 MASK_NAMES = ("[MASK]", "<mask>")
 # SentencePiece writes the space before a word into the word's first piece.

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from transformers.activations import ACT2FN
 
-from models.packed.model import kept_first
-from models.weights.tensor_files import read_body
-from training.pretraining.masking import IGNORED, MaskedText
-from training.pretraining.token_loss import linear_cross_entropy
-from training.pretraining.vocabulary_gradient import VocabularyGradient
+from tercet.models.packed.model import kept_first
+from tercet.models.weights.tensor_files import read_body
+from tercet.training.pretraining.masking import IGNORED, MaskedText
+from tercet.training.pretraining.token_loss import linear_cross_entropy
+from tercet.training.pretraining.vocabulary_gradient import VocabularyGradient
 
 # Our names of the head's tensors, and those of masked language models of the two families.
 BERT_NAMES = {

@@ -12,22 +12,22 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.checkpoint import EncodingSettings
-from models.heads import pool
-from training.pretraining.body_states import (
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import pool
+from tercet.training.pretraining.body_states import (
     last_states,
     position_embeddings,
     require_supported,
     token_embeddings,
     word_embeddings,
 )
-from training.pretraining.draws import Draws, reaches
-from training.pretraining.masking import MaskedText, PaddedTexts, content_predicted, mask_tokens
-from training.pretraining.masking_vocabulary import MaskingVocabulary
-from training.pretraining.mlm_head import MlmHead
-from training.pretraining.outputs import PretrainingOutputs
-from training.pretraining.transformer_layer import TransformerLayer
-from training.pretraining.vocabulary_gradient import VocabularyGradient
+from tercet.training.pretraining.draws import Draws, reaches
+from tercet.training.pretraining.masking import MaskedText, PaddedTexts, content_predicted, mask_tokens
+from tercet.training.pretraining.masking_vocabulary import MaskingVocabulary
+from tercet.training.pretraining.mlm_head import MlmHead
+from tercet.training.pretraining.outputs import PretrainingOutputs
+from tercet.training.pretraining.transformer_layer import TransformerLayer
+from tercet.training.pretraining.vocabulary_gradient import VocabularyGradient
 
 Decoding = Literal["basic", "enhanced"]
 

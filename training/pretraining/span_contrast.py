@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from models.representations import Int64, TokenBatch, offsets_of
-from training.errors import TrainingDataError
+from tercet.models.representations import Int64, TokenBatch, offsets_of
+from tercet.training.errors import TrainingDataError
 
 
 def span_contrastive_loss(embeddings: Tensor, *, temperature: float = 1.0, normalize: bool = False) -> Tensor:

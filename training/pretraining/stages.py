@@ -10,23 +10,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.representations import Int64, TokenBatch
-from models.tokenizer import Tokenizer
-from training.data.document_batches import DocumentBatches
-from training.data.token_store import TokenStore
-from training.distributed import Ranks, gather
-from training.gradient_cache import cached_backward
-from training.precision import autocast
-from training.pretraining.condenser import Condenser
-from training.pretraining.masked_lm import MaskedLm
-from training.pretraining.masking import MaskedText, PaddedTexts, mask_tokens
-from training.pretraining.masking_vocabulary import MaskingVocabulary
-from training.pretraining.outputs import PretrainingOutputs
-from training.pretraining.retromae import RetroMae, RetroMaeInputs, draw_retromae_inputs
-from training.pretraining.span_contrast import sample_spans, span_contrastive_loss
-from training.pretraining.vocabulary_gradient import VocabularyGradient
-from training.settings.run import CoCondenserRun, CondenserRun, MlmRun, RetroMaeRun
-from training.step import Figures, Scaled, StepReport, nothing
+from tercet.models.representations import Int64, TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.data.document_batches import DocumentBatches
+from tercet.training.data.token_store import TokenStore
+from tercet.training.distributed import Ranks, gather
+from tercet.training.gradient_cache import cached_backward
+from tercet.training.precision import autocast
+from tercet.training.pretraining.condenser import Condenser
+from tercet.training.pretraining.masked_lm import MaskedLm
+from tercet.training.pretraining.masking import MaskedText, PaddedTexts, mask_tokens
+from tercet.training.pretraining.masking_vocabulary import MaskingVocabulary
+from tercet.training.pretraining.outputs import PretrainingOutputs
+from tercet.training.pretraining.retromae import RetroMae, RetroMaeInputs, draw_retromae_inputs
+from tercet.training.pretraining.span_contrast import sample_spans, span_contrastive_loss
+from tercet.training.pretraining.vocabulary_gradient import VocabularyGradient
+from tercet.training.settings.run import CoCondenserRun, CondenserRun, MlmRun, RetroMaeRun
+from tercet.training.step import Figures, Scaled, StepReport, nothing
 
 # Two special tokens, one word to hide and one to show.
 LEAST_TOKENS = 4

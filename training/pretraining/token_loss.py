@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from training.pretraining.vocabulary_gradient import RowProducts, VocabularyGradient
+from tercet.training.pretraining.vocabulary_gradient import RowProducts, VocabularyGradient
 
 LOGITS_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Logits held at one time, on a CPU 64 MiB of float32, and as much again for their softmax."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.adapters.attach import adapter_base, attach, save_adapter
-from models.adapters.files import read_adapter
-from models.adapters.library import require_order
-from models.adapters.record import AdapterBase, ResolvedAdapter
-from models.adapters.settings import StackSettings, require_adapter_name
-from models.heads import Heads
-from models.torch_encoder import EncoderModel
-from training.errors import ConfigError
-from training.settings.adapter import AdapterTraining
+from tercet.models.adapters.attach import adapter_base, attach, save_adapter
+from tercet.models.adapters.files import read_adapter
+from tercet.models.adapters.library import require_order
+from tercet.models.adapters.record import AdapterBase, ResolvedAdapter
+from tercet.models.adapters.settings import StackSettings, require_adapter_name
+from tercet.models.heads import Heads
+from tercet.models.torch_encoder import EncoderModel
+from tercet.training.errors import ConfigError
+from tercet.training.settings.adapter import AdapterTraining
 
 # In the body, whatever the folder is called: a run goes on, too, after its folder was renamed.
 NAME = "trained"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import nn
 
-from models.checkpoint import (
+from tercet.models.checkpoint import (
     CONFIG_FILE,
     EncodingSettings,
     hidden_size,
@@ -15,19 +15,19 @@ from models.checkpoint import (
     read_json,
     read_settings,
 )
-from models.errors import CheckpointError
-from models.formats.sentence_transformers import dense_after_pooling
-from models.heads import Heads
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel, load_body, load_model
-from models.weights.head_weights import HEAD_FILES
-from training.distributed import Ranks
-from training.errors import ConfigError
-from training.passes import prepare
-from training.runs.base_checkpoint import locate_base
-from training.runs.fresh_body import write_fresh_base
-from training.settings.objective import HeadSettings
-from training.settings.run import FinetuneRun, PairRun, RunSettings
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.sentence_transformers import dense_after_pooling
+from tercet.models.heads import Heads
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel, load_body, load_model
+from tercet.models.weights.head_weights import HEAD_FILES
+from tercet.training.distributed import Ranks
+from tercet.training.errors import ConfigError
+from tercet.training.passes import prepare
+from tercet.training.runs.base_checkpoint import locate_base
+from tercet.training.runs.fresh_body import write_fresh_base
+from tercet.training.settings.objective import HeadSettings
+from tercet.training.settings.run import FinetuneRun, PairRun, RunSettings
 
 # Up to this length of a text, the attention weights of a sub-batch fit beside everything else.
 WRITTEN_OUT_TOKENS = 256

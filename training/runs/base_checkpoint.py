@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from models.checkpoint import resolve_checkpoint
-from models.fingerprint import file_digest
-from training.errors import BaseWeightsError
-from training.settings.base import BaseSettings
+from tercet.models.checkpoint import resolve_checkpoint
+from tercet.models.fingerprint import file_digest
+from tercet.training.errors import BaseWeightsError
+from tercet.training.settings.base import BaseSettings
 
 WEIGHTS = "model.safetensors"
 

@@ -7,10 +7,10 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
-from models.tokenizer import TOKENIZER_FILES
-from models.torch_encoder import EncoderModel, without_loading_report
-from models.weights.head_weights import write_heads
+from tercet.models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
+from tercet.models.tokenizer import TOKENIZER_FILES
+from tercet.models.torch_encoder import EncoderModel, without_loading_report
+from tercet.models.weights.head_weights import write_heads
 
 COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json")
 READABLE = 0o644

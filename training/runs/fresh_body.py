@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertModel
 
-from models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
-from models.tokenizer import TOKENIZER_FILES, Tokenizer
-from models.torch_encoder import without_loading_report
-from training.settings.base import ArchitectureSettings
+from tercet.models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
+from tercet.models.tokenizer import TOKENIZER_FILES, Tokenizer
+from tercet.models.torch_encoder import without_loading_report
+from tercet.training.settings.base import ArchitectureSettings
 
 COPIED = (*TOKENIZER_FILES, TOKENIZER_CONFIG)
 

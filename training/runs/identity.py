@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from models.adapters.files import RECORD_FILE as ADAPTER_FILE
-from models.adapters.files import ROUTER_FILE
-from models.checkpoint import CONFIG_FILE, SETTINGS_FILE
-from models.fingerprint import file_digest
-from models.graphs.record import body_digest
-from models.tokenizer import Tokenizer
-from models.weights.head_weights import HEAD_FILES
-from training.data.pair_table import PairTable
-from training.data.token_store import TokenStore
-from training.distributed import Ranks, wait_for_all
-from training.errors import RunStateError
-from training.files import replacing
-from training.settings.run import RunSettings
+from tercet.models.adapters.files import RECORD_FILE as ADAPTER_FILE
+from tercet.models.adapters.files import ROUTER_FILE
+from tercet.models.checkpoint import CONFIG_FILE, SETTINGS_FILE
+from tercet.models.fingerprint import file_digest
+from tercet.models.graphs.record import body_digest
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.weights.head_weights import HEAD_FILES
+from tercet.training.data.pair_table import PairTable
+from tercet.training.data.token_store import TokenStore
+from tercet.training.distributed import Ranks, wait_for_all
+from tercet.training.errors import RunStateError
+from tercet.training.files import replacing
+from tercet.training.settings.run import RunSettings
 
 IDENTITY_FILE = "identity.json"
 # They change nothing that is computed, or, as the base, are compared by their content.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from training.errors import RunStateError
+from tercet.training.errors import RunStateError
 
 
 @contextmanager

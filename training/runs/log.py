@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from training.errors import RunStateError
-from training.files import replacing
+from tercet.training.errors import RunStateError
+from tercet.training.files import replacing
 
 LOG_FILE = "log.jsonl"
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from training.runs.log import read_log
-from training.settings.data import PairData, PairSource
-from training.settings.run import PairRun, RunSettings
+from tercet.training.runs.log import read_log
+from tercet.training.settings.data import PairData, PairSource
+from tercet.training.settings.run import PairRun, RunSettings
 
 CARD_FILE = "README.md"
 SIDES = ("dense", "sparse", "colbert", "sum")

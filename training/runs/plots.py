@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from training.runs.log import read_log
+from tercet.training.runs.log import read_log
 
 PLOT_FILE = "losses.svg"
 SMOOTHED_SHARE = 50

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from training.distributed import Ranks, mean_over_all
+from tercet.training.distributed import Ranks, mean_over_all
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from training.distributed import Ranks, gather
-from training.errors import RunStateError
-from training.files import replacing
-from training.gradient_cache import random_state, set_random_state
+from tercet.training.distributed import Ranks, gather
+from tercet.training.errors import RunStateError
+from tercet.training.files import replacing
+from tercet.training.gradient_cache import random_state, set_random_state
 
 STATE_FILE = "state.pt"
 BEST_FILE = "best.pt"

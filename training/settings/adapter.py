@@ -1,4 +1,5 @@
-"""Settings of `tercet train` about an adapter; `models.adapters.settings` has its kinds and their limits."""
+"""Settings of `tercet train` about an adapter; `tercet.models.adapters.settings` has its kinds and their
+limits."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BeforeValidator, model_validator
 from pydantic_core import PydanticCustomError
 
-from models.adapters.settings import (
+from tercet.models.adapters.settings import (
     KINDS,
     AdapterSettings,
     BottleneckSettings,
@@ -17,8 +18,8 @@ from models.adapters.settings import (
     PrefixSettings,
     settings_of,
 )
-from models.errors import CheckpointError
-from training.settings.table import Many, Table, require
+from tercet.models.errors import CheckpointError
+from tercet.training.settings.table import Many, Table, require
 
 AdapterKind = Literal["lora", "ia3", "prefix", "bottleneck"]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from training.settings.table import AtLeast1, Table, require
+from tercet.training.settings.table import AtLeast1, Table, require
 
 
 class BaseSettings(Table):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from training.settings.table import AtLeast0, AtLeast1, Many, Table, require
+from tercet.training.settings.table import AtLeast0, AtLeast1, Many, Table, require
 
 # Two special tokens, and one word to read beside another.
 CutTokens = Annotated[int, Field(ge=4)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from training.settings.table import AtLeast0, AtLeast1, Factor, Positive, Table, require
+from tercet.training.settings.table import AtLeast0, AtLeast1, Factor, Positive, Table, require
 
 
 class DenseLosses(Table):
@@ -33,7 +33,7 @@ class LossSettings(DenseLosses):
     (one minus their cosine; learning without forgetting, Li and Hoiem 2016, arXiv 1606.09282), so that what
     a broadly trained base knows survives narrow data. They cost one more forward pass.
     prior: factor of a term that pulls lexical weights towards those of BM25, times `prior_scale`; see
-    `training.m3.lexical_prior`.
+    `tercet.training.m3.lexical_prior`.
     """
 
     form: Literal["first", "revised"] = "first"
@@ -103,11 +103,13 @@ class MiningSettings(Table):
 class HeadSettings(Table):
     """Where the heads start if the base has none or `fresh` asks for new ones.
 
-    start: `fitted` to the training passages (`training.m3.initial_heads`), or at `random`, as a control.
+    start: `fitted` to the training passages (`tercet.training.m3.initial_heads`), or at `random`, as a
+    control.
     Of fitted heads, a token's first lexical weight is about `idf_scale` times the root of its
     idf in the training passages. ColBERT starts from a random projection to `colbert_dimension` of states
     whitened by the power `whitening` (0 not at all, 0.5 fully); in `distil_steps` steps it learns to rank as
-    the states themselves do (`training.m3.projection`). Texts of about `tokens_each` tokens of each source
+    the states themselves do (`tercet.training.m3.projection`). Texts of about `tokens_each` tokens of each
+    source
     are looked at.
     """
 

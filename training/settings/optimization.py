@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from training.settings.table import AtLeast0, AtLeast1, Factor, Positive, Table, require
+from tercet.training.settings.table import AtLeast0, AtLeast1, Factor, Positive, Table, require
 
 Precision = Literal["float32", "bfloat16", "float16"]
 FromZero = Annotated[float, Field(ge=0, lt=1)]

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from training.settings.table import AtLeast1, Factor, Positive, Share, Table
+from tercet.training.settings.table import AtLeast1, Factor, Positive, Share, Table
 
 
 class RetroMaeSettings(Table):
-    """Of RetroMAE: see `training.pretraining.retromae`."""
+    """Of RetroMAE: see `tercet.training.pretraining.retromae`."""
 
     decoding: Literal["basic", "enhanced"] = "enhanced"
     encoder_ratio: Share = 0.3
@@ -24,14 +24,16 @@ class MlmSettings(Table):
 
 
 class CondenserSettings(MlmSettings):
-    """Of Condenser: see `training.pretraining.condenser`. early_layers: by default half of the body's."""
+    """Of Condenser: see `tercet.training.pretraining.condenser`. early_layers: by default half of the
+    body's."""
 
     early_layers: int | None = None
     head_layers: AtLeast1 = 2
 
 
 class CoCondenserSettings(CondenserSettings):
-    """Of coCondenser: what Condenser has, and a contrast of spans: see `training.pretraining.span_contrast`.
+    """Of coCondenser: what Condenser has, and a contrast of spans: see
+    `tercet.training.pretraining.span_contrast`.
 
     span_tokens: of each span; span_weight: factor of the contrast; normalize_spans: whether embeddings are.
     """

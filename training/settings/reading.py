@@ -11,9 +11,9 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from training.errors import ConfigError
-from training.settings.run import PairSettings, PretrainingSettings, Run, RunSettings
-from training.settings.table import Table, shown
+from tercet.training.errors import ConfigError
+from tercet.training.settings.run import PairSettings, PretrainingSettings, Run, RunSettings
+from tercet.training.settings.table import Table, shown
 
 RUNS: tuple[type[Run], ...] = (*get_args(PairSettings), *get_args(PretrainingSettings))
 Key = str | int

@@ -7,24 +7,28 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from training.settings.adapter import AdapterTraining
-from training.settings.base import ArchitectureSettings, BaseSettings, EncodingOverrides
-from training.settings.data import BatchSettings, DataSettings, PairBatches, PairData, TextData
-from training.settings.objective import (
+from tercet.training.settings.adapter import AdapterTraining
+from tercet.training.settings.base import ArchitectureSettings, BaseSettings, EncodingOverrides
+from tercet.training.settings.data import BatchSettings, DataSettings, PairBatches, PairData, TextData
+from tercet.training.settings.objective import (
     DenseLosses,
     HeadSettings,
     LossSettings,
     MiningSettings,
     TeacherSettings,
 )
-from training.settings.optimization import FinetuneOptimization, HeadsOptimization, OptimizationSettings
-from training.settings.pretraining import (
+from tercet.training.settings.optimization import (
+    FinetuneOptimization,
+    HeadsOptimization,
+    OptimizationSettings,
+)
+from tercet.training.settings.pretraining import (
     CoCondenserSettings,
     CondenserSettings,
     MlmSettings,
     RetroMaeSettings,
 )
-from training.settings.table import AtLeast1, Table, require
+from tercet.training.settings.table import AtLeast1, Table, require
 
 Stage = Literal["finetune", "contrastive", "mlm", "retromae", "condenser", "cocondenser"]
 NAME_RULE = "letters, digits, underscores, dots and hyphens, the first neither a dot nor a hyphen"

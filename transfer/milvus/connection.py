@@ -12,8 +12,8 @@ import orjson
 from pymilvus import MilvusClient
 from pymilvus.exceptions import MilvusException
 
-from transfer.description import KEY
-from transfer.errors import TransferError
+from tercet.transfer.description import KEY
+from tercet.transfer.errors import TransferError
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from transfer.milvus.connection import MilvusPlace
-from transfer.queries import CollectionQuery
+from tercet.transfer.milvus.connection import MilvusPlace
+from tercet.transfer.queries import CollectionQuery
 
 
 def query_script(place: MilvusPlace, collection: str, query: CollectionQuery) -> str:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from pymilvus import DataType, MilvusClient
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.errors import InvalidDocumentError
-from ingest.ready import ReadyBatch
-from ingest.sources.columns import STANDARD
-from models.representations import Float32
-from transfer.records import StoredDocuments
-from transfer.stored import StoredEncodings, matrix_of, ready_documents, terms_of
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.ready import ReadyBatch
+from tercet.ingest.sources.columns import STANDARD
+from tercet.models.representations import Float32
+from tercet.transfer.records import StoredDocuments
+from tercet.transfer.stored import StoredEncodings, matrix_of, ready_documents, terms_of
 
 STRING_BYTES = 65_535  # of a string in Milvus; JSON may have one more
 ID_BYTES = 512

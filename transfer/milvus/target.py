@@ -11,15 +11,15 @@ from typing import Any
 import orjson
 from pymilvus import MilvusClient
 
-from index.catalog.settings import CollectionSettings
-from transfer.description import KEY
-from transfer.errors import TransferError
-from transfer.milvus.connection import MilvusPlace, milvus_errors
-from transfer.milvus.query import query_script
-from transfer.milvus.rows import ARRAY_ITEMS, STRING_BYTES, rows_of, schema_of
-from transfer.push import exists, left_over, require_same
-from transfer.queries import CollectionQuery
-from transfer.records import DocumentLimits, StoredDocuments
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.transfer.description import KEY
+from tercet.transfer.errors import TransferError
+from tercet.transfer.milvus.connection import MilvusPlace, milvus_errors
+from tercet.transfer.milvus.query import query_script
+from tercet.transfer.milvus.rows import ARRAY_ITEMS, STRING_BYTES, rows_of, schema_of
+from tercet.transfer.push import exists, left_over, require_same
+from tercet.transfer.queries import CollectionQuery
+from tercet.transfer.records import DocumentLimits, StoredDocuments
 
 REQUEST_TOKENS = 16_384
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import pyarrow
 
-from index.catalog.settings import CollectionSettings
+from tercet.index.catalog.settings import CollectionSettings
 
 FLOATS = pyarrow.list_(pyarrow.float32())
 SPARSE = [("sparse_token_ids", pyarrow.list_(pyarrow.int32())), ("sparse_weights", FLOATS)]

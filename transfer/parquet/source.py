@@ -12,17 +12,17 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.errors import InvalidDocumentError
-from index.windows.settings import WindowSettings
-from ingest.errors import SourceError
-from ingest.ready import ReadyBatch
-from ingest.sources.columns import STANDARD
-from ingest.sources.json_text import parse_json
-from models.representations import Bool, Float32, Int64, SparseRows, TokenVectors, offsets_of
-from transfer.description import KEY, described_settings
-from transfer.parquet.layout import columns
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import InvalidDocumentError
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.errors import SourceError
+from tercet.ingest.ready import ReadyBatch
+from tercet.ingest.sources.columns import STANDARD
+from tercet.ingest.sources.json_text import parse_json
+from tercet.models.representations import Bool, Float32, Int64, SparseRows, TokenVectors, offsets_of
+from tercet.transfer.description import KEY, described_settings
+from tercet.transfer.parquet.layout import columns
 
 BATCH_ROWS = 256
 _BUFFER_BYTES = 2**20

@@ -13,15 +13,15 @@ import orjson
 import pyarrow
 import pyarrow.parquet
 
-from index.catalog.settings import CollectionSettings
-from index.files.directory import force
-from models.representations import Float32, Int64, SparseRows, TokenVectors
-from transfer.description import KEY, settings_record
-from transfer.errors import TransferError
-from transfer.parquet.layout import columns, encoding_fields
-from transfer.push import exists
-from transfer.queries import CollectionQuery
-from transfer.records import DocumentLimits, StoredDocuments
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.files.directory import force
+from tercet.models.representations import Float32, Int64, SparseRows, TokenVectors
+from tercet.transfer.description import KEY, settings_record
+from tercet.transfer.errors import TransferError
+from tercet.transfer.parquet.layout import columns, encoding_fields
+from tercet.transfer.push import exists
+from tercet.transfer.queries import CollectionQuery
+from tercet.transfer.records import DocumentLimits, StoredDocuments
 
 
 class ParquetTarget:

@@ -10,7 +10,7 @@ from typing import Any
 
 from qdrant_client import QdrantClient
 
-from transfer.errors import TransferError
+from tercet.transfer.errors import TransferError
 
 TIMEOUT_SECONDS = 120
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from qdrant_client import models
 
-from index.catalog.settings import CollectionSettings
-from transfer.records import StoredDocuments
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.transfer.records import StoredDocuments
 
 NAMESPACE = uuid.UUID("6d7a1f0e-3b0c-5e0a-9f0d-7e7c65740001")
 FIELD_TYPES = {

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 
-from transfer.qdrant.connection import QdrantPlace
-from transfer.queries import CANDIDATES, HITS, CollectionQuery, numbers, one_line
+from tercet.transfer.qdrant.connection import QdrantPlace
+from tercet.transfer.queries import CANDIDATES, HITS, CollectionQuery, numbers, one_line
 
 
 def query_script(place: QdrantPlace, collection: str, query: CollectionQuery, *, windows: bool) -> str:

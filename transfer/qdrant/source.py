@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ingest.errors import SourceError
-from ingest.ready import ReadyBatch
-from transfer.description import KEY, described_settings
-from transfer.errors import TransferError
-from transfer.qdrant.connection import QdrantPlace, qdrant_errors
-from transfer.qdrant.stored import documents_of
+from tercet.ingest.errors import SourceError
+from tercet.ingest.ready import ReadyBatch
+from tercet.transfer.description import KEY, described_settings
+from tercet.transfer.errors import TransferError
+from tercet.transfer.qdrant.connection import QdrantPlace, qdrant_errors
+from tercet.transfer.qdrant.stored import documents_of
 
 POINTS_AT_ONCE = 64
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.errors import InvalidDocumentError
-from ingest.ready import ReadyBatch
-from ingest.sources.columns import STANDARD
-from transfer.stored import StoredEncodings, matrix_of, ready_documents, terms_of
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.ready import ReadyBatch
+from tercet.ingest.sources.columns import STANDARD
+from tercet.transfer.stored import StoredEncodings, matrix_of, ready_documents, terms_of
 
 
 def documents_of(records: Sequence[Any], settings: CollectionSettings, name: str) -> ReadyBatch:

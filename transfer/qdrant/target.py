@@ -6,15 +6,15 @@ from typing import Any
 
 from qdrant_client import QdrantClient, models
 
-from index.catalog.settings import CollectionSettings
-from transfer.description import KEY
-from transfer.errors import TransferError
-from transfer.push import exists, left_over, require_same
-from transfer.qdrant.connection import QdrantPlace, qdrant_errors
-from transfer.qdrant.points import FIELD_TYPES, field_key, points_of, vector_parameters
-from transfer.qdrant.query import query_script
-from transfer.queries import CollectionQuery
-from transfer.records import DocumentLimits, StoredDocuments
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.transfer.description import KEY
+from tercet.transfer.errors import TransferError
+from tercet.transfer.push import exists, left_over, require_same
+from tercet.transfer.qdrant.connection import QdrantPlace, qdrant_errors
+from tercet.transfer.qdrant.points import FIELD_TYPES, field_key, points_of, vector_parameters
+from tercet.transfer.qdrant.query import query_script
+from tercet.transfer.queries import CollectionQuery
+from tercet.transfer.records import DocumentLimits, StoredDocuments
 
 MULTIVECTOR_VALUES = 1_048_576  # Qdrant takes fewer values in a point's multivector
 REQUEST_TOKENS = 8192  # token vectors of a request: of 128 values some 12 MB of JSON, of 32 that servers take

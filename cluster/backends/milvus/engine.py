@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cluster.backends.engine import Exported, Proposed, Side
-from cluster.backends.milvus.filters import EVERYTHING, literal, narrowed
-from cluster.backends.records import answering, exported_of, stored
-from index.candidates import Document
-from index.documents.conditions import Condition
-from index.search.query import CheckedQuery
-from ingest.ready import ReadyBatch
-from models.representations import SparseRows
-from transfer.milvus.connection import MilvusPlace, milvus_errors
-from transfer.milvus.rows import CONTENTS, document_of, documents_of
-from transfer.stored import sparse_rows, terms_of
+from tercet.cluster.backends.engine import Exported, Proposed, Side
+from tercet.cluster.backends.milvus.filters import EVERYTHING, literal, narrowed
+from tercet.cluster.backends.records import answering, exported_of, stored
+from tercet.index.candidates import Document
+from tercet.index.documents.conditions import Condition
+from tercet.index.search.query import CheckedQuery
+from tercet.ingest.ready import ReadyBatch
+from tercet.models.representations import SparseRows
+from tercet.transfer.milvus.connection import MilvusPlace, milvus_errors
+from tercet.transfer.milvus.rows import CONTENTS, document_of, documents_of
+from tercet.transfer.stored import sparse_rows, terms_of
 
 ROWS_AT_ONCE = 128  # each of some hundred token vectors
 CONTENTS_AT_ONCE = 1000
@@ -24,7 +24,7 @@ IN_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}  # as the client
 
 
 class MilvusEngine:
-    """See `cluster.backends.engine.Engine`."""
+    """See `tercet.cluster.backends.engine.Engine`."""
 
     def __init__(self, place: MilvusPlace) -> None:
         """Raises BackendError."""
@@ -57,7 +57,7 @@ class MilvusEngine:
 
 
 class MilvusCollection:
-    """See `cluster.backends.engine.EngineCollection`. Keys are the ids of documents."""
+    """See `tercet.cluster.backends.engine.EngineCollection`. Keys are the ids of documents."""
 
     def __init__(
         self, client: Any, collection: str, name: str, record: object, timeout_seconds: float | None

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cluster.backends.records import strings_of
-from index.documents.conditions import AllOf, AnyOf, Between, Condition, Except, OneOf, Present, Within
-from index.documents.metadata import FieldType
+from tercet.cluster.backends.records import strings_of
+from tercet.index.documents.conditions import AllOf, AnyOf, Between, Condition, Except, OneOf, Present, Within
+from tercet.index.documents.metadata import FieldType
 
 EVERYTHING = 'id != ""'
 NOTHING = 'id == ""'

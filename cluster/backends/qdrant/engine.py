@@ -7,20 +7,20 @@ from typing import Any
 
 from qdrant_client import QdrantClient, models
 
-from cluster.backends.engine import Exported, Proposed, Side
-from cluster.backends.qdrant.filters import narrowed
-from cluster.backends.records import answering, exported_of, stored, without_token_vectors
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.documents.conditions import Condition
-from index.search.query import CheckedQuery
-from ingest.ready import ReadyBatch
-from models.representations import SparseRows
-from transfer.description import KEY
-from transfer.qdrant.connection import QdrantPlace, qdrant_errors
-from transfer.qdrant.points import point_id
-from transfer.qdrant.stored import document_of, documents_of
-from transfer.stored import sparse_rows, terms_of
+from tercet.cluster.backends.engine import Exported, Proposed, Side
+from tercet.cluster.backends.qdrant.filters import narrowed
+from tercet.cluster.backends.records import answering, exported_of, stored, without_token_vectors
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.conditions import Condition
+from tercet.index.search.query import CheckedQuery
+from tercet.ingest.ready import ReadyBatch
+from tercet.models.representations import SparseRows
+from tercet.transfer.description import KEY
+from tercet.transfer.qdrant.connection import QdrantPlace, qdrant_errors
+from tercet.transfer.qdrant.points import point_id
+from tercet.transfer.qdrant.stored import document_of, documents_of
+from tercet.transfer.stored import sparse_rows, terms_of
 
 ROWS_AT_ONCE = 64  # each of some hundred token vectors, whose values are objects until they are read
 CONTENTS_AT_ONCE = 1000
@@ -28,7 +28,7 @@ LEXICAL_AT_ONCE = 2000
 
 
 class QdrantEngine:
-    """See `cluster.backends.engine.Engine`."""
+    """See `tercet.cluster.backends.engine.Engine`."""
 
     def __init__(self, place: QdrantPlace, *, late: bool | None = None) -> None:
         """late: whether the engine computes late interaction, by default where it is a server: its local mode
@@ -68,7 +68,7 @@ class QdrantEngine:
 
 
 class QdrantCollection:
-    """See `cluster.backends.engine.EngineCollection`. Keys are those of points."""
+    """See `tercet.cluster.backends.engine.EngineCollection`. Keys are those of points."""
 
     def __init__(self, client: QdrantClient, collection: str, name: str, exported: Exported) -> None:
         self._client = client
@@ -170,7 +170,8 @@ class QdrantCollection:
 
 
 class LateQdrantCollection(QdrantCollection):
-    """One of a server, which computes late interaction: see `cluster.backends.engine.LateInteraction`."""
+    """One of a server, which computes late interaction: see
+    `tercet.cluster.backends.engine.LateInteraction`."""
 
     def light_rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
         """See the protocol."""

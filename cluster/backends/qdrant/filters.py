@@ -13,11 +13,11 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from qdrant_client import models
 
-from cluster.backends.records import strings_of
-from index.documents.conditions import AllOf, AnyOf, Between, Condition, Except, OneOf, Within
-from index.documents.metadata import FieldType
-from index.documents.numbers import EXACT
-from transfer.qdrant.points import field_key
+from tercet.cluster.backends.records import strings_of
+from tercet.index.documents.conditions import AllOf, AnyOf, Between, Condition, Except, OneOf, Within
+from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.numbers import EXACT
+from tercet.transfer.qdrant.points import field_key
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOTHING = models.HasIdCondition(has_id=[])

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.objects.opening import open_store
-from cluster.ray.errors import DeploymentError
-from cluster.ray.serving.autoscaling import ByQueuedTokens
-from cluster.ray.serving.config import ServeDeployment, ShardPart
-from cluster.ray.serving.roles import encoder_settings, router_settings, shard_settings
-from cluster.shards.map import newest_map
-from service.settings import Settings
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.ray.errors import DeploymentError
+from tercet.cluster.ray.serving.autoscaling import ByQueuedTokens
+from tercet.cluster.ray.serving.config import ServeDeployment, ShardPart
+from tercet.cluster.ray.serving.roles import encoder_settings, router_settings, shard_settings
+from tercet.cluster.shards.map import newest_map
+from tercet.service.settings import Settings
 
 ENCODERS, ROUTER = "encoders", "router"
 SPARE_REQUESTS = 64  # beside those that our own admission lets in, so that it refuses first
@@ -76,7 +76,7 @@ def application_of(deployment: ServeDeployment, shards: Sequence[ShardPart]) -> 
     """The application, to be run by Ray Serve. shards: those of `shards_of`."""
     from ray import serve
 
-    from cluster.ray.serving.replicas import Encoders, Router, Shard
+    from tercet.cluster.ray.serving.replicas import Encoders, Router, Shard
 
     common = _common(deployment)
     part = deployment.encoders

@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from cluster.objects.errors import StoreAddressError
-from cluster.objects.opening import open_store
-from cluster.ray.errors import DeploymentFileError
-from cluster.ray.serving.ports import CALLS, ports_of
-from service.exceptions import SettingsError
-from service.invalid_values import message_of
-from service.settings import Settings
-from service.settings_reading import load_settings
+from tercet.cluster.objects.errors import StoreAddressError
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.ray.errors import DeploymentFileError
+from tercet.cluster.ray.serving.ports import CALLS, ports_of
+from tercet.service.exceptions import SettingsError
+from tercet.service.invalid_values import message_of
+from tercet.service.settings import Settings
+from tercet.service.settings_reading import load_settings
 
 SUFFIXES = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}
 NAME = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"

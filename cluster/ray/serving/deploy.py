@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.ray.errors import DeploymentError
-from cluster.ray.serving.application import application_of
-from cluster.ray.serving.config import ServeDeployment, ShardPart
+from tercet.cluster.ray.errors import DeploymentError
+from tercet.cluster.ray.serving.application import application_of
+from tercet.cluster.ray.serving.config import ServeDeployment, ShardPart
 
 LOOK_SECONDS = 1.0
 RUNNING, FAILED = "RUNNING", ("DEPLOY_FAILED", "UNHEALTHY")

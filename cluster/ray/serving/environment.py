@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster.ray.serving.ports import DAEMONS, HEAD, PROXY, ROUTERS, WORKERS
+from tercet.cluster.ray.serving.ports import DAEMONS, HEAD, PROXY, ROUTERS, WORKERS
 
 LARGEST_MESSAGE_BYTES = 2**30  # between replicas; Ray's own bound is 4 MiB
 

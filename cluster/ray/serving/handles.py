@@ -11,13 +11,13 @@ from typing import Any
 
 import httpx
 
-from cluster.errors import first_line
-from cluster.shards.circuit import Circuit
-from cluster.shards.transport import NO_HEADERS, ShardAccess, ShardAnswer, ShardRequest
-from cluster.shards.watching import LOOK_SECONDS, LOOKED_AT, Watches
-from service.exceptions import OverloadedError, ShardTimeoutError, ShardUnavailableError
-from service.load.admission import too_late
-from service.tracing.request import call
+from tercet.cluster.errors import first_line
+from tercet.cluster.shards.circuit import Circuit
+from tercet.cluster.shards.transport import NO_HEADERS, ShardAccess, ShardAnswer, ShardRequest
+from tercet.cluster.shards.watching import LOOK_SECONDS, LOOKED_AT, Watches
+from tercet.service.exceptions import OverloadedError, ShardTimeoutError, ShardUnavailableError
+from tercet.service.load.admission import too_late
+from tercet.service.tracing.request import call
 
 ENCODERS_URL = "http://encoders"  # of the setting encoder_urls, behind `HandleWorkers`
 RETRY_SECONDS = 1.0

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from cluster.ray.errors import RayFailedError
-from cluster.ray.serving.config import RayPart
-from cluster.ray.serving.environment import serve_environment, start_flags
-from cluster.ray.serving.ports import GCS
+from tercet.cluster.ray.errors import RayFailedError
+from tercet.cluster.ray.serving.config import RayPart
+from tercet.cluster.ray.serving.environment import serve_environment, start_flags
+from tercet.cluster.ray.serving.ports import GCS
 
 OBJECT_STORE_BYTES = 200 * 10**6  # Ray Serve passes messages without it
 STARTED_SECONDS = 120.0

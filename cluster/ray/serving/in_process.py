@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 from fastapi import FastAPI
 
-from models.errors import EncoderUnavailableError
-from service.exceptions import NotReadyError
-from service.http.asgi import Message, Scope
-from service.runtime import Runtime
+from tercet.models.errors import EncoderUnavailableError
+from tercet.service.exceptions import NotReadyError
+from tercet.service.http.asgi import Message, Scope
+from tercet.service.runtime import Runtime
 
 LOOK_SECONDS = 0.1
 HOST = (b"host", b"localhost")  # a name that every application of ours has

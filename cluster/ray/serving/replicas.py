@@ -8,19 +8,19 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from cluster.ray.serving.autoscaling import QUEUED_TOKENS
-from cluster.ray.serving.handles import HandleTransport, HandleWorkers
-from cluster.ray.serving.in_process import Answer, InProcess, require_sound, until_ready
-from cluster.router.app import create_router_app
-from cluster.shards.transport import ShardAccess
-from cluster.snapshots.following import Follower
-from index.files.scratch import process_scratch_folder
-from service.app import create_app, create_worker_app
-from service.arenas import share_arenas
-from service.logs import TextFormatter, json_formatter
-from service.open_files import allow_open_files
-from service.runtime import Runtime
-from service.settings import Settings
+from tercet.cluster.ray.serving.autoscaling import QUEUED_TOKENS
+from tercet.cluster.ray.serving.handles import HandleTransport, HandleWorkers
+from tercet.cluster.ray.serving.in_process import Answer, InProcess, require_sound, until_ready
+from tercet.cluster.router.app import create_router_app
+from tercet.cluster.shards.transport import ShardAccess
+from tercet.cluster.snapshots.following import Follower
+from tercet.index.files.scratch import process_scratch_folder
+from tercet.service.app import create_app, create_worker_app
+from tercet.service.arenas import share_arenas
+from tercet.service.logs import TextFormatter, json_formatter
+from tercet.service.open_files import allow_open_files
+from tercet.service.runtime import Runtime
+from tercet.service.settings import Settings
 
 
 class Encoders:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.ray.serving.config import ServeDeployment, ShardPart
-from cluster.ray.serving.handles import ENCODERS_URL
+from tercet.cluster.ray.serving.config import ServeDeployment, ShardPart
+from tercet.cluster.ray.serving.handles import ENCODERS_URL
 
 # What guards and tells of a port of its own. Encoders and shards have none: they are asked through Ray alone.
 OF_ROUTERS: dict[str, Any] = {

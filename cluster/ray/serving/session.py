@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cluster.ray.serving.config import LOCAL, RayPart
-from cluster.ray.serving.deploy import end_all
-from cluster.ray.serving.environment import serve_environment
-from cluster.ray.serving.head import local_head
-from cluster.ray.serving.token_file import hold_token
-from cluster.ray.session import require_ray, session
+from tercet.cluster.ray.serving.config import LOCAL, RayPart
+from tercet.cluster.ray.serving.deploy import end_all
+from tercet.cluster.ray.serving.environment import serve_environment
+from tercet.cluster.ray.serving.head import local_head
+from tercet.cluster.ray.serving.token_file import hold_token
+from tercet.cluster.ray.session import require_ray, session
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from cluster.ray.errors import TokenFileError
+from tercet.cluster.ray.errors import TokenFileError
 
 MODE = 0o600
 TOKEN_BYTES = 32

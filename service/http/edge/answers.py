@@ -8,11 +8,11 @@ from functools import lru_cache
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES
 
-from service.answers.binary import MEDIA_TYPE
-from service.http.asgi import Message
-from service.http.codings import CODINGS, Encoder, encoder_of
-from service.http.negotiation import IDENTITY, preferred_encoding, refuses_identity
-from service.load.pools import Pool
+from tercet.service.answers.binary import MEDIA_TYPE
+from tercet.service.http.asgi import Message
+from tercet.service.http.codings import CODINGS, Encoder, encoder_of
+from tercet.service.http.negotiation import IDENTITY, preferred_encoding, refuses_identity
+from tercet.service.load.pools import Pool
 
 MIN_BYTES = 1024  # a smaller answer is one packet either way
 LOOP_BYTES = 1 << 15  # encoded on the event loop, for less than half a millisecond

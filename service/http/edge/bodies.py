@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect
 
-from service.exceptions import BodyEncodingError, BodyTimeoutError, OverloadedError, RequestTooLargeError
-from service.http.asgi import Receive, Scope, header, headers
-from service.http.codings import CODINGS, Decoder
-from service.http.negotiation import IDENTITY
-from service.load.pools import Pool
+from tercet.service.exceptions import (
+    BodyEncodingError,
+    BodyTimeoutError,
+    OverloadedError,
+    RequestTooLargeError,
+)
+from tercet.service.http.asgi import Receive, Scope, header, headers
+from tercet.service.http.codings import CODINGS, Decoder
+from tercet.service.http.negotiation import IDENTITY
+from tercet.service.load.pools import Pool
 
 LOOP_BYTES = 1 << 16  # decoded on the event loop; what follows is decoded beside it
 PIECE_BYTES = 1 << 20

@@ -11,7 +11,7 @@ from fastapi import Response
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 
-from service.http.asgi import RawHeaders, Receive, Scope, Send, header
+from tercet.service.http.asgi import RawHeaders, Receive, Scope, Send, header
 
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 KEPT_SECONDS = 600  # how long a browser keeps the answer to a preflight

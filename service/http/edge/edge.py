@@ -18,12 +18,18 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
-from service.compat.paths import joined
-from service.errors import INTERNAL, KNOWN, Failure, failure_of
-from service.exceptions import AuditError, BrokenAnswerError, NotReadyError, OverloadedError, ServiceError
-from service.facts import gathering
-from service.http.asgi import Application, Message, Receive, Scope, Send, header, headers
-from service.http.checksums import (
+from tercet.service.compat.paths import joined
+from tercet.service.errors import INTERNAL, KNOWN, Failure, failure_of
+from tercet.service.exceptions import (
+    AuditError,
+    BrokenAnswerError,
+    NotReadyError,
+    OverloadedError,
+    ServiceError,
+)
+from tercet.service.facts import gathering
+from tercet.service.http.asgi import Application, Message, Receive, Scope, Send, header, headers
+from tercet.service.http.checksums import (
     AT_END,
     EndingChecksum,
     checksum_line,
@@ -32,23 +38,23 @@ from service.http.checksums import (
     require_sound_body,
     require_sound_head,
 )
-from service.http.departure import STATE as DEPARTURE
-from service.http.departure import Departure
-from service.http.direct import DirectRoutes
-from service.http.edge.answers import AnswerCoding
-from service.http.edge.bodies import Body, BodyBudget, BodyLimits
-from service.http.edge.cross_origin import CrossOrigin
-from service.http.edge.heads import refusal_of_head
-from service.http.edge.key_limits import KeyBook, KeyUse
-from service.http.edge.keys import KeyRing, is_open
-from service.http.edge.marks import Marks
-from service.http.edge.places import ALWAYS_SERVED, Places
-from service.http.edge.records import Record, Records
-from service.http.hosts import AllowedHosts
-from service.load.gate import PASSAGE, Passage
-from service.load.pools import Pool
-from service.telemetry import Telemetry
-from service.tracing.request import tracing
+from tercet.service.http.departure import STATE as DEPARTURE
+from tercet.service.http.departure import Departure
+from tercet.service.http.direct import DirectRoutes
+from tercet.service.http.edge.answers import AnswerCoding
+from tercet.service.http.edge.bodies import Body, BodyBudget, BodyLimits
+from tercet.service.http.edge.cross_origin import CrossOrigin
+from tercet.service.http.edge.heads import refusal_of_head
+from tercet.service.http.edge.key_limits import KeyBook, KeyUse
+from tercet.service.http.edge.keys import KeyRing, is_open
+from tercet.service.http.edge.marks import Marks
+from tercet.service.http.edge.places import ALWAYS_SERVED, Places
+from tercet.service.http.edge.records import Record, Records
+from tercet.service.http.hosts import AllowedHosts
+from tercet.service.load.gate import PASSAGE, Passage
+from tercet.service.load.pools import Pool
+from tercet.service.telemetry import Telemetry
+from tercet.service.tracing.request import tracing
 
 OVERLOADED = 429
 LINGER_SECONDS = 5.0

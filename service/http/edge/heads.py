@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from service.errors import Failure
-from service.http.asgi import READING, Scope, header, headers
-from service.http.edge.cross_origin import CrossOrigin
-from service.http.hosts import AllowedHosts
-from service.http.paths import problem_of_target
+from tercet.service.errors import Failure
+from tercet.service.http.asgi import READING, Scope, header, headers
+from tercet.service.http.edge.cross_origin import CrossOrigin
+from tercet.service.http.hosts import AllowedHosts
+from tercet.service.http.paths import problem_of_target
 
 
 def refusal_of_head(scope: Scope, hosts: AllowedHosts, cross_origin: CrossOrigin) -> Failure | None:

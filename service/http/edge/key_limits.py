@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from service.exceptions import OverloadedError
+from tercet.service.exceptions import OverloadedError
 
 KEPT_KEYS = 10_000  # more than anyone configures; the one used least lately is forgotten first
 

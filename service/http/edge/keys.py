@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from fastapi import Request
 from pydantic import SecretStr
 
-from service.access import EVERYTHING, Access, Right
-from service.audit import AuditLog
-from service.exceptions import NO_KEY, UnauthenticatedError
-from service.keys import digest_of, id_of
-from service.runtime import Runtime
-from service.settings import Settings
+from tercet.service.access import EVERYTHING, Access, Right
+from tercet.service.audit import AuditLog
+from tercet.service.exceptions import NO_KEY, UnauthenticatedError
+from tercet.service.keys import digest_of, id_of
+from tercet.service.runtime import Runtime
+from tercet.service.settings import Settings
 
 OPEN_PATHS = {"/", "/health", "/ready", "/tei/health", "/docs"}
 OPEN_FILES = ("/page/", "/docs/static/")  # of the pages, which have no data

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from service.http.asgi import RawHeaders, Scope
-from service.http.edge.cross_origin import CrossOrigin
+from tercet.service.http.asgi import RawHeaders, Scope
+from tercet.service.http.edge.cross_origin import CrossOrigin
 
 # The moment from which the names that docs/stability.md lists are deprecated (RFC 9745).
 DEPRECATION = b"deprecation", b"@%d" % datetime(2026, 11, 26, tzinfo=UTC).timestamp()

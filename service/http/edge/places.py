@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.exceptions import OverloadedError
+from tercet.service.exceptions import OverloadedError
 
 # Small answers that need no encoder; a search node asks its workers for the last two before all else.
 ALWAYS_SERVED = {"/health", "/ready", "/tei/health", "/metrics", "/info", "/tokenizer"}

@@ -12,14 +12,14 @@ from functools import cache, lru_cache
 
 from starlette.routing import BaseRoute, Match
 
-from service.access import Access
-from service.audit import AuditLog
-from service.exceptions import RefusalReason
-from service.facts import Facts
-from service.http.asgi import Scope, header
-from service.telemetry import Telemetry
-from service.tracing.request import RequestTrace
-from service.tracing.tracing import Tracing
+from tercet.service.access import Access
+from tercet.service.audit import AuditLog
+from tercet.service.exceptions import RefusalReason
+from tercet.service.facts import Facts
+from tercet.service.http.asgi import Scope, header
+from tercet.service.telemetry import Telemetry
+from tercet.service.tracing.request import RequestTrace
+from tercet.service.tracing.tracing import Tracing
 
 SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"}

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from service.exceptions import RefusalReason
-from service.http.asgi import Scope
-from service.http.edge.marks import Marks
-from service.http.edge.records import Records
-from service.load.gate import Gate
+from tercet.service.exceptions import RefusalReason
+from tercet.service.http.asgi import Scope
+from tercet.service.http.edge.marks import Marks
+from tercet.service.http.edge.records import Records
+from tercet.service.load.gate import Gate
 
 MOST_CONNECTIONS = 4096  # without a setting; each costs some 20 kB
 

@@ -6,7 +6,7 @@ import ipaddress
 import os
 import socket
 
-from service.exceptions import AddressError
+from tercet.service.exceptions import AddressError
 
 BACKLOG = 2048
 

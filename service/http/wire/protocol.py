@@ -12,18 +12,18 @@ import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from service.errors import Failure, failure_of
-from service.exceptions import OverloadedError
-from service.http.asgi import Application, RawHeaders, Scope, header
-from service.http.departure import STATE as DEPARTURE
-from service.http.departure import Departure
-from service.http.edge.cross_origin import is_preflight
-from service.http.edge.keys import OPEN_FILES
-from service.http.edge.places import ALWAYS_SERVED
-from service.http.wire.connections import Connections
-from service.http.wire.joined_writes import JoinedWrites
-from service.http.wire.waiting import waited_seconds
-from service.load.gate import PASSAGE, Passage
+from tercet.service.errors import Failure, failure_of
+from tercet.service.exceptions import OverloadedError
+from tercet.service.http.asgi import Application, RawHeaders, Scope, header
+from tercet.service.http.departure import STATE as DEPARTURE
+from tercet.service.http.departure import Departure
+from tercet.service.http.edge.cross_origin import is_preflight
+from tercet.service.http.edge.keys import OPEN_FILES
+from tercet.service.http.edge.places import ALWAYS_SERVED
+from tercet.service.http.wire.connections import Connections
+from tercet.service.http.wire.joined_writes import JoinedWrites
+from tercet.service.http.wire.waiting import waited_seconds
+from tercet.service.load.gate import PASSAGE, Passage
 
 MAX_HEAD_BYTES = 64 * 1024  # of a head, or of what comes beside a body
 PROGRESS_BYTES = 16 * 1024  # what a client must take of an answer each time

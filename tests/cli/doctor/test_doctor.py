@@ -25,7 +25,7 @@ def texts(findings: list[dict[str, Any]], state: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def enough_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.doctor.data.LEAST_FREE_BYTES", 0)
+    monkeypatch.setattr("tercet.cli.doctor.data.LEAST_FREE_BYTES", 0)
 
 
 @pytest.mark.usefixtures("built")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor.machine import findings
+from tercet.cli.doctor.machine import findings
 
 
 def told(tmp_path: Path, cpuinfo: str, meminfo: str = "") -> list[tuple[str, str]]:
@@ -45,7 +45,7 @@ def test_gpus_that_onnxruntime_does_not_use(tmp_path: Path) -> None:
     folder = tmp_path / "driver/nvidia/gpus/0000:01:00.0"
     folder.mkdir(parents=True)
     (folder / "information").write_text("Model: \t\t NVIDIA H200\nIRQ: 7\n", "utf-8")
-    from models.graphs.onnx_graph import has_cuda
+    from tercet.models.graphs.onnx_graph import has_cuda
 
     states = [state for state, text in told(tmp_path, "") if "NVIDIA H200" in text]
     assert states == ["ok" if has_cuda() else "warning"]

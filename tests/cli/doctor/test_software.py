@@ -6,7 +6,7 @@ from importlib import metadata
 
 import pytest
 
-from cli.doctor import software
+from tercet.cli.doctor import software
 
 
 def test_what_is_here() -> None:

@@ -36,7 +36,16 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(data_root: Path, environment: dict[str, str]) -> Iterator[str]:
     """The address of a server for all tests of a file, each of which has a collection of its own."""
     with held_port() as port:
-        command = [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--data", str(data_root)]
+        command = [
+            sys.executable,
+            "-m",
+            "tercet.cli.main",
+            "serve",
+            "--port",
+            str(port),
+            "--data",
+            str(data_root),
+        ]
         with (data_root / "server.log").open("wb") as log:
             process = subprocess.Popen(
                 command, env={**environment, "TERCET_API_KEYS": "secret"}, stdout=log, stderr=log

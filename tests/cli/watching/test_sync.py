@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from cli.remote import Remote, RemoteError, UnreachableError
-from cli.watching.files import FOLDER, VERSION, FolderFiles
-from cli.watching.held import HeldFile, HeldFolder
-from cli.watching.sync import FolderSync
-from ingest.passages.split import Split
-from ingest.sources.reader import Reading
-from ingest.texts.parser import FileParser
-from service.settings import Settings
+from tercet.cli.remote import Remote, RemoteError, UnreachableError
+from tercet.cli.watching.files import FOLDER, VERSION, FolderFiles
+from tercet.cli.watching.held import HeldFile, HeldFolder
+from tercet.cli.watching.sync import FolderSync
+from tercet.ingest.passages.split import Split
+from tercet.ingest.sources.reader import Reading
+from tercet.ingest.texts.parser import FileParser
+from tercet.service.settings import Settings
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Listed = Callable[[], dict[str, Any]]
@@ -140,7 +140,7 @@ def test_a_file_put_in_part_is_put_again(
     sync: Sync, listed: Listed, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the command had ended between two requests of one file."""
-    monkeypatch.setattr("cli.watching.held.AT_ONCE", 1)
+    monkeypatch.setattr("tercet.cli.watching.held.AT_ONCE", 1)
     asked = Remote.ask
     puts = 0
 
@@ -170,7 +170,7 @@ def test_a_file_is_whole_where_all_its_documents_have_its_version() -> None:
 def test_files_that_are_being_written_wait_and_a_folder_that_is_gone_empties_nothing(
     url: str, collection: str, listed: Listed, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.watching.sync.SETTLED_SECONDS", 3600.0)  # however slow this test is
+    monkeypatch.setattr("tercet.cli.watching.sync.SETTLED_SECONDS", 3600.0)  # however slow this test is
     said: list[str] = []
     settings = Settings(api_keys=[SecretStr("secret")])
     with Remote(url, settings) as remote, FileParser(2**20) as parser:

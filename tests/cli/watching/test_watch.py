@@ -65,7 +65,7 @@ def restarted(
 ) -> Iterator[tuple[str, Callable[[], subprocess.Popen[bytes]]]]:
     """An address, and what starts a server there."""
     processes = []
-    command = [sys.executable, "-m", "cli.main", "serve", "--data", str(tmp_path / "data"), "--port"]
+    command = [sys.executable, "-m", "tercet.cli.main", "serve", "--data", str(tmp_path / "data"), "--port"]
 
     def begin() -> subprocess.Popen[bytes]:
         with (tmp_path / "server.log").open("ab") as log:

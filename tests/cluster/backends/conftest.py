@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.collection import Collection
-from index.snapshot import Snapshot
-from index.windows.settings import WindowSettings
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from transfer.push import export
+from tercet.index.collection import Collection
+from tercet.index.snapshot import Snapshot
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.transfer.push import export
 
 pytest.importorskip("qdrant_client", reason="install tercet[qdrant]")
 pytest.importorskip("milvus_lite", reason="install tercet[milvus]")
 
-from cluster.backends.collections import EngineCollections
-from cluster.backends.engine import Engine
-from cluster.backends.milvus.engine import MilvusEngine
-from cluster.backends.qdrant.engine import QdrantEngine
-from cluster.backends.snapshot import EngineSnapshot
-from transfer.milvus.connection import MilvusPlace
-from transfer.milvus.target import MilvusTarget
-from transfer.qdrant.connection import QdrantPlace
-from transfer.qdrant.target import QdrantTarget
+from tercet.cluster.backends.collections import EngineCollections
+from tercet.cluster.backends.engine import Engine
+from tercet.cluster.backends.milvus.engine import MilvusEngine
+from tercet.cluster.backends.qdrant.engine import QdrantEngine
+from tercet.cluster.backends.snapshot import EngineSnapshot
+from tercet.transfer.milvus.connection import MilvusPlace
+from tercet.transfer.milvus.target import MilvusTarget
+from tercet.transfer.qdrant.connection import QdrantPlace
+from tercet.transfer.qdrant.target import QdrantTarget
 
 WORDS = ["tea", "water", "hot", "brew", "train", "rail", "station", "green", "leaf", "black", "steam", "the"]
 FIELDS = {

@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 from qdrant_client import models
 
-from cluster.backends.app import engine_of
-from cluster.backends.collections import EngineCollections
-from cluster.backends.milvus.engine import MilvusEngine
-from cluster.backends.qdrant.engine import QdrantEngine
-from index.candidates import CandidateLimits
-from index.collection import Collection
-from index.documents.filters import parse_filter
-from index.errors import CollectionNotFoundError
-from index.live.collection import LiveCollection
-from index.search.snapshot_query import SnapshotQuery
-from models.encoder import encode
-from service.exceptions import BackendError, NotInBackendError, SettingsError
-from service.settings import Settings
-from service.settings_reading import load_settings
-from transfer.milvus.connection import MilvusPlace
-from transfer.qdrant.connection import QdrantPlace
-from transfer.qdrant.points import point_id
+from tercet.cluster.backends.app import engine_of
+from tercet.cluster.backends.collections import EngineCollections
+from tercet.cluster.backends.milvus.engine import MilvusEngine
+from tercet.cluster.backends.qdrant.engine import QdrantEngine
+from tercet.index.candidates import CandidateLimits
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import CollectionNotFoundError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.models.encoder import encode
+from tercet.service.exceptions import BackendError, NotInBackendError, SettingsError
+from tercet.service.settings import Settings
+from tercet.service.settings_reading import load_settings
+from tercet.transfer.milvus.connection import MilvusPlace
+from tercet.transfer.qdrant.connection import QdrantPlace
+from tercet.transfer.qdrant.points import point_id
 
 GONE = ["d/2 é", "d/3 é", "d/11 é"]
 
@@ -46,8 +46,8 @@ def test_a_collection_that_changes_is_counted_anew(
     engine._client.delete("idf", models.PointIdsList(points=[point_id(id) for id in GONE]))
     collections.release_superseded()
     assert collections.snapshot("idf") is before  # it is not time yet
-    monkeypatch.setattr("cluster.backends.collections.LOOK_SECONDS", -1.0)
-    monkeypatch.setattr("cluster.backends.collections.LOOK_SHARE", 1e9)
+    monkeypatch.setattr("tercet.cluster.backends.collections.LOOK_SECONDS", -1.0)
+    monkeypatch.setattr("tercet.cluster.backends.collections.LOOK_SHARE", 1e9)
     collections.release_superseded()
     after = collections.snapshot("idf")
     assert (after.documents, after.version) == (58, f"{own.name}.58")
@@ -98,7 +98,7 @@ def test_an_engine_that_does_not_answer_is_named() -> None:
 def test_a_filter_that_cannot_be_said_is_refused_where_it_leaves_too_few(
     pair: Callable[..., Any], tiny: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("cluster.backends.candidates.MOST_PROPOSED", 16)
+    monkeypatch.setattr("tercet.cluster.backends.candidates.MOST_PROPOSED", 16)
     there = pair("milvus", "plain").there
     query = encode(tiny, ["hot tea"], "query")
     rare = parse_filter({"not": {"or": [{"exists": "year"}, {"exists": "kind"}]}})

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from cluster.backends.candidates import proposed_keys
-from index.candidates import CandidateLimits
-from index.documents.conditions import condition_of
-from index.documents.filters import parse_filter
-from index.search.query import check_query
-from models.encoder import encode
+from tercet.cluster.backends.candidates import proposed_keys
+from tercet.index.candidates import CandidateLimits
+from tercet.index.documents.conditions import condition_of
+from tercet.index.documents.filters import parse_filter
+from tercet.index.search.query import check_query
+from tercet.models.encoder import encode
 
 VALUES: dict[str, list[Any]] = {
     "year": [1990, 1995, 2005.0, 2010, 2010.5, 2030, 2034, 2100],

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from cluster.backends.app import create_backend_app
-from index.snapshot import Snapshot
-from service.app import create_app
-from service.settings import Settings
+from tercet.cluster.backends.app import create_backend_app
+from tercet.index.snapshot import Snapshot
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 from tests.service.conftest import real_server
 
 

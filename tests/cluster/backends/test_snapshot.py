@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from index.candidates import CandidateLimits, Cursor, Page, Weights
-from index.documents.boosts import FilterBoost
-from index.documents.filters import parse_filter
-from index.errors import DocumentNotFoundError, InvalidQueryError
-from index.search.snapshot_query import SnapshotQuery
-from models.encoder import encode
-from service.exceptions import NotInBackendError
+from tercet.index.candidates import CandidateLimits, Cursor, Page, Weights
+from tercet.index.documents.boosts import FilterBoost
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import DocumentNotFoundError, InvalidQueryError
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.models.encoder import encode
+from tercet.service.exceptions import NotInBackendError
 
 BOTH = [
     *(("qdrant", kind) for kind in ("plain", "idf", "float16", "pooled", "none", "whole", "windows")),
@@ -86,7 +86,7 @@ def test_what_is_told_of_documents_is_what_an_own_collection_tells(
 
 def test_ties_at_a_limit_are_cut_by_id(pair: Callable[..., Any], tiny: Any, monkeypatch: Any) -> None:
     """The copy of a document scores as it does: whichever limit falls between them, the lesser id stays."""
-    monkeypatch.setattr("cluster.backends.candidates.SPARE", 1)
+    monkeypatch.setattr("tercet.cluster.backends.candidates.SPARE", 1)
     both = pair("qdrant", "plain")
     query = both.own.stored_query("d/3 é").representations
     assert [hit.document.id for hit in both.own.search(query, top_k=2).hits] == ["d/3 é", "d/copy"]
@@ -99,7 +99,7 @@ def test_what_may_be_a_hit_is_read_whatever_the_engine_makes_of_windows(
     pair: Callable[..., Any], tiny: Any, queries: list[str], monkeypatch: Any
 ) -> None:
     """Over all windows together late interaction is larger, so the engine's best are not always ours."""
-    monkeypatch.setattr("cluster.backends.narrowing.SPARE", 0)
+    monkeypatch.setattr("tercet.cluster.backends.narrowing.SPARE", 0)
     both = pair("qdrant-late", "windows")
     for text in queries:
         query = encode(tiny, [text], "query")

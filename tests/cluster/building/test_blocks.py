@@ -2,10 +2,10 @@
 
 import pytest
 
-from cluster.building.blocks import blocks_of, documents_of
-from cluster.shards.placement import shard_of
-from index.candidates import Document
-from index.errors import DuplicateDocumentError
+from tercet.cluster.building.blocks import blocks_of, documents_of
+from tercet.cluster.shards.placement import shard_of
+from tercet.index.candidates import Document
+from tercet.index.errors import DuplicateDocumentError
 
 DOCUMENTS = [
     Document(

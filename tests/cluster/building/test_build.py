@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from cluster.building import blocks
-from cluster.building.build import ShardedReport, build_shards
-from cluster.building.encoding import Encoding
-from cluster.building.settings import ShardedBuild
-from cluster.objects.opening import open_store
-from cluster.resharding.reshard import reshard
-from cluster.shards.map import newest_map
-from cluster.shards.placement import shard_of
-from cluster.work import segments
-from cluster.work.executor import ThisProcess, Work
-from index.collection import Collection
-from index.errors import CollectionExistsError, DuplicateDocumentError
-from ingest.build import BuildProgress, build_collection
-from ingest.document_encoders import LocalDocuments
-from ingest.errors import SourceError
+from tercet.cluster.building import blocks
+from tercet.cluster.building.build import ShardedReport, build_shards
+from tercet.cluster.building.encoding import Encoding
+from tercet.cluster.building.settings import ShardedBuild
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.resharding.reshard import reshard
+from tercet.cluster.shards.map import newest_map
+from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.work import segments
+from tercet.cluster.work.executor import ThisProcess, Work
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionExistsError, DuplicateDocumentError
+from tercet.ingest.build import BuildProgress, build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.errors import SourceError
 
 
 def built(
@@ -117,7 +117,7 @@ def test_segments_are_of_the_kind_of_the_whole(
     tmp_path: Path, tiny: Any, write_source: Any, pull_shards: Any, monkeypatch: Any, small_blocks: None
 ) -> None:
     """The whole has enough vectors for graphs, though no shard would have."""
-    monkeypatch.setattr("index.dense.kinds.FLAT_VECTORS", 100)
+    monkeypatch.setattr("tercet.index.dense.kinds.FLAT_VECTORS", 100)
     monkeypatch.setattr(segments, "INDEXED_VECTORS", 20)
     url = (tmp_path / "store").as_uri()
     built(tiny, url, write_source(150), 3)

@@ -14,21 +14,21 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from cluster.capacity import measured
-from cluster.capacity.costs import dense_choices, search_cost
-from cluster.capacity.errors import CapacityError
-from cluster.capacity.measured import Measured
-from cluster.capacity.plan import plan_for
-from cluster.capacity.scenarios import latencies
-from cluster.capacity.sizes import document_bytes, resident_bytes, token_bytes
-from cluster.capacity.spread import BY_QUERY, BY_RUN
-from cluster.capacity.workload import Machines, Workload
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.token_codecs import RESIDUAL_BITS, TokenCodec
-from index.token_vectors.codebook_training import train_codebook
-from models.representations import Representations, SparseRows, TokenVectors
+from tercet.cluster.capacity import measured
+from tercet.cluster.capacity.costs import dense_choices, search_cost
+from tercet.cluster.capacity.errors import CapacityError
+from tercet.cluster.capacity.measured import Measured
+from tercet.cluster.capacity.plan import plan_for
+from tercet.cluster.capacity.scenarios import latencies
+from tercet.cluster.capacity.sizes import document_bytes, resident_bytes, token_bytes
+from tercet.cluster.capacity.spread import BY_QUERY, BY_RUN
+from tercet.cluster.capacity.workload import Machines, Workload
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec
+from tercet.index.token_vectors.codebook_training import train_codebook
+from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENTS, TERMS, TOKENS, VOCABULARY = 300, 20, 30, 2000

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cluster.capacity.queueing import Clock, Station, Task
-from cluster.capacity.simulation import Cluster, Outages, Scenario, simulate
+from tercet.cluster.capacity.queueing import Clock, Station, Task
+from tercet.cluster.capacity.simulation import Cluster, Outages, Scenario, simulate
 
 TASKS = 60_000
 

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import pytest
 
-from cluster.objects.digests import SMALLEST_PART_BYTES
-from cluster.objects.errors import (
+from tercet.cluster.objects.digests import SMALLEST_PART_BYTES
+from tercet.cluster.objects.errors import (
     AlreadyThereError,
     DamagedObjectError,
     ObjectMissingError,
@@ -21,10 +21,10 @@ from cluster.objects.errors import (
     StoreAddressError,
     UnreachableStoreError,
 )
-from cluster.objects.folder import FolderStore
-from cluster.objects.opening import open_store, require_creation
-from cluster.objects.store import ObjectStore
-from index.files.directory import write_atomically
+from tercet.cluster.objects.folder import FolderStore
+from tercet.cluster.objects.opening import open_store, require_creation
+from tercet.cluster.objects.store import ObjectStore
+from tercet.index.files.directory import write_atomically
 from tests.cluster.conftest import Overwriting
 
 SIZES = [0, 1, 70_000, SMALLEST_PART_BYTES, 2 * SMALLEST_PART_BYTES + 5]
@@ -291,7 +291,7 @@ def test_a_server_that_does_not_answer_is_told(
     dead_url: str, monkeypatch: pytest.MonkeyPatch, bucket: str
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", dead_url)
-    monkeypatch.setattr("cluster.objects.cloud.RETRIES", 1)
+    monkeypatch.setattr("tercet.cluster.objects.cloud.RETRIES", 1)
     with pytest.raises(UnreachableStoreError, match=r"cannot be used"):
         open_store(bucket).find("files/ab")
 

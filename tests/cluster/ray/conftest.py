@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.ray.session import prepare
+from tercet.cluster.ray.session import prepare
 
 
 @pytest.fixture(scope="session", autouse=True)

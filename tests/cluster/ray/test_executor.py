@@ -16,25 +16,25 @@ from typing import Any
 import pytest
 
 from benchmarks import dying
-from cluster.building import blocks
-from cluster.building.build import build_shards
-from cluster.building.settings import ShardedBuild
-from cluster.objects.opening import open_store
-from cluster.ray.errors import RayFailedError
-from cluster.ray.executor import ActorPool, RayExecutor
-from cluster.ray.session import prepare
-from cluster.snapshots.collecting import collect
-from cluster.work.executor import Executor, ThisProcess, Work, Worker
-from index.collection import Collection
-from index.errors import FingerprintMismatchError
-from index.verify import verify
-from ingest.document_encoders import DocumentEncoder, LocalDocuments
-from models.loader import load_encoder
-from service.collections import CollectionRegistry
-from service.encoding.service import LocalEncoding
-from service.encoding.shelf import EncoderShelf
-from service.jobs.manager import JobManager
-from service.load.pools import Pool
+from tercet.cluster.building import blocks
+from tercet.cluster.building.build import build_shards
+from tercet.cluster.building.settings import ShardedBuild
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.ray.errors import RayFailedError
+from tercet.cluster.ray.executor import ActorPool, RayExecutor
+from tercet.cluster.ray.session import prepare
+from tercet.cluster.snapshots.collecting import collect
+from tercet.cluster.work.executor import Executor, ThisProcess, Work, Worker
+from tercet.index.collection import Collection
+from tercet.index.errors import FingerprintMismatchError
+from tercet.index.verify import verify
+from tercet.ingest.document_encoders import DocumentEncoder, LocalDocuments
+from tercet.models.loader import load_encoder
+from tercet.service.collections import CollectionRegistry
+from tercet.service.encoding.service import LocalEncoding
+from tercet.service.encoding.shelf import EncoderShelf
+from tercet.service.jobs.manager import JobManager
+from tercet.service.load.pools import Pool
 
 pytestmark = [
     pytest.mark.slow,
@@ -108,7 +108,7 @@ def test_a_piece_that_kills_every_worker_ends_the_build(
         def run(self, work: Work, pieces: Sequence[str]) -> Iterator[str]:
             return executor.run(FatalWork(), pieces)
 
-    monkeypatch.setattr("cluster.ray.executor.RETRIES", 1)
+    monkeypatch.setattr("tercet.cluster.ray.executor.RETRIES", 1)
     with pytest.raises(RayFailedError, match=r"the work on Ray failed .*run it again"):
         built((tmp_path / "store").as_uri(), write_source(5), tiny, Fatal())
 

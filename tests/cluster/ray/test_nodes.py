@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from cluster.building import blocks
-from cluster.building.build import build_shards
-from cluster.building.encoding import Encoding
-from cluster.building.settings import ShardedBuild
-from cluster.ray.executor import ActorPool, RayExecutor
-from cluster.ray.session import prepare
-from cluster.work.executor import Executor, ThisProcess, Work, Worker
-from ingest.document_encoders import LocalDocuments
+from tercet.cluster.building import blocks
+from tercet.cluster.building.build import build_shards
+from tercet.cluster.building.encoding import Encoding
+from tercet.cluster.building.settings import ShardedBuild
+from tercet.cluster.ray.executor import ActorPool, RayExecutor
+from tercet.cluster.ray.session import prepare
+from tercet.cluster.work.executor import Executor, ThisProcess, Work, Worker
+from tercet.ingest.document_encoders import LocalDocuments
 
 pytestmark = [
     pytest.mark.slow,

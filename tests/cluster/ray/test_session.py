@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.ray import session
-from cluster.ray.errors import RayFailedError, RayMissingError
-from cluster.ray.session import prepare, require_ray
+from tercet.cluster.ray import session
+from tercet.cluster.ray.errors import RayFailedError, RayMissingError
+from tercet.cluster.ray.session import prepare, require_ray
 
 
 @pytest.fixture(autouse=True)

@@ -15,14 +15,14 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from cluster.objects.opening import open_store
-from cluster.resharding.servers import Opening, opened_servers
-from cluster.router.app import create_router_app
-from cluster.shards.map import ShardPlace, newest_map, publish_map
-from cluster.shards.transport import ShardAccess
-from cluster.snapshots.moving import SnapshotMoving
-from service.app import create_app
-from service.settings import Settings
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.resharding.servers import Opening, opened_servers
+from tercet.cluster.router.app import create_router_app
+from tercet.cluster.shards.map import ShardPlace, newest_map, publish_map
+from tercet.cluster.shards.transport import ShardAccess
+from tercet.cluster.snapshots.moving import SnapshotMoving
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 from tests.cluster.conftest import free_port
 from tests.service.conftest import real_server
 

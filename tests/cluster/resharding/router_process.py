@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cluster.router.app import create_router_app
-from service.serving import run_server
-from service.settings import Settings
+from tercet.cluster.router.app import create_router_app
+from tercet.service.serving import run_server
+from tercet.service.settings import Settings
 from tests.conftest import TinyEncoder
 
 if __name__ == "__main__":

@@ -13,21 +13,21 @@ from typing import Any
 import httpx
 import pytest
 
-from cluster.building.build import build_shards
-from cluster.building.settings import ShardedBuild
-from cluster.objects.opening import open_store
-from cluster.resharding.errors import ServersError
-from cluster.resharding.live import give_up, reshard_live
-from cluster.resharding.reshard import Resharding
-from cluster.resharding.servers import MapServers, Opening
-from cluster.router.app import create_router_app
-from cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
-from cluster.shards.placement import shard_of
-from cluster.work.executor import ThisProcess
-from index.errors import CollectionBusyError
-from index.verify import verify
-from ingest.document_encoders import LocalDocuments
-from service.settings import Settings
+from tercet.cluster.building.build import build_shards
+from tercet.cluster.building.settings import ShardedBuild
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.resharding.errors import ServersError
+from tercet.cluster.resharding.live import give_up, reshard_live
+from tercet.cluster.resharding.reshard import Resharding
+from tercet.cluster.resharding.servers import MapServers, Opening
+from tercet.cluster.router.app import create_router_app
+from tercet.cluster.shards.map import ShardMap, ShardPlace, newest_map, publish_map
+from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.work.executor import ThisProcess
+from tercet.index.errors import CollectionBusyError
+from tercet.index.verify import verify
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.service.settings import Settings
 from tests.cluster.resharding.live_servers import (
     COLLECTION,
     DOCUMENTS,
@@ -137,7 +137,7 @@ def dying(opened: Opening, at: int) -> Opening:
 @pytest.fixture
 def one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before writes are held there is one pass over what was written, however long it takes."""
-    monkeypatch.setattr("cluster.resharding.live.SHORT_SECONDS", math.inf)
+    monkeypatch.setattr("tercet.cluster.resharding.live.SHORT_SECONDS", math.inf)
 
 
 @pytest.mark.slow

@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.building.build import build_shards
-from cluster.building.settings import ShardedBuild
-from cluster.objects.opening import open_store
-from cluster.objects.store import ObjectStore
-from cluster.resharding import splitting
-from cluster.resharding.errors import NotInShardsError, SettingsMovedError
-from cluster.resharding.reshard import reshard
-from cluster.resharding.splitting import Source, Splitting
-from cluster.shards.map import ShardMap, newest_map, publish_map
-from cluster.shards.placement import shard_of
-from cluster.snapshots.pulling import pull
-from cluster.snapshots.pushing import push
-from cluster.work.executor import ThisProcess, Work
-from index.candidates import Document
-from index.collection import Collection
-from index.errors import CollectionBusyError
-from index.live.collection import LiveCollection
-from index.snapshot import Snapshot
-from ingest.document_encoders import LocalDocuments
-from models.encoder import encode
+from tercet.cluster.building.build import build_shards
+from tercet.cluster.building.settings import ShardedBuild
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.resharding import splitting
+from tercet.cluster.resharding.errors import NotInShardsError, SettingsMovedError
+from tercet.cluster.resharding.reshard import reshard
+from tercet.cluster.resharding.splitting import Source, Splitting
+from tercet.cluster.shards.map import ShardMap, newest_map, publish_map
+from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.snapshots.pulling import pull
+from tercet.cluster.snapshots.pushing import push
+from tercet.cluster.work.executor import ThisProcess, Work
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionBusyError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.snapshot import Snapshot
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.models.encoder import encode
 
 
 class LiveShards:

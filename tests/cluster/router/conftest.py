@@ -15,24 +15,24 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 
-from cluster.router.collections import ShardedCollections
-from cluster.router.snapshot import ShardedSnapshot
-from cluster.shards.calls import Loop
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.placement import shards_of
-from cluster.shards.transport import ShardAnswer, ShardRequest
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.snapshot import Snapshot
-from index.windows.store import DocumentWindows
-from index.writer import SegmentLimits
-from models.encoder import Encoder
-from models.representations import Int64, Representations, offsets_of, ragged_positions
-from service.app import create_app
-from service.load.reading import ANY_TIME, Reading
-from service.settings import Settings
+from tercet.cluster.router.collections import ShardedCollections
+from tercet.cluster.router.snapshot import ShardedSnapshot
+from tercet.cluster.shards.calls import Loop
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.shards.transport import ShardAnswer, ShardRequest
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.snapshot import Snapshot
+from tercet.index.windows.store import DocumentWindows
+from tercet.index.writer import SegmentLimits
+from tercet.models.encoder import Encoder
+from tercet.models.representations import Int64, Representations, offsets_of, ragged_positions
+from tercet.service.app import create_app
+from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.settings import Settings
 from tests.service.polling import pause
 from tests.service.tracing.conftest import collector as collector
 

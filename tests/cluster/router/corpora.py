@@ -8,9 +8,9 @@ from itertools import count
 
 import numpy as np
 
-from cluster.shards.placement import shard_of
-from index.candidates import Document
-from models.representations import Representations
+from tercet.cluster.shards.placement import shard_of
+from tercet.index.candidates import Document
+from tercet.models.representations import Representations
 from tests.index.conftest import random_representations
 
 WORDS = ["tea", "train", "water", "rail", "green", "steam", "leaf", "black", "station", "kettle"]

@@ -13,24 +13,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster.router.collections import ShardedCollections
-from cluster.router.snapshot import ShardedSnapshot
-from cluster.shards.calls import Loop
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.placement import shards_of
-from cluster.shards.transport import ShardAnswer, ShardRequest
-from index.candidates import Document, Weights
-from index.collection import Collection
-from index.search.snapshot_query import SnapshotQuery
-from index.snapshot import Snapshot
-from models.encoder import Encoder
-from models.representations import Representations
-from service.app import create_app
-from service.exceptions import ShardUnavailableError
-from service.load.reading import ANY_TIME, Reading
-from service.settings import Settings
-from service.shard.messages import Message
+from tercet.cluster.router.collections import ShardedCollections
+from tercet.cluster.router.snapshot import ShardedSnapshot
+from tercet.cluster.shards.calls import Loop
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.placement import shards_of
+from tercet.cluster.shards.transport import ShardAnswer, ShardRequest
+from tercet.index.candidates import Document, Weights
+from tercet.index.collection import Collection
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.snapshot import Snapshot
+from tercet.models.encoder import Encoder
+from tercet.models.representations import Representations
+from tercet.service.app import create_app
+from tercet.service.exceptions import ShardUnavailableError
+from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.settings import Settings
+from tercet.service.shard.messages import Message
 from tests.cluster.router.conftest import NAME, AppTransport, Background, ready, written
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for

@@ -13,23 +13,23 @@ from typing import Any
 import httpx
 import pytest
 
-from cluster.building.build import build_shards
-from cluster.building.settings import ShardedBuild
-from cluster.objects.opening import open_store
-from cluster.router.app import create_router_app
-from cluster.shards.map import newest_map
-from cluster.snapshots.pulling import pull
-from cluster.work.executor import ThisProcess
-from index.windows.settings import WindowSettings
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from models.adapters.library import AdapterLibrary
-from models.adapters.router_files import write_router
-from models.adapters.routers import CentroidSettings, FixedSettings, Router, RouterBase
-from models.adapters.routing import with_routers
-from models.encoder import Encoder, encode
-from service.app import create_app
-from service.settings import Settings
+from tercet.cluster.building.build import build_shards
+from tercet.cluster.building.settings import ShardedBuild
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.router.app import create_router_app
+from tercet.cluster.shards.map import newest_map
+from tercet.cluster.snapshots.pulling import pull
+from tercet.cluster.work.executor import ThisProcess
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.models.adapters.library import AdapterLibrary
+from tercet.models.adapters.router_files import write_router
+from tercet.models.adapters.routers import CentroidSettings, FixedSettings, Router, RouterBase
+from tercet.models.adapters.routing import with_routers
+from tercet.models.encoder import Encoder, encode
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 from tests.cluster.router.conftest import AppTransport
 from tests.conftest import TinyEncoder
 from tests.service.conftest import serving

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.shards.placement import shards_of
-from index.candidates import CandidateLimits, Page, Weights
-from index.search import bounds
-from index.search.snapshot_query import SnapshotQuery
-from index.token_codecs import RESIDUAL_BITS, TokenCodec
-from index.token_vectors.codebook_training import train_codebook
-from service.exceptions import ShardFailedError
+from tercet.cluster.shards.placement import shards_of
+from tercet.index.candidates import CandidateLimits, Page, Weights
+from tercet.index.search import bounds
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec
+from tercet.index.token_vectors.codebook_training import train_codebook
+from tercet.service.exceptions import ShardFailedError
 from tests.cluster.router.conftest import NAME, Divided, written
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for

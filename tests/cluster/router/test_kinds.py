@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Page, Weights
-from index.documents.boosts import DecayBoost, FilterBoost
-from index.documents.filters import parse_filter
-from index.errors import DocumentNotFoundError, InvalidQueryError
-from index.search.snapshot_query import SnapshotQuery
-from index.windows.store import DocumentWindows
-from models.representations import Representations, offsets_of
+from tercet.index.candidates import CandidateLimits, Page, Weights
+from tercet.index.documents.boosts import DecayBoost, FilterBoost
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import DocumentNotFoundError, InvalidQueryError
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.windows.store import DocumentWindows
+from tercet.models.representations import Representations, offsets_of
 from tests.cluster.router.conftest import Divided
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import WINDOW, random_representations, settings_for

@@ -13,13 +13,13 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cluster.router.aliases import KEPT_SECONDS
-from cluster.router.app import create_router_app
-from cluster.shards.placement import shard_of
-from models.encoder import Encoder
-from service.app import create_app
-from service.settings import Settings
-from service.shard_telemetry import FailureReason
+from tercet.cluster.router.aliases import KEPT_SECONDS
+from tercet.cluster.router.app import create_router_app
+from tercet.cluster.shards.placement import shard_of
+from tercet.models.encoder import Encoder
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
+from tercet.service.shard_telemetry import FailureReason
 from tests.cluster.router.faults import Fault, Relay, relay
 from tests.service.conftest import real_server
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster.objects.opening import open_store
-from cluster.router.places import is_map, map_at, servers_of
-from cluster.shards.map import ShardPlace, publish_map
-from service.exceptions import SettingsError
-from service.server_urls import servers_of_shards
-from service.settings import Settings
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.router.places import is_map, map_at, servers_of
+from tercet.cluster.shards.map import ShardPlace, publish_map
+from tercet.service.exceptions import SettingsError
+from tercet.service.server_urls import servers_of_shards
+from tercet.service.settings import Settings
 
 
 def test_servers_are_as_named() -> None:

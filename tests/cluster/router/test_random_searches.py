@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from cluster.router.app import create_router_app
-from cluster.shards.placement import shard_of
-from models.encoder import Encoder
-from service.app import create_app
-from service.settings import Settings
+from tercet.cluster.router.app import create_router_app
+from tercet.cluster.shards.placement import shard_of
+from tercet.models.encoder import Encoder
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 from tests.service.conftest import real_server
 
 DEMO = "/collections/demo"

@@ -17,15 +17,15 @@ from typing import Any, cast, get_args
 import httpx
 import pytest
 
-from cluster.objects.opening import open_store
-from cluster.router.app import create_router_app
-from cluster.shards.servers import ShardServers
-from cluster.snapshots.following import Follower
-from cluster.snapshots.pushing import push
-from index.collection import Collection
-from models.encoder import Encoder
-from service.app import create_app
-from service.settings import Settings
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.router.app import create_router_app
+from tercet.cluster.shards.servers import ShardServers
+from tercet.cluster.snapshots.following import Follower
+from tercet.cluster.snapshots.pushing import push
+from tercet.index.collection import Collection
+from tercet.models.encoder import Encoder
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 from tests.cluster.conftest import free_port
 from tests.cluster.router.faults import Fault, Relay, relay
 from tests.service.conftest import real_server
@@ -41,10 +41,10 @@ WRITERS, FOLLOWERS = 0, 1
 FOLLOWER = """
 import sys
 from pathlib import Path
-from cluster.snapshots.following import Follower
-from service.app import create_app
-from service.serving import server_for
-from service.settings import Settings
+from tercet.cluster.snapshots.following import Follower
+from tercet.service.app import create_app
+from tercet.service.serving import server_for
+from tercet.service.settings import Settings
 from tests.conftest import TinyEncoder
 
 data, url, port = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -127,7 +127,7 @@ def process(data: Path, url: str) -> Iterator[tuple[str, subprocess.Popen[bytes]
     """A server that follows a URL in a process of its own."""
     with httpx.Client() as client, ExitStack() as stack:
         port = free_port()
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-c", FOLLOWER, str(data), url, str(port)]
         started = stack.enter_context(subprocess.Popen(command, env=environment))
         stack.callback(started.kill)

@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from cluster.router.app import create_router_app
-from models.encoder import Encoder
-from service.app import create_app
-from service.settings import Settings
+from tercet.cluster.router.app import create_router_app
+from tercet.models.encoder import Encoder
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 from tests.cluster.router.corpora import uneven_corpus
 from tests.service.conftest import real_server
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.candidates import CandidateLimits, Cursor, Page, Weights
-from index.documents.boosts import DecayBoost, FilterBoost
-from index.documents.filters import parse_filter
-from index.search.snapshot_query import SnapshotQuery
+from tercet.index.candidates import CandidateLimits, Cursor, Page, Weights
+from tercet.index.documents.boosts import DecayBoost, FilterBoost
+from tercet.index.documents.filters import parse_filter
+from tercet.index.search.snapshot_query import SnapshotQuery
 from tests.cluster.router.conftest import Divided
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for

@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.router.terms import KnownTerms, Told
-from cluster.router.told import COMBINATIONS, ToldTerms
-from index.bm25.query import WordCounts
-from index.sparse.term_totals import TermTotals
-from service.shard.messages import Message, message
+from tercet.cluster.router.terms import KnownTerms, Told
+from tercet.cluster.router.told import COMBINATIONS, ToldTerms
+from tercet.index.bm25.query import WordCounts
+from tercet.index.sparse.term_totals import TermTotals
+from tercet.service.shard.messages import Message, message
 
 TERMS = 4
 ALL = np.arange(TERMS, dtype=np.int32)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from cluster.router.collection import View
-from cluster.router.terms import KnownTerms
-from cluster.router.told import ToldTerms
-from index.search.snapshot_query import SnapshotQuery
-from models.representations import Representations
-from service.exceptions import ShardStateGoneError
+from tercet.cluster.router.collection import View
+from tercet.cluster.router.terms import KnownTerms
+from tercet.cluster.router.told import ToldTerms
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.models.representations import Representations
+from tercet.service.exceptions import ShardStateGoneError
 from tests.cluster.router.conftest import Divided
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for

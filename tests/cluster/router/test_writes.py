@@ -14,19 +14,19 @@ import httpx
 import numpy as np
 import pytest
 
-from cluster.router.app import create_router_app
-from cluster.router.collections import ShardedCollections
-from cluster.shards.calls import Loop
-from cluster.shards.client import ShardClient
-from cluster.shards.fleet import Fleet
-from cluster.shards.http_transport import HttpSession, HttpTransport
-from cluster.shards.placement import shard_of
-from cluster.shards.transport import ShardAccess, ShardAnswer, ShardRequest
-from models.encoder import Encoder
-from models.representations import OUTPUTS, Output, Representations, TokenBatch
-from service.app import create_app
-from service.exceptions import ShardUnavailableError
-from service.settings import Settings
+from tercet.cluster.router.app import create_router_app
+from tercet.cluster.router.collections import ShardedCollections
+from tercet.cluster.shards.calls import Loop
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.fleet import Fleet
+from tercet.cluster.shards.http_transport import HttpSession, HttpTransport
+from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.shards.transport import ShardAccess, ShardAnswer, ShardRequest
+from tercet.models.encoder import Encoder
+from tercet.models.representations import OUTPUTS, Output, Representations, TokenBatch
+from tercet.service.app import create_app
+from tercet.service.exceptions import ShardUnavailableError
+from tercet.service.settings import Settings
 from tests.conftest import TinyEncoder
 from tests.service.conftest import real_server
 from tests.service.polling import REST_SECONDS

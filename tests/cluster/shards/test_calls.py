@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from cluster.shards.calls import Loop, outcomes
+from tercet.cluster.shards.calls import Loop, outcomes
 
 
 async def answer(value: int) -> int:

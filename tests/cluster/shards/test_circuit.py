@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.shards.circuit import (
+from tercet.cluster.shards.circuit import (
     FAILURES,
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
@@ -11,7 +11,7 @@ from cluster.shards.circuit import (
     UNWANTED_SECONDS,
     Circuit,
 )
-from service.exceptions import ShardUnavailableError
+from tercet.service.exceptions import ShardUnavailableError
 
 
 class Clock:

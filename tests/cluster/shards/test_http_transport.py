@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cluster.shards.client import ShardClient
-from cluster.shards.http_transport import HttpSession, HttpTransport
-from cluster.shards.transport import ShardAccess, ShardRequest
-from index.errors import CollectionNotFoundError
-from service.exceptions import (
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.http_transport import HttpSession, HttpTransport
+from tercet.cluster.shards.transport import ShardAccess, ShardRequest
+from tercet.index.errors import CollectionNotFoundError
+from tercet.service.exceptions import (
     DeadlineExceededError,
     OverloadedError,
     RelayedError,
@@ -21,8 +21,8 @@ from service.exceptions import (
     ShardTimeoutError,
     ShardUnavailableError,
 )
-from service.http.checksums import checksum_of, request_checksums
-from service.load.deadlines import Deadline
+from tercet.service.http.checksums import checksum_of, request_checksums
+from tercet.service.load.deadlines import Deadline
 from tests.service.polling import pause
 
 Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]

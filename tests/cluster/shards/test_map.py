@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.objects.errors import DamagedObjectError
-from cluster.objects.opening import open_store
-from cluster.objects.store import ObjectStore
-from cluster.shards.map import ShardPlace, newest_map, publish_map
-from index.errors import CollectionBusyError
+from tercet.cluster.objects.errors import DamagedObjectError
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.shards.map import ShardPlace, newest_map, publish_map
+from tercet.index.errors import CollectionBusyError
 
 PLACES = (ShardPlace("shards/a-0"), ShardPlace("shards/a-1", "http://one:8080"))
 

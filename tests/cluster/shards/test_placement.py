@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cluster.shards.placement import shard_of, shards_of
+from tercet.cluster.shards.placement import shard_of, shards_of
 
 
 def test_the_shards_of_some_ids_never_change() -> None:

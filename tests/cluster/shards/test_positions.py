@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.shards.positions import Positions
+from tercet.cluster.shards.positions import Positions
 
 
 def test_positions_are_written_and_read() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from cluster.shards.refusals import refusal_of
-from cluster.shards.transport import ShardAnswer
-from service.exceptions import RelayedError, ShardUnavailableError
+from tercet.cluster.shards.refusals import refusal_of
+from tercet.cluster.shards.transport import ShardAnswer
+from tercet.service.exceptions import RelayedError, ShardUnavailableError
 
 
 def refused(status: int, code: str) -> Exception:

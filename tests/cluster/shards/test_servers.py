@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from cluster.shards.client import ShardClient
-from cluster.shards.servers import ShardServers
-from cluster.shards.times import ENOUGH
-from cluster.shards.transport import ShardAnswer, ShardRequest
-from index.errors import CollectionNotFoundError, InvalidQueryError
-from service.exceptions import BegunAgainError, OverloadedError, ShardUnavailableError
-from service.load.deadlines import NO_DEADLINE, Deadline, within
-from service.shard_telemetry import ShardObserver
+from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.servers import ShardServers
+from tercet.cluster.shards.times import ENOUGH
+from tercet.cluster.shards.transport import ShardAnswer, ShardRequest
+from tercet.index.errors import CollectionNotFoundError, InvalidQueryError
+from tercet.service.exceptions import BegunAgainError, OverloadedError, ShardUnavailableError
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
+from tercet.service.shard_telemetry import ShardObserver
 
 Server = Callable[[], Coroutine[Any, Any, str]]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.shards.budget import MOST, HedgeBudget
-from cluster.shards.times import ENOUGH, RECENT_SECONDS, ShardTimes
+from tercet.cluster.shards.budget import MOST, HedgeBudget
+from tercet.cluster.shards.times import ENOUGH, RECENT_SECONDS, ShardTimes
 
 
 class Clock:

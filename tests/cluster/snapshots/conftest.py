@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.snapshot import Snapshot
-from models.encoder import Encoder, encode
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.snapshot import Snapshot
+from tercet.models.encoder import Encoder, encode
 
 Write = Callable[..., None]
 Answers = Callable[[Snapshot], list[Any]]

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from cluster.objects.errors import UnreachableStoreError
-from cluster.objects.folder import FolderStore
-from cluster.objects.opening import PROBES
-from cluster.objects.store import ObjectStore, StoredObject
-from cluster.snapshots.collecting import Collected, collect
-from cluster.snapshots.errors import DamagedSnapshotError, SnapshotNotFoundError
-from cluster.snapshots.published import (
+from tercet.cluster.objects.errors import UnreachableStoreError
+from tercet.cluster.objects.folder import FolderStore
+from tercet.cluster.objects.opening import PROBES
+from tercet.cluster.objects.store import ObjectStore, StoredObject
+from tercet.cluster.snapshots.collecting import Collected, collect
+from tercet.cluster.snapshots.errors import DamagedSnapshotError, SnapshotNotFoundError
+from tercet.cluster.snapshots.published import (
     FILES,
     MANIFESTS,
     file_path,
@@ -27,10 +27,10 @@ from cluster.snapshots.published import (
     number_of,
     read_published,
 )
-from cluster.snapshots.pulling import pull
-from cluster.snapshots.pushing import push
-from index.collection import Collection
-from index.verify import verify
+from tercet.cluster.snapshots.pulling import pull
+from tercet.cluster.snapshots.pushing import push
+from tercet.index.collection import Collection
+from tercet.index.verify import verify
 
 NONE = timedelta(0)
 DAY = timedelta(hours=24)

@@ -14,22 +14,22 @@ from typing import Any
 import httpx
 import pytest
 
-from cluster.objects.folder import FolderStore
-from cluster.objects.store import ObjectStore
-from cluster.snapshots import followed as followed_module
-from cluster.snapshots import stages as stages_module
-from cluster.snapshots.followed import FILE
-from cluster.snapshots.following import Follower
-from cluster.snapshots.published import file_path, manifest_path
-from cluster.snapshots.pushing import push
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.errors import CollectionBusyError
-from index.live.collection import LiveCollection
-from index.verify import verify
-from service.app import create_app
-from service.collections import CollectionRegistry
-from service.settings import Settings
+from tercet.cluster.objects.folder import FolderStore
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots import followed as followed_module
+from tercet.cluster.snapshots import stages as stages_module
+from tercet.cluster.snapshots.followed import FILE
+from tercet.cluster.snapshots.following import Follower
+from tercet.cluster.snapshots.published import file_path, manifest_path
+from tercet.cluster.snapshots.pushing import push
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionBusyError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.verify import verify
+from tercet.service.app import create_app
+from tercet.service.collections import CollectionRegistry
+from tercet.service.settings import Settings
 from tests.service.conftest import real_server
 
 Publish = Callable[..., None]

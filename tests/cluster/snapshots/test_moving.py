@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from cluster.objects.opening import open_store
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.followed import Followed
-from cluster.snapshots.moving import SnapshotMoving
-from cluster.snapshots.pushing import push
-from index.collection import Collection
-from index.errors import CollectionBusyError
-from service.collections import CollectionRegistry
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.followed import Followed
+from tercet.cluster.snapshots.moving import SnapshotMoving
+from tercet.cluster.snapshots.pushing import push
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionBusyError
+from tercet.service.collections import CollectionRegistry
 
 
 def test_what_follows_a_store_with_a_longer_name_stays(

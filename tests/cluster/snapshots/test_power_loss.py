@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from cluster.objects.digests import require_sha256
-from cluster.objects.folder import FolderStore
-from cluster.snapshots import transfers
-from cluster.snapshots.collecting import collect
-from cluster.snapshots.followed import Followed, finish_interrupted
-from cluster.snapshots.following import Follower
-from cluster.snapshots.published import MANIFESTS, file_path, newest_number, number_of, read_published
-from cluster.snapshots.pulling import pull
-from cluster.snapshots.pushing import push
-from index.collection import Collection, list_collections
-from index.files.directory import make_folder
-from index.verify import verify
-from service.collections import CollectionRegistry
+from tercet.cluster.objects.digests import require_sha256
+from tercet.cluster.objects.folder import FolderStore
+from tercet.cluster.snapshots import transfers
+from tercet.cluster.snapshots.collecting import collect
+from tercet.cluster.snapshots.followed import Followed, finish_interrupted
+from tercet.cluster.snapshots.following import Follower
+from tercet.cluster.snapshots.published import MANIFESTS, file_path, newest_number, number_of, read_published
+from tercet.cluster.snapshots.pulling import pull
+from tercet.cluster.snapshots.pushing import push
+from tercet.index.collection import Collection, list_collections
+from tercet.index.files.directory import make_folder
+from tercet.index.verify import verify
+from tercet.service.collections import CollectionRegistry
 from tests.cluster.snapshots.test_collecting import NONE
 from tests.index.forced_disk import ForcedDisk
 

@@ -13,25 +13,25 @@ from typing import Any
 import httpx
 import pytest
 
-from cluster.objects.folder import FolderStore
-from cluster.objects.store import ObjectStore
-from cluster.snapshots.followed import Followed
-from cluster.snapshots.published import (
+from tercet.cluster.objects.folder import FolderStore
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots.followed import Followed
+from tercet.cluster.snapshots.published import (
     MANIFESTS,
     manifest_path,
     newest_number,
     newest_published,
     number_of,
 )
-from cluster.snapshots.publishing import Publisher
-from cluster.snapshots.pulling import pull
-from cluster.snapshots.pushing import push
-from index.collection import Collection
-from index.verify import verify
-from service.app import create_app
-from service.collections import CollectionRegistry
-from service.exceptions import SettingsError
-from service.settings import Settings
+from tercet.cluster.snapshots.publishing import Publisher
+from tercet.cluster.snapshots.pulling import pull
+from tercet.cluster.snapshots.pushing import push
+from tercet.index.collection import Collection
+from tercet.index.verify import verify
+from tercet.service.app import create_app
+from tercet.service.collections import CollectionRegistry
+from tercet.service.exceptions import SettingsError
+from tercet.service.settings import Settings
 from tests.cluster.snapshots.test_following import follows, ids_found, until
 from tests.service.conftest import real_server
 
@@ -141,7 +141,7 @@ def test_a_failure_is_said_once_and_the_silence_lasts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("cluster.snapshots.publishing.time.monotonic", lambda: now)
+    monkeypatch.setattr("tercet.cluster.snapshots.publishing.time.monotonic", lambda: now)
     publisher = Publisher(folder.url, data)
     publisher.look(registry)
     place = Path(folder.url.removeprefix("file://"))
@@ -191,7 +191,7 @@ def test_what_is_written_during_a_push_is_silent_since_its_beginning(
             now += 1
         put_file(self, path, source, sha256, moved)
 
-    monkeypatch.setattr("cluster.snapshots.publishing.time.monotonic", lambda: now)
+    monkeypatch.setattr("tercet.cluster.snapshots.publishing.time.monotonic", lambda: now)
     monkeypatch.setattr(FolderStore, "put_file", slowly)
     publisher = Publisher(folder.url, data)
     publisher.look(registry)
@@ -210,7 +210,7 @@ def test_older_snapshots_go_once_a_day(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, store = 100.0, folder.below("demo")
-    monkeypatch.setattr("cluster.snapshots.publishing.time.monotonic", lambda: now)
+    monkeypatch.setattr("tercet.cluster.snapshots.publishing.time.monotonic", lambda: now)
 
     def numbers_after_days(days: int) -> set[int | None]:
         """Of the snapshots there after a look, before which all of the store became so much older."""
@@ -327,7 +327,7 @@ def test_a_collection_that_nobody_writes_to_is_still_closed(
 ) -> None:
     with registry.writing("demo") as live:
         live.flush()
-    monkeypatch.setattr("service.live_collections.IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("tercet.service.live_collections.IDLE_SECONDS", 0.0)
     opened = registry._live.get("demo")
     assert opened is not None
     used = opened.used

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from cluster.objects.errors import DamagedObjectError, ObjectMissingError, UnreachableStoreError
-from cluster.objects.folder import FolderStore
-from cluster.objects.store import Moved, ObjectStore, nobody
-from cluster.snapshots import transfers
-from cluster.snapshots.errors import OtherCollectionError, SnapshotNotFoundError
-from cluster.snapshots.published import file_path, manifest_path
-from cluster.snapshots.pulling import Pulled, pull
-from cluster.snapshots.pushing import push
-from index.candidates import CandidateLimits, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.collection import Collection, list_collections
-from index.errors import CollectionBusyError, CollectionExistsError, FingerprintMismatchError
-from index.live.collection import LiveCollection
-from index.verify import verify
+from tercet.cluster.objects.errors import DamagedObjectError, ObjectMissingError, UnreachableStoreError
+from tercet.cluster.objects.folder import FolderStore
+from tercet.cluster.objects.store import Moved, ObjectStore, nobody
+from tercet.cluster.snapshots import transfers
+from tercet.cluster.snapshots.errors import OtherCollectionError, SnapshotNotFoundError
+from tercet.cluster.snapshots.published import file_path, manifest_path
+from tercet.cluster.snapshots.pulling import Pulled, pull
+from tercet.cluster.snapshots.pushing import push
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.collection import Collection, list_collections
+from tercet.index.errors import CollectionBusyError, CollectionExistsError, FingerprintMismatchError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.verify import verify
 
 DEFAULTS = SearchDefaults(Weights(1, 0.5, 1), CandidateLimits(50, 60), Tuning("000001", 10, 5, 0, 0.4, 0.5))
 
@@ -225,7 +225,7 @@ def adapter(tiny: Any) -> Any:
 
 
 def test_a_name_of_an_alias_is_taken(demo: Collection, folder: ObjectStore, stages: Path, root: Path) -> None:
-    from index.catalog.aliases import Aliases
+    from tercet.index.catalog.aliases import Aliases
 
     push(demo, folder, stages)
     Aliases(root).put("latest", "demo")

@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
-from cluster.objects.errors import DamagedObjectError, OverwritingStoreError, UnreachableStoreError
-from cluster.objects.folder import FolderStore
-from cluster.objects.store import ObjectStore
-from cluster.snapshots import pushing
-from cluster.snapshots.errors import DamagedSnapshotError, OtherCollectionError, PublishedMeanwhileError
-from cluster.snapshots.published import (
+from tercet.cluster.objects.errors import DamagedObjectError, OverwritingStoreError, UnreachableStoreError
+from tercet.cluster.objects.folder import FolderStore
+from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.snapshots import pushing
+from tercet.cluster.snapshots.errors import (
+    DamagedSnapshotError,
+    OtherCollectionError,
+    PublishedMeanwhileError,
+)
+from tercet.cluster.snapshots.published import (
     FILES,
     file_path,
     manifest_path,
@@ -24,12 +28,12 @@ from cluster.snapshots.published import (
     newest_published,
     read_published,
 )
-from cluster.snapshots.pushing import push
-from cluster.snapshots.record import PublishedSnapshot
-from index.collection import Collection
-from index.errors import CollectionBusyError, DamagedIndexError
-from index.files.directory import write_atomically
-from index.live.collection import LiveCollection
+from tercet.cluster.snapshots.pushing import push
+from tercet.cluster.snapshots.record import PublishedSnapshot
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionBusyError, DamagedIndexError
+from tercet.index.files.directory import write_atomically
+from tercet.index.live.collection import LiveCollection
 from tests.cluster.snapshots.test_pulling import DEFAULTS
 
 

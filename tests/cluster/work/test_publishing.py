@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.objects.opening import open_store
-from cluster.snapshots.published import newest_published
-from cluster.work.publishing import publish_shard
-from index.catalog.settings import CollectionSettings
-from index.errors import CollectionBusyError
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.snapshots.published import newest_published
+from tercet.cluster.work.publishing import publish_shard
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import CollectionBusyError
 
 
 def test_of_two_who_publish_a_number_the_second_says_so_where_it_has_something_else(tmp_path: Path) -> None:

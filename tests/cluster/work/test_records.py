@@ -3,10 +3,10 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cluster.objects.opening import open_store
-from cluster.work.folder import begin_work, found_work, remove_work
-from cluster.work.records import agreed, recorded
-from index.catalog.settings import CollectionSettings
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.work.folder import begin_work, found_work, remove_work
+from tercet.cluster.work.records import agreed, recorded
+from tercet.index.catalog.settings import CollectionSettings
 
 
 def test_the_first_record_counts(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import yaml
 
-from cluster.objects.errors import StoreAddressError
-from cluster.objects.opening import open_store
-from service.settings import Settings
+from tercet.cluster.objects.errors import StoreAddressError
+from tercet.cluster.objects.opening import open_store
+from tercet.service.settings import Settings
 from tests.deploy.kubernetes.manifests import WORKLOADS, Document, named, of_kind, pods
 
 SECRETS = {"tercet-keys": {"keys.jsonl", "internal", "metrics"}}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from service.settings import Settings
+from tercet.service.settings import Settings
 from tests.deploy.kubernetes.hardening import hardening_problems
 from tests.deploy.kubernetes.manifests import FOLDER, OVERLAYS, documents, named, of_kind, pods, rendered
 from tests.deploy.kubernetes.references import most_replicas, reference_problems, settings_of
@@ -247,8 +247,8 @@ def test_ray_has_the_ports_the_environment_and_the_arguments_of_our_deployments(
     texts: dict[str, str],
 ) -> None:
     """As `tercet deploy ray` has them, but for what is of the head alone."""
-    ours = pytest.importorskip("cluster.ray.serving.environment", reason="needs cluster/ray/serving")
-    from cluster.ray.serving.config import deployment_of
+    ours = pytest.importorskip("tercet.cluster.ray.serving.environment", reason="needs cluster/ray/serving")
+    from tercet.cluster.ray.serving.config import deployment_of
 
     (service,) = of_kind(documents(texts["ray"]), "RayService")
     cluster = service["spec"]["rayClusterConfig"]
@@ -263,7 +263,7 @@ def test_ray_has_the_ports_the_environment_and_the_arguments_of_our_deployments(
         )
         assert flags.items() <= group["rayStartParams"].items()
     (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
-    assert application["import_path"] == "cluster.ray.application:build"
+    assert application["import_path"] == "tercet.cluster.ray.application:build"
     assert deployment_of(application["args"], "args").routers == application["args"]["routers"]
 
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.backups.records import Backup
-from index.backups.store import BackupStore
-from index.candidates import CandidateLimits, Document, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits
+from tercet.index.backups.records import Backup
+from tercet.index.backups.store import BackupStore
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from index.backups import copying
-from index.backups.making import make_backup
-from index.backups.records import Backup
-from index.backups.store import BackupStore
-from index.collection import Collection, delete_collection
-from index.errors import (
+from tercet.index.backups import copying
+from tercet.index.backups.making import make_backup
+from tercet.index.backups.records import Backup
+from tercet.index.backups.store import BackupStore
+from tercet.index.collection import Collection, delete_collection
+from tercet.index.errors import (
     BackupNotFoundError,
     CollectionBusyError,
     DamagedIndexError,
@@ -26,8 +26,8 @@ from index.errors import (
     StorageError,
     UnforcedPublicationError,
 )
-from index.live.collection import LiveCollection
-from index.verify import file_problems
+from tercet.index.live.collection import LiveCollection
+from tercet.index.verify import file_problems
 
 
 def back_up(collection: Collection, store: BackupStore, live: LiveCollection | None = None) -> Backup:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from index.backups.making import make_backup
-from index.backups.records import Backup
-from index.backups.restoring import restore_as, restore_into
-from index.backups.store import BackupStore
-from index.catalog.aliases import Aliases
-from index.collection import Collection, delete_collection, list_collections
-from index.errors import (
+from tercet.index.backups.making import make_backup
+from tercet.index.backups.records import Backup
+from tercet.index.backups.restoring import restore_as, restore_into
+from tercet.index.backups.store import BackupStore
+from tercet.index.catalog.aliases import Aliases
+from tercet.index.collection import Collection, delete_collection, list_collections
+from tercet.index.errors import (
     CollectionBusyError,
     CollectionExistsError,
     DamagedIndexError,
@@ -25,9 +25,9 @@ from index.errors import (
     StorageError,
     UnforcedPublicationError,
 )
-from index.files.lock import ExclusiveLock
-from index.live.collection import LiveCollection
-from index.verify import verify
+from tercet.index.files.lock import ExclusiveLock
+from tercet.index.live.collection import LiveCollection
+from tercet.index.verify import verify
 
 
 def back_up(collection: Collection, store: BackupStore, live: LiveCollection | None = None) -> Backup:

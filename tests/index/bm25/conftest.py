@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.bm25.formula import K1, SCALE, B
-from index.candidates import Document
-from index.collection import Collection
+from tercet.index.bm25.formula import K1, SCALE, B
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from Stemmer import Stemmer, algorithms
 
-from index.bm25 import analysis
-from index.bm25.analysis import CHARACTERS_AT_ONCE, LONGEST_WORD, Analyzer
-from index.bm25.languages import Bm25Language, languages_by_script
+from tercet.index.bm25 import analysis
+from tercet.index.bm25.analysis import CHARACTERS_AT_ONCE, LONGEST_WORD, Analyzer
+from tercet.index.bm25.languages import Bm25Language, languages_by_script
 
 # Letters, marks and signs of many scripts: of words and of pairs, some that NFKC joins or takes apart.
 SIGNS = "aZ1'’s. \u3000\u0301\u00ad\u200d\ufe0fΣσİIﷺé한글가ᄀ\u1161ᆨ日本々ーヿか\u3099カｶﾞกำั០ကံ㌀🍵"

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from index.bm25 import analysis, writer
-from index.bm25.analysis import Analyzer
-from index.bm25.formula import ratios, weights
-from index.bm25.term_table import TermTable
-from index.bm25.words import count_words
-from index.candidates import CandidateLimits, Document, Weights
-from index.documents.filters import parse_filter
-from index.errors import InvalidQueryError
-from index.files.array_folder import ArrayFolder
-from index.files.packed_bytes import PackedBytes, PackedBytesWriter
-from index.files.string_numbers import STRING_BYTES
-from index.native.kernels import find_beginnings
-from index.sparse import document_frequencies
-from index.verify import verify
-from index.writer import SegmentLimits
-from models.representations import Representations
+from tercet.index.bm25 import analysis, writer
+from tercet.index.bm25.analysis import Analyzer
+from tercet.index.bm25.formula import ratios, weights
+from tercet.index.bm25.term_table import TermTable
+from tercet.index.bm25.words import count_words
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import InvalidQueryError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.packed_bytes import PackedBytes, PackedBytesWriter
+from tercet.index.files.string_numbers import STRING_BYTES
+from tercet.index.native.kernels import find_beginnings
+from tercet.index.sparse import document_frequencies
+from tercet.index.verify import verify
+from tercet.index.writer import SegmentLimits
+from tercet.models.representations import Representations
 
 ONLY_BM25 = Weights(0, 0, 0, 1)
 TEXTS = {"a": "tea milk tea", "b": "milk", "c": "", "d": "tea sugar honey lemon"}

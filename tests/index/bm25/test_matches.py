@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.bm25.analysis import Analyzer
-from index.bm25.matches import QueryWords
+from tercet.index.bm25.analysis import Analyzer
+from tercet.index.bm25.matches import QueryWords
 
 
 def marked(query: str, text: str, language: str = "english") -> str:

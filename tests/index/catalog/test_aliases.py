@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from index.catalog.aliases import MOST_COLLECTIONS, Aliases
-from index.collection import Collection, delete_collection, list_collections
-from index.errors import (
+from tercet.index.catalog.aliases import MOST_COLLECTIONS, Aliases
+from tercet.index.collection import Collection, delete_collection, list_collections
+from tercet.index.errors import (
     AliasNotFoundError,
     CollectionAliasedError,
     CollectionExistsError,
@@ -22,8 +22,8 @@ from index.errors import (
     SeveralCollectionsError,
     UnlikeCollectionsError,
 )
-from index.inspection import inspect_collection
-from index.verify import verify
+from tercet.index.inspection import inspect_collection
+from tercet.index.verify import verify
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def test_while_files_cannot_be_looked_at_what_was_read_counts(
         raise OSError(24, "Too many open files")
 
     with monkeypatch.context() as patch:
-        patch.setattr("index.files.versions.os.stat", failing)
+        patch.setattr("tercet.index.files.versions.os.stat", failing)
         assert [aliases.collection_of(name) for name in ("live", "one", "none")] == ["one", "one", "none"]
 
 

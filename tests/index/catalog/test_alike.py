@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from index.catalog.alike import names_of, united_settings
-from index.catalog.settings import CollectionSettings
-from index.errors import UnlikeCollectionsError
-from index.windows.settings import WindowSettings
+from tercet.index.catalog.alike import names_of, united_settings
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import UnlikeCollectionsError
+from tercet.index.windows.settings import WindowSettings
 
 
 @pytest.fixture

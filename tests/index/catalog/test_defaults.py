@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from index.candidates import CandidateLimits, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.collection import Collection, delete_collection
-from index.errors import CollectionNotFoundError, DamagedIndexError
-from index.inspection import inspect_collection
-from index.verify import verify
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.collection import Collection, delete_collection
+from tercet.index.errors import CollectionNotFoundError, DamagedIndexError
+from tercet.index.inspection import inspect_collection
+from tercet.index.verify import verify
 
 DEFAULTS = SearchDefaults(
     Weights(1.252, 0.497, 1.251),

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from index.candidates import DenseOptions
-from index.catalog.effort import DenseEffort
-from index.errors import DamagedIndexError
+from tercet.index.candidates import DenseOptions
+from tercet.index.catalog.effort import DenseEffort
+from tercet.index.errors import DamagedIndexError
 
 EFFORT = DenseEffort(640, 32, "hnsw", "000007", 0.98, 0.983, 200, 150, "documents")
 

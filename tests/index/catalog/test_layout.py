@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from index.catalog.layout import CollectionLayout
-from index.errors import DamagedIndexError
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.errors import DamagedIndexError
 
 
 def test_paths_are_those_of_the_format(tmp_path: Path) -> None:

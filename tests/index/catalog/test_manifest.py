@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from index.catalog.manifest import DeletesEntry, FileEntry, Manifest, SegmentEntry, is_manifest_name
-from index.errors import DamagedIndexError
+from tercet.index.catalog.manifest import DeletesEntry, FileEntry, Manifest, SegmentEntry, is_manifest_name
+from tercet.index.errors import DamagedIndexError
 
 DELETES = DeletesEntry("000007-0000-0a-000008.npy", 2, 144, "d" * 64)
 Alter = Callable[[Path, Callable[[dict[str, Any]], Any]], None]

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from index.candidates import CandidateLimits, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest
-from index.catalog.remains import STALE_SECONDS, remove_all_but, remove_unfinished
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.catalog.remains import STALE_SECONDS, remove_all_but, remove_unfinished
 
 DEFAULTS = SearchDefaults(
     Weights(1, 0.3, 1), CandidateLimits(200, 200), Tuning("000001", 10, 5, 0, plain=0.4, tuned=0.5)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from index.bm25.analysis import NEWEST_READING
-from index.catalog.settings import CollectionSettings, check_collection_name
-from index.errors import DamagedIndexError, InvalidNameError
-from index.windows.settings import WindowSettings
+from tercet.index.bm25.analysis import NEWEST_READING
+from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.errors import DamagedIndexError, InvalidNameError
+from tercet.index.windows.settings import WindowSettings
 
 Alter = Callable[[Path, Callable[[dict[str, Any]], Any]], None]
 

@@ -7,16 +7,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from index.candidates import DenseOptions
-from index.dense import equal_rows
-from index.dense.building import build_dense
-from index.dense.equal_rows import EqualRows
-from index.dense.index import DenseIndex
-from index.dense.kinds import DenseKind
-from index.documents.row_set import RowSet
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
-from index.files.memory_arrays import MemoryArrays
+from tercet.index.candidates import DenseOptions
+from tercet.index.dense import equal_rows
+from tercet.index.dense.building import build_dense
+from tercet.index.dense.equal_rows import EqualRows
+from tercet.index.dense.index import DenseIndex
+from tercet.index.dense.kinds import DenseKind
+from tercet.index.documents.row_set import RowSet
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.memory_arrays import MemoryArrays
 
 DIMENSION = 24
 

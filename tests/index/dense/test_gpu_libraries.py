@@ -18,7 +18,7 @@ class Notice:
         if name == "faiss":
             print({CURAND_IS_LOADED})
 sys.meta_path.insert(0, Notice())
-import index.dense.index
+import tercet.index.dense.index
 """
 
 # The work of each library on the GPU, against the same on the CPU.
@@ -28,7 +28,7 @@ from pathlib import Path
 for module in sys.argv[1].split():
     __import__(module)
 import faiss, numpy, torch
-from models.graphs.onnx_graph import OnnxGraph, Placement
+from tercet.models.graphs.onnx_graph import OnnxGraph, Placement
 points = numpy.random.default_rng(1).standard_normal((500, 32), numpy.float32)
 drawn = torch.randn(100_000, device="cuda")
 assert abs(float(drawn.mean())) < 0.05 and abs(float(drawn.std()) - 1) < 0.05
@@ -68,14 +68,14 @@ def test_the_encoders_libcurand_is_loaded_before_faiss(repository: Path, tmp_pat
     assert run(NOTICE, repository, LD_LIBRARY_PATH="").split() == ["False"]
 
 
-@pytest.mark.parametrize("module", ["service.app", "ingest.build"])
+@pytest.mark.parametrize("module", ["tercet.service.app", "tercet.ingest.build"])
 def test_servers_and_builds_settle_this_before_torch_is_loaded(module: str, repository: Path) -> None:
-    code = f"import sys, {module}; print('index.dense.index' in sys.modules, 'torch' in sys.modules)"
+    code = f"import sys, {module}; print('tercet.index.dense.index' in sys.modules, 'torch' in sys.modules)"
     assert run(code, repository).split() == ["True", "False"]
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("first", ["index.dense.index torch", "torch index.dense.index"])
+@pytest.mark.parametrize("first", ["tercet.index.dense.index torch", "torch tercet.index.dense.index"])
 def test_faiss_torch_and_onnxruntime_work_on_a_gpu_in_one_process(
     first: str, repository: Path, embedded_checkpoint: Path
 ) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from index.dense.building import build_dense
-from index.dense.graph import Graph
-from index.dense.library import INDEX_FILE, faiss, read_index
-from index.files.array_folder import ArrayFolder
-from models.representations import Float32
+from tercet.index.dense.building import build_dense
+from tercet.index.dense.graph import Graph
+from tercet.index.dense.library import INDEX_FILE, faiss, read_index
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.models.representations import Float32
 
 DOCUMENTS, DIMENSION = 5_000, 24
 

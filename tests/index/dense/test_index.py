@@ -9,15 +9,15 @@ import numpy.typing as npt
 import psutil
 import pytest
 
-from index.candidates import DenseOptions
-from index.dense import building
-from index.dense.building import build_dense
-from index.dense.graph import Graph
-from index.dense.index import DenseIndex
-from index.dense.kinds import DenseKind, Device
-from index.documents.row_set import RowSet
-from index.errors import DamagedIndexError, DenseBuildError, DeviceUnavailableError
-from index.files.array_folder import ArrayFolder
+from tercet.index.candidates import DenseOptions
+from tercet.index.dense import building
+from tercet.index.dense.building import build_dense
+from tercet.index.dense.graph import Graph
+from tercet.index.dense.index import DenseIndex
+from tercet.index.dense.kinds import DenseKind, Device
+from tercet.index.documents.row_set import RowSet
+from tercet.index.errors import DamagedIndexError, DenseBuildError, DeviceUnavailableError
+from tercet.index.files.array_folder import ArrayFolder
 from tests.full_disk import largest_file
 
 DOCUMENTS, DIMENSION, CENTRES = 6_000, 32, 40

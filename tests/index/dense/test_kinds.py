@@ -5,8 +5,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from index.dense import kinds
-from index.dense.kinds import (
+from tercet.index.dense import kinds
+from tercet.index.dense.kinds import (
     DenseKind,
     bytes_in_graphs,
     collection_kind,

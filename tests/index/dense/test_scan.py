@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.dense import scan as dense_scan
-from index.dense.scan import DenseScan, Scanned
-from index.documents.row_set import RowSet
-from index.native.kernels import dense_vectors
+from tercet.index.dense import scan as dense_scan
+from tercet.index.dense.scan import DenseScan, Scanned
+from tercet.index.documents.row_set import RowSet
+from tercet.index.native.kernels import dense_vectors
 
 Mask = npt.NDArray[np.bool_]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from index.documents.fields import Column, column_of
-from index.documents.metadata import FieldType
+from tercet.index.documents.fields import Column, column_of
+from tercet.index.documents.metadata import FieldType
 
 MakeColumns = Callable[[Mapping[str, FieldType], Sequence[Mapping[str, list[Any]]]], dict[str, Column]]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.documents.boosts import Curve, DecayBoost, FilterBoost, check_boosts
-from index.documents.filters import parse_filter
-from index.documents.metadata import FieldType
-from index.errors import InvalidQueryError
+from tercet.index.documents.boosts import Curve, DecayBoost, FilterBoost, check_boosts
+from tercet.index.documents.filters import parse_filter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidQueryError
 
 DAY = 86_400e6  # microseconds
 FIELDS: dict[str, FieldType] = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from index.documents.conditions import EVERYTHING, NOTHING, condition_of
-from index.documents.filters import check_filter, parse_filter
-from index.documents.metadata import FieldType
+from tercet.index.documents.conditions import EVERYTHING, NOTHING, condition_of
+from tercet.index.documents.filters import check_filter, parse_filter
+from tercet.index.documents.metadata import FieldType
 
 FIELDS: dict[str, FieldType] = {
     "tags": "keyword",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from index.documents.datetimes import microseconds_of
+from tercet.index.documents.datetimes import microseconds_of
 
 
 @pytest.mark.parametrize(

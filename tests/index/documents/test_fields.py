@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.documents.fields import field_stems, field_values, open_columns
-from index.documents.fields_writer import FieldsWriter
-from index.documents.metadata import FieldType
-from index.errors import DamagedIndexError, InvalidDocumentError
-from index.files.array_folder import ArrayFolder
+from tercet.index.documents.fields import field_stems, field_values, open_columns
+from tercet.index.documents.fields_writer import FieldsWriter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import DamagedIndexError, InvalidDocumentError
+from tercet.index.files.array_folder import ArrayFolder
 
 
 @pytest.mark.parametrize(

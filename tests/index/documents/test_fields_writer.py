@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.documents.fields import KeywordColumn, ScalarColumn, field_stems, open_columns
-from index.documents.fields_writer import FieldsWriter
-from index.documents.metadata import FieldType
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
+from tercet.index.documents.fields import KeywordColumn, ScalarColumn, field_stems, open_columns
+from tercet.index.documents.fields_writer import FieldsWriter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
 
 
 def test_columns_hold_every_document_in_order(tmp_path: Path, make_columns: Any) -> None:

@@ -14,15 +14,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.documents.conditions import condition_of
-from index.documents.field_indexes import FieldIndexes, write_indexes
-from index.documents.fields import Column, column_of, field_stems, field_values, open_columns
-from index.documents.fields_writer import FieldsWriter
-from index.documents.filters import And, Exists, In, Not, Or, Range, check_filter, parse_filter, tree_of
-from index.documents.matching import Matching
-from index.documents.metadata import FieldType
-from index.errors import InvalidQueryError
-from index.files.array_folder import ArrayFolder
+from tercet.index.documents.conditions import condition_of
+from tercet.index.documents.field_indexes import FieldIndexes, write_indexes
+from tercet.index.documents.fields import Column, column_of, field_stems, field_values, open_columns
+from tercet.index.documents.fields_writer import FieldsWriter
+from tercet.index.documents.filters import (
+    And,
+    Exists,
+    In,
+    Not,
+    Or,
+    Range,
+    check_filter,
+    parse_filter,
+    tree_of,
+)
+from tercet.index.documents.matching import Matching
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidQueryError
+from tercet.index.files.array_folder import ArrayFolder
 
 FIELDS: dict[str, FieldType] = {
     "tags": "keyword",

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from index.documents.id_filter import IdFilter
-from index.files.packed_bytes import PackedBytes
+from tercet.index.documents.id_filter import IdFilter
+from tercet.index.files.packed_bytes import PackedBytes
 
 
 @pytest.mark.parametrize("pattern", ["{}", "d{:08d}", "https://example.com/articles/{}.html", "문서-{}"])

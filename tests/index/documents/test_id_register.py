@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.documents import id_register
-from index.documents.id_register import IdRegister
-from index.errors import DuplicateDocumentError
+from tercet.index.documents import id_register
+from tercet.index.documents.id_register import IdRegister
+from tercet.index.errors import DuplicateDocumentError
 
 
 def test_duplicates_are_named_within_a_batch_and_across() -> None:

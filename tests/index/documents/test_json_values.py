@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.documents.json_values import loads, may_hold_long_integers
+from tercet.index.documents.json_values import loads, may_hold_long_integers
 
 
 @pytest.mark.parametrize(

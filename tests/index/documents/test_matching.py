@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from pyroaring import BitMap
 
-from index.documents import matching
-from index.documents.bitmaps import bitmap_of_mask, packed_of
-from index.documents.conditions import Condition, condition_of
-from index.documents.field_indexes import FieldIndexes, write_indexes
-from index.documents.fields import Column, KeywordColumn, column_of, field_stems
-from index.documents.filters import parse_filter
-from index.documents.matching import Matching
-from index.documents.metadata import FieldType
-from index.documents.postings import Postings
-from index.documents.row_set import RowSet
-from index.documents.sorted_values import SortedValues
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
+from tercet.index.documents import matching
+from tercet.index.documents.bitmaps import bitmap_of_mask, packed_of
+from tercet.index.documents.conditions import Condition, condition_of
+from tercet.index.documents.field_indexes import FieldIndexes, write_indexes
+from tercet.index.documents.fields import Column, KeywordColumn, column_of, field_stems
+from tercet.index.documents.filters import parse_filter
+from tercet.index.documents.matching import Matching
+from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.postings import Postings
+from tercet.index.documents.row_set import RowSet
+from tercet.index.documents.sorted_values import SortedValues
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
 
 FIELDS: dict[str, FieldType] = {"kind": "keyword", "year": "integer"}
 DOCUMENTS = 1_000

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from index.documents.metadata import merged
+from tercet.index.documents.metadata import merged
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.candidates import Document
-from index.documents.store import MAX_CONTENT_BYTES, DocumentStore, DocumentWriter, encode_document
-from index.errors import DamagedIndexError, InvalidDocumentError
-from index.files.array_folder import ArrayFolder
-from index.files.packed_bytes import PackedBytes
+from tercet.index.candidates import Document
+from tercet.index.documents.store import MAX_CONTENT_BYTES, DocumentStore, DocumentWriter, encode_document
+from tercet.index.errors import DamagedIndexError, InvalidDocumentError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.packed_bytes import PackedBytes
 
 
 def store(folder: Path, documents: list[Document]) -> DocumentStore:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
-from index.files.npy import HEADER_BYTES
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.npy import HEADER_BYTES
 
 
 @pytest.fixture

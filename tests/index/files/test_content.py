@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from index.files.content import sha256_of
+from tercet.index.files.content import sha256_of
 
 
 def test_checksum_is_sha256(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from index.errors import DamagedIndexError
-from index.files import directory
-from index.files.content import read_json_object
-from index.files.directory import (
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files import directory
+from tercet.index.files.content import read_json_object
+from tercet.index.files.directory import (
     link_folder,
     link_or_copy,
     make_folder,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from index.errors import CollectionBusyError, CollectionNotFoundError
-from index.files.lock import ExclusiveLock, is_held
+from tercet.index.errors import CollectionBusyError, CollectionNotFoundError
+from tercet.index.files.lock import ExclusiveLock, is_held
 
 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:

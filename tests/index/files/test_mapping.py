@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.errors import DamagedIndexError
-from index.files.mapping import map_file
+from tercet.index.candidates import Document
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.mapping import map_file
 
 FIELDS = ("keyword", "integer", "number", "boolean", "datetime")
 VALUES = {"keyword": ["a", "b"], "integer": 3, "number": 1.5, "boolean": True, "datetime": "2026-01-01"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from index.files.memory_arrays import MemoryArrays
+from tercet.index.files.memory_arrays import MemoryArrays
 
 
 def test_arrays_are_streamed_made_changed_and_removed() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from index.errors import DamagedIndexError
-from index.files.arrays import Array
-from index.files.packed_arrays import ALIGNMENT, LENGTH_BYTES, PackedArrays, write_packed
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.arrays import Array
+from tercet.index.files.packed_arrays import ALIGNMENT, LENGTH_BYTES, PackedArrays, write_packed
 
 ARRAYS: dict[str, Array] = {
     "flags": np.array([True, False, True]),

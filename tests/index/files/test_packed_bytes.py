@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
-from index.files.packed_bytes import (
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.packed_bytes import (
     PackedBytes,
     PackedBytesWriter,
     common_strings,

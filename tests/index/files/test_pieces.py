@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Weights
-from index.files import pieces as pieces_module
-from index.files.pieces import LOOKS, DiskWatch, Pieces, read_ahead
+from tercet.index.candidates import Weights
+from tercet.index.files import pieces as pieces_module
+from tercet.index.files.pieces import LOOKS, DiskWatch, Pieces, read_ahead
 
 PAGES = 64
 

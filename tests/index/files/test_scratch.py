@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from index.files.scratch import scratch_folder
+from tercet.index.files.scratch import scratch_folder
 
 PROCESS = """
 import sys
-from index.files.scratch import {function}
+from tercet.index.files.scratch import {function}
 {enter}
 (folder / "large").write_bytes(bytes(1000))
 print(folder, flush=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.files.memory_arrays import MemoryArrays
-from index.files.packed_bytes import PackedBytes
-from index.files.string_numbers import STRING_BYTES, StringNumbers
+from tercet.index.files.memory_arrays import MemoryArrays
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.files.string_numbers import STRING_BYTES, StringNumbers
 
 
 def test_strings_are_numbered_as_they_come_and_written_in_order() -> None:

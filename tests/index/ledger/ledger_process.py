@@ -11,11 +11,11 @@ import os
 import sys
 from pathlib import Path
 
-from index.errors import StorageError, StorageFullError
-from index.ledger.file import log_of
-from index.ledger.ledger import Ledger
-from index.ledger.reader import LedgerReader
-from index.ledger.records import LedgerEntry
+from tercet.index.errors import StorageError, StorageFullError
+from tercet.index.ledger.file import log_of
+from tercet.index.ledger.ledger import Ledger
+from tercet.index.ledger.reader import LedgerReader
+from tercet.index.ledger.records import LedgerEntry
 
 BATCH_SIZES = (1, 2, 3)
 MOUNT_READ_ONLY, MOUNT_REMOUNT = 1, 32

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.errors import (
+from tercet.index.errors import (
     CollectionBusyError,
     DamagedIndexError,
     InvalidDocumentError,
@@ -26,11 +26,11 @@ from index.errors import (
     StorageFullError,
     WriteUnknownError,
 )
-from index.ledger import ledger as ledger_module
-from index.ledger.file import LOG_PAGES, PAGE_BYTES, log_of
-from index.ledger.ledger import Ledger
-from index.ledger.reader import KEPT_SECONDS, LedgerReader
-from index.ledger.records import IdempotencyKey, LedgerEntry, StoredAnswer
+from tercet.index.ledger import ledger as ledger_module
+from tercet.index.ledger.file import LOG_PAGES, PAGE_BYTES, log_of
+from tercet.index.ledger.ledger import Ledger
+from tercet.index.ledger.reader import KEPT_SECONDS, LedgerReader
+from tercet.index.ledger.records import IdempotencyKey, LedgerEntry, StoredAnswer
 from tests.index.ledger.ledger_process import batch
 from tests.index.sqlite_calls import FULL, OK, SYNC_FAILED, WRITE_FAILED, Call, sqlite_calls
 
@@ -63,7 +63,6 @@ def start(repository: Path, *arguments: object, before: tuple[str, ...] = ()) ->
     return subprocess.Popen(
         [*before, sys.executable, str(SCRIPT), *map(str, arguments)],
         cwd=repository,
-        env={**os.environ, "PYTHONPATH": str(repository)},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -203,8 +202,8 @@ def test_answers_are_kept_a_day_whatever_the_clock_is_set_to(
     path: Path, monkeypatch: pytest.MonkeyPatch, step: float
 ) -> None:
     clock = {"time": NOW, "monotonic": 5.0}
-    monkeypatch.setattr("index.ledger.clock.time.time", lambda: clock["time"])
-    monkeypatch.setattr("index.ledger.clock.time.monotonic", lambda: clock["monotonic"])
+    monkeypatch.setattr("tercet.index.ledger.clock.time.time", lambda: clock["time"])
+    monkeypatch.setattr("tercet.index.ledger.clock.time.monotonic", lambda: clock["monotonic"])
     with Ledger.open(path) as ledger:
         ledger.append([entry(key="a")])
         clock["time"] += step
@@ -221,8 +220,8 @@ def test_a_clock_that_is_behind_at_the_opening_goes_on_from_the_last_answer(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = {"time": NOW, "monotonic": 5.0}
-    monkeypatch.setattr("index.ledger.clock.time.time", lambda: clock["time"])
-    monkeypatch.setattr("index.ledger.clock.time.monotonic", lambda: clock["monotonic"])
+    monkeypatch.setattr("tercet.index.ledger.clock.time.time", lambda: clock["time"])
+    monkeypatch.setattr("tercet.index.ledger.clock.time.monotonic", lambda: clock["monotonic"])
     with Ledger.open(path) as ledger:
         ledger.append([entry(key="a")])
     clock.update(time=0.0, monotonic=0.0)  # a machine without a clock of its own has started
@@ -256,7 +255,7 @@ def test_keys_have_limits(key: str, message: str) -> None:
 
 
 def test_a_payload_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("index.ledger.records.PAYLOAD_BYTES", 10)
+    monkeypatch.setattr("tercet.index.ledger.records.PAYLOAD_BYTES", 10)
     LedgerEntry("put", bytes(10))
     with pytest.raises(InvalidDocumentError, match=r"takes 11 bytes .* the limit is 10: write fewer"):
         LedgerEntry("put", bytes(11))

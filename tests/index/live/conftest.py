@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.segments.checks import check_batch
-from index.segments.rows import DocumentRows
-from index.windows.settings import WindowSettings
-from index.windows.store import DocumentWindows
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.segments.checks import check_batch
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.windows.settings import WindowSettings
+from tercet.index.windows.store import DocumentWindows
 
 MakeRows = Callable[[CollectionSettings, list[str], int], DocumentRows]
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from index.candidates import Document
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.errors import StorageError, UnforcedPublicationError
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits
-from models.representations import Representations, SparseRows, TokenVectors
+from tercet.index.candidates import Document
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.errors import StorageError, UnforcedPublicationError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits
+from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 NAME = "demo"
 SETTINGS = CollectionSettings(NAME, "tiny", "f", 4, 2, 20, lexical="idf")

@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.catalog.layout import CollectionLayout
-from index.catalog.publication import Publication
-from index.collection import Collection
-from index.errors import (
+from tercet.index.candidates import Document
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.publication import Publication
+from tercet.index.collection import Collection
+from tercet.index.errors import (
     CollectionBusyError,
     DamagedIndexError,
     DocumentChangedError,
     FingerprintMismatchError,
 )
-from index.live import adoption as adoption_module
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits, Written
-from index.live.statistics import published_statistics
-from index.verify import verify
-from index.writer import SegmentLimits
+from tercet.index.live import adoption as adoption_module
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits, Written
+from tercet.index.live.statistics import published_statistics
+from tercet.index.verify import verify
+from tercet.index.writer import SegmentLimits
 
 Model = dict[str, tuple[str, Any]]
 NAMES = [f"d{number:02d}" for number in range(30)]

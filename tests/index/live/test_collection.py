@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection
-from index.documents.filters import Range
-from index.errors import (
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import Range
+from tercet.index.errors import (
     CollectionBusyError,
     DocumentChangedError,
     DocumentNotFoundError,
@@ -25,9 +25,9 @@ from index.errors import (
     SearchIndexError,
     StorageFullError,
 )
-from index.ledger.ledger import Ledger
-from index.live.collection import LiveCollection
-from index.live.records import WriteKey, Written
+from tercet.index.ledger.ledger import Ledger
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import WriteKey, Written
 
 
 @pytest.fixture

@@ -11,33 +11,33 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.backups.copying import copy_collection
-from index.candidates import Document
-from index.catalog.layout import CollectionLayout
-from index.catalog.publication import Publication
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection, staged_build
-from index.documents import field_indexes
-from index.documents.filters import parse_filter
-from index.documents.metadata import FieldType
-from index.errors import (
+from tercet.index.backups.copying import copy_collection
+from tercet.index.candidates import Document
+from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.publication import Publication
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection, staged_build
+from tercet.index.documents import field_indexes
+from tercet.index.documents.filters import parse_filter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import (
     CollectionBusyError,
     InvalidDocumentError,
     InvalidFieldError,
     InvalidNameError,
     InvalidQueryError,
 )
-from index.live import declaration
-from index.live.collection import LiveCollection
-from index.live.merge import Pace
-from index.live.operations import Put
-from index.live.records import LiveLimits
-from index.live.state import LiveState
-from index.publisher import Publisher
-from index.segments import files as segment_files
-from index.segments import later_columns
-from index.snapshot import Snapshot
-from index.verify import verify
+from tercet.index.live import declaration
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.merge import Pace
+from tercet.index.live.operations import Put
+from tercet.index.live.records import LiveLimits
+from tercet.index.live.state import LiveState
+from tercet.index.publisher import Publisher
+from tercet.index.segments import files as segment_files
+from tercet.index.segments import later_columns
+from tercet.index.snapshot import Snapshot
+from tercet.index.verify import verify
 
 IDS = [f"d{number:02d}" for number in range(40)]
 LIMITS = LiveLimits(merge_width=2)

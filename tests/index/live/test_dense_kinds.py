@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection
-from index.dense import kinds
-from index.dense.kinds import bytes_in_graphs
-from index.live.collection import LiveCollection
-from index.writer import SegmentLimits
-from ingest.publishing import build_target
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.index.dense import kinds
+from tercet.index.dense.kinds import bytes_in_graphs
+from tercet.index.live.collection import LiveCollection
+from tercet.index.writer import SegmentLimits
+from tercet.ingest.publishing import build_target
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A collection of more than 40 documents has graphs, in segments of 5 or more; what is flushed, of 20."""
     monkeypatch.setattr(kinds, "FLAT_VECTORS", 40)
-    monkeypatch.setattr("index.live.flush.FLAT_VECTORS", 19)
-    monkeypatch.setattr("index.live.merge.INDEXED_VECTORS", 5)
-    monkeypatch.setattr("index.writer.INDEXED_VECTORS", 5)
+    monkeypatch.setattr("tercet.index.live.flush.FLAT_VECTORS", 19)
+    monkeypatch.setattr("tercet.index.live.merge.INDEXED_VECTORS", 5)
+    monkeypatch.setattr("tercet.index.writer.INDEXED_VECTORS", 5)
 
 
 def kinds_of(collection: Collection) -> list[tuple[int, str]]:

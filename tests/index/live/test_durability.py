@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -18,7 +17,6 @@ def run(repository: Path, name: str, *arguments: object) -> dict[str, Any]:
     process = subprocess.run(
         [sys.executable, f"benchmarks/{name}.py", "--no-record", *map(str, arguments)],
         cwd=repository,
-        env={**os.environ, "PYTHONPATH": str(repository)},
         capture_output=True,
         text=True,
         timeout=280,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.documents.fields import ScalarColumn
-from index.errors import DamagedIndexError
-from index.files.packed_bytes import PackedBytes
-from index.live.entries import decode_ids, decode_rows, encode_ids, encode_rows, with_stored_fields
+from tercet.index.documents.fields import ScalarColumn
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.live.entries import decode_ids, decode_rows, encode_ids, encode_rows, with_stored_fields
 
 KINDS: list[dict[str, Any]] = [
     {},

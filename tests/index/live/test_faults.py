@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from index.collection import Collection
-from index.errors import StorageError, UnforcedPublicationError
-from index.live.collection import LiveCollection
-from index.verify import verify
+from tercet.index.collection import Collection
+from tercet.index.errors import StorageError, UnforcedPublicationError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.verify import verify
 
 SCRIPT = Path(__file__).with_name("live_process.py")
 
@@ -45,7 +45,6 @@ def run(repository: Path, *arguments: object, before: tuple[str, ...] = ()) -> l
     done = subprocess.run(
         [*before, sys.executable, str(SCRIPT), *map(str, arguments)],
         cwd=repository,
-        env={**os.environ, "PYTHONPATH": str(repository)},
         stdout=subprocess.PIPE,
         text=True,
         timeout=200,

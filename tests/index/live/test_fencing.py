@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from index.candidates import Document
-from index.catalog.fence import Fence
-from index.collection import Collection
-from index.errors import CollectionBusyError, CollectionFencedError, DamagedIndexError
-from index.live.collection import LiveCollection
+from tercet.index.candidates import Document
+from tercet.index.catalog.fence import Fence
+from tercet.index.collection import Collection
+from tercet.index.errors import CollectionBusyError, CollectionFencedError, DamagedIndexError
+from tercet.index.live.collection import LiveCollection
 
 
 @pytest.fixture

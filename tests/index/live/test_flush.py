@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Document
-from index.catalog import publication as publication_module
-from index.catalog.publication import Publication
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.live.records import LiveLimits
-from index.segments import parts as parts_module
-from index.snapshot import Snapshot
-from index.verify import verify
+from tercet.index.candidates import CandidateLimits, Document
+from tercet.index.catalog import publication as publication_module
+from tercet.index.catalog.publication import Publication
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.records import LiveLimits
+from tercet.index.segments import parts as parts_module
+from tercet.index.snapshot import Snapshot
+from tercet.index.verify import verify
 
 LIMITS = CandidateLimits(8, 8, 8)
 NAMES = [f"d{number:02d}" for number in range(30)]

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.catalog import remains as remains_module
-from index.catalog.manifest import DeletesEntry, SegmentEntry
-from index.catalog.publication import Publication
-from index.collection import Collection
-from index.live.collection import LiveCollection
-from index.live.merge import MergeStoppedError, Pace, to_merge
-from index.segments.writer import FilledSegment
-from index.verify import verify
+from tercet.index.candidates import Document
+from tercet.index.catalog import remains as remains_module
+from tercet.index.catalog.manifest import DeletesEntry, SegmentEntry
+from tercet.index.catalog.publication import Publication
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.merge import MergeStoppedError, Pace, to_merge
+from tercet.index.segments.writer import FilledSegment
+from tercet.index.verify import verify
 
 
 def entry(documents: int, deleted: int = 0) -> SegmentEntry:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.documents.metadata import MetadataChange
-from index.errors import DamagedIndexError
-from index.files.packed_bytes import PackedBytes
-from index.ledger.records import NOTHING, LedgerEntry
-from index.live import replay as replaying
-from index.live.operations import Delete, Put, Update
-from index.live.replay import replay
-from index.live.state import LiveState
+from tercet.index.documents.metadata import MetadataChange
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.ledger.records import NOTHING, LedgerEntry
+from tercet.index.live import replay as replaying
+from tercet.index.live.operations import Delete, Put, Update
+from tercet.index.live.replay import replay
+from tercet.index.live.state import LiveState
 from tests.index.live.test_entries import KINDS
 
 IDS = [f"d{number:02}" for number in range(30)]

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from index.candidates import Document
-from index.collection import Collection
-from index.documents.filters import parse_filter
-from index.live.collection import LiveCollection
-from index.verify import verify
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import parse_filter
+from tercet.index.live.collection import LiveCollection
+from tercet.index.verify import verify
 
 METADATA: dict[str, dict[str, Any]] = {
     "a": {"year": [2001, 1999], "at": ["2024-05-17 09:30:00", "2020-01-01"]},

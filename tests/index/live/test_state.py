@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Weights
-from index.documents.filters import parse_filter
-from index.files.packed_bytes import PackedBytes
-from index.live import state as state_module
-from index.live.state import LiveState
-from index.segments.segment import Segment
-from index.snapshot import Snapshot
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.documents.filters import parse_filter
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.live import state as state_module
+from tercet.index.live.state import LiveState
+from tercet.index.segments.segment import Segment
+from tercet.index.snapshot import Snapshot
 
 LIMITS = CandidateLimits(8, 8, 8)
 YEAR = parse_filter({"in": {"year": [2001, 2003]}})

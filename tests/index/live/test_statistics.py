@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.catalog.publication import Publication
-from index.collection import Collection
-from index.inspection import inspect_collection
-from index.live.collection import LiveCollection
-from index.live.statistics import published_statistics
+from tercet.index.catalog.publication import Publication
+from tercet.index.collection import Collection
+from tercet.index.inspection import inspect_collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.statistics import published_statistics
 
 
 def test_statistics_follow_writes_and_flushes(build: Any, three: Any, root: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from index.live.threads import Alarms, Workers
+from tercet.index.live.threads import Alarms, Workers
 
 SECONDS = 30.0
 
@@ -71,7 +71,7 @@ def test_what_fails_ends_no_thread(alarms: Alarms, caplog: pytest.LogCaptureFixt
 def test_a_thread_that_cannot_be_started_is_tried_again(
     alarms: Alarms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index.live.threads.START_SECONDS", 0.01)
+    monkeypatch.setattr("tercet.index.live.threads.START_SECONDS", 0.01)
     alarms.call_at(0.0, lambda: None)  # so that its own thread is there
     failures, start = [RuntimeError("can't start new thread")], threading.Thread.start
 

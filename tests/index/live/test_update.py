@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection
-from index.documents.filters import parse_filter
-from index.documents.metadata import MetadataChange, merged
-from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
-from index.files.packed_bytes import PackedBytes
-from index.ledger.records import LedgerEntry
-from index.live import collection as live_collection
-from index.live.collection import LiveCollection
-from index.live.operations import Update
-from index.live.records import LiveLimits, WriteKey
-from index.live.replay import replay
-from index.live.state import LiveState
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import parse_filter
+from tercet.index.documents.metadata import MetadataChange, merged
+from tercet.index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.ledger.records import LedgerEntry
+from tercet.index.live import collection as live_collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.operations import Update
+from tercet.index.live.records import LiveLimits, WriteKey
+from tercet.index.live.replay import replay
+from tercet.index.live.state import LiveState
 
 IDS = [f"d{number:02d}" for number in range(40)]
 LIMITS = LiveLimits(merge_width=2)

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.catalog.publication import Publication
-from index.collection import Collection
-from index.dense import building
-from index.dense.library import faiss
-from index.errors import StorageFullError, WriteOverloadedError, WriteTooLargeError
-from index.ledger.ledger import Ledger
-from index.live import upkeep as upkeep_module
-from index.live.collection import LiveCollection
-from index.live.merge import Merge, MergeStoppedError
-from index.live.records import LiveLimits, LiveObserver, WriteStage
-from index.live.threads import MERGE_NICENESS
-from index.segments.writer import FilledSegment, SegmentWriter
-from index.verify import verify
+from tercet.index.candidates import Document
+from tercet.index.catalog.publication import Publication
+from tercet.index.collection import Collection
+from tercet.index.dense import building
+from tercet.index.dense.library import faiss
+from tercet.index.errors import StorageFullError, WriteOverloadedError, WriteTooLargeError
+from tercet.index.ledger.ledger import Ledger
+from tercet.index.live import upkeep as upkeep_module
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.merge import Merge, MergeStoppedError
+from tercet.index.live.records import LiveLimits, LiveObserver, WriteStage
+from tercet.index.live.threads import MERGE_NICENESS
+from tercet.index.segments.writer import FilledSegment, SegmentWriter
+from tercet.index.verify import verify
 
 SECONDS = 30.0
 

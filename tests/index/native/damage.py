@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import DamagedIndexError
-from index.native import kernels as index_kernels
-from models.errors import CheckpointError
-from models.native import kernels as models_kernels
+from tercet.index.errors import DamagedIndexError
+from tercet.index.native import kernels as index_kernels
+from tercet.models.errors import CheckpointError
+from tercet.models.native import kernels as models_kernels
 from tests.index.native.guarded import Rooms
 
 Array = npt.NDArray[Any]

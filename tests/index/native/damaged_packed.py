@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from index.files.packed_bytes import PackedBytes, order_of
+from tercet.index.files.packed_bytes import PackedBytes, order_of
 from tests.index.native.damage import Random, Stored, Target
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from index.files.packed_bytes import PackedBytes
-from models.representations import offsets_of
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.models.representations import offsets_of
 from tests.index.native.damage import Random, Records, Stored, Target
 
 DOCUMENTS = 30

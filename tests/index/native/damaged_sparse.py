@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from index.files.memory_arrays import MemoryArrays
-from index.files.packed_bytes import PackedBytes
-from index.native.kernels import find_beginnings
-from index.sparse.inverted_index import DTYPES, build_inverted
-from models.representations import SparseRows
+from tercet.index.files.memory_arrays import MemoryArrays
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.native.kernels import find_beginnings
+from tercet.index.sparse.inverted_index import DTYPES, build_inverted
+from tercet.models.representations import SparseRows
 from tests.index.native.damage import Random, Records, Stored, Target
 
 VOCABULARY, TERMS, MOST = 12, 4, 60

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from index.token_vectors.integer_query import IntegerQuery
-from models.representations import offsets_of
+from tercet.index.token_vectors.integer_query import IntegerQuery
+from tercet.models.representations import offsets_of
 from tests.index.native.damage import Random, Records, Stored, Target
 
 PIECES, CENTROIDS, VALUES = 3, 5, 64

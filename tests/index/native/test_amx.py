@@ -67,7 +67,14 @@ def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_tiles_of_the_processor_give_the_same_numbers(emulated: Path, file: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WITH_ANOTHER_MODULE, "index.native.kernels", str(emulated), str(HERE / file)],
+        [
+            sys.executable,
+            "-c",
+            WITH_ANOTHER_MODULE,
+            "tercet.index.native.kernels",
+            str(emulated),
+            str(HERE / file),
+        ],
         cwd=ROOT,
         env=os.environ | {"TERCET_INSTRUCTIONS": ""},
         capture_output=True,

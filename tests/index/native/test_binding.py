@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.errors import DamagedIndexError
-from index.native import kernels
-from index.native.kernels import add_statistics, find_packed, sort_packed
+from tercet.index.errors import DamagedIndexError
+from tercet.index.native import kernels
+from tercet.index.native.kernels import add_statistics, find_packed, sort_packed
 
 TERMS = np.array([0, 2], np.int32)
 MASSES = np.array([5, 7], np.int64)
@@ -38,7 +38,7 @@ def test_the_module_is_made_of_the_sources_that_are_here(package: str) -> None:
     assert spec.loader is not None
     setup = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(setup)
-    made = importlib.import_module(f"{package}.native.kernels")
+    made = importlib.import_module(f"tercet.{package}.native.kernels")
     assert setup.digest(package) == made.SOURCES, "the kernels changed since they were compiled: make setup"
 
 
@@ -160,7 +160,7 @@ def test_all_variants_have_the_same_kernels() -> None:
 def test_instructions_that_the_processor_has_not_are_named() -> None:
     environment = {**os.environ, "TERCET_INSTRUCTIONS": "other"}
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", "search", "demo", "tea"],
+        [sys.executable, "-m", "tercet.cli.main", "search", "demo", "tea"],
         env=environment,
         cwd=Path(__file__).resolve().parents[3],
         capture_output=True,

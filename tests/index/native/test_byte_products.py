@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from index.errors import DamagedIndexError
-from index.native import kernels
-from index.token_vectors.integer_query import LANES, IntegerQuery
-from models.representations import offsets_of
+from tercet.index.errors import DamagedIndexError
+from tercet.index.native import kernels
+from tercet.index.token_vectors.integer_query import LANES, IntegerQuery
+from tercet.models.representations import offsets_of
 
 VARIANTS = [kernels.kernels_of(name) for name in kernels.AVAILABLE_INSTRUCTIONS]
 TILE = 8

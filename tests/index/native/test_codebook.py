@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.errors import DamagedIndexError
-from index.native import kernels
-from index.token_vectors.integer_query import LANES, IntegerQuery
+from tercet.index.errors import DamagedIndexError
+from tercet.index.native import kernels
+from tercet.index.token_vectors.integer_query import LANES, IntegerQuery
 
 VARIANTS = [kernels.kernels_of(name) for name in kernels.AVAILABLE_INSTRUCTIONS]
 

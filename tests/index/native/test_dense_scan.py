@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from index.errors import DamagedIndexError
-from index.native import kernels
+from tercet.index.errors import DamagedIndexError
+from tercet.index.native import kernels
 
 CHAINS = 4
 VARIANTS = [kernels.kernels_of(name) for name in kernels.AVAILABLE_INSTRUCTIONS]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.errors import DamagedIndexError
-from index.files.packed_bytes import PackedBytes
-from index.native import kernels
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.native import kernels
 
 VARIANTS = [kernels.kernels_of(name) for name in kernels.AVAILABLE_INSTRUCTIONS]
 SEEDS = (0, 1, (1 << 63) - 1)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from index.errors import DamagedIndexError
-from index.native import kernels
+from tercet.index.errors import DamagedIndexError
+from tercet.index.native import kernels
 
 WIDTHS = np.array([0, 6, 9, 12])
 LEVELS = len(WIDTHS) - 1

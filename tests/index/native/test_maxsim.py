@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.errors import DamagedIndexError
-from index.native.kernels import exact_maxsim, near_maxsim
-from index.token_vectors.integer_query import IntegerQuery
-from index.token_vectors.store import TokenVectorStore
-from index.token_vectors.texts import StoredTexts
-from models.representations import Float32, Float64, TokenVectors, offsets_of
+from tercet.index.errors import DamagedIndexError
+from tercet.index.native.kernels import exact_maxsim, near_maxsim
+from tercet.index.token_vectors.integer_query import IntegerQuery
+from tercet.index.token_vectors.store import TokenVectorStore
+from tercet.index.token_vectors.texts import StoredTexts
+from tercet.models.representations import Float32, Float64, TokenVectors, offsets_of
 
 
 def unit(generator: np.random.Generator, count: int, dimension: int) -> Float32:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from index.errors import DamagedIndexError
-from index.native import kernels
-from models.representations import offsets_of
+from tercet.index.errors import DamagedIndexError
+from tercet.index.native import kernels
+from tercet.models.representations import offsets_of
 
 VARIANTS = [kernels.kernels_of(name) for name in kernels.AVAILABLE_INSTRUCTIONS]
 

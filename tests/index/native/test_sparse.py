@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.files.memory_arrays import MemoryArrays
-from index.native import kernels
-from index.sparse.inverted_index import BLOCK, DTYPES, build_inverted
-from models.representations import SparseRows
+from tercet.index.files.memory_arrays import MemoryArrays
+from tercet.index.native import kernels
+from tercet.index.sparse.inverted_index import BLOCK, DTYPES, build_inverted
+from tercet.models.representations import SparseRows
 
 Kernels = dict[str, Callable[..., Any]]
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Document, Weights
-from index.errors import DocumentNotFoundError, InvalidQueryError
-from index.reading import examples
-from index.snapshot import Snapshot
-from models.representations import Representations
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.errors import DocumentNotFoundError, InvalidQueryError
+from tercet.index.reading import examples
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Representations
 
 
 def sides(query: Representations) -> tuple[Any, dict[int, float], list[list[float]]]:

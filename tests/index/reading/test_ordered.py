@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection
-from index.documents.filters import parse_filter
-from index.documents.metadata import FieldType
-from index.errors import InvalidQueryError
-from index.live.collection import LiveCollection
-from index.reading.ordered import Order
-from index.snapshot import Snapshot
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import parse_filter
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import InvalidQueryError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.reading.ordered import Order
+from tercet.index.snapshot import Snapshot
 
 FIELDS: dict[str, FieldType] = {
     "kind": "keyword",

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
-from index.collection import Collection
-from index.documents.boosts import Boost, DecayBoost, FilterBoost
-from index.documents.filters import parse_filter
-from index.errors import InvalidQueryError
-from index.live.collection import LiveCollection
-from index.snapshot import Snapshot
-from index.token_vectors.codebook_training import train_codebook
-from index.windows.settings import WindowSettings
+from tercet.index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
+from tercet.index.collection import Collection
+from tercet.index.documents.boosts import Boost, DecayBoost, FilterBoost
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import InvalidQueryError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.snapshot import Snapshot
+from tercet.index.token_vectors.codebook_training import train_codebook
+from tercet.index.windows.settings import WindowSettings
 
 FIELDS = {"published": "datetime", "price": "number", "tags": "keyword"}
 ORIGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.candidates import CandidateLimits, Document, Page, Weights
-from index.catalog.settings import CollectionSettings
-from index.codebook import Codebook, sign_codebook
-from index.collection import Collection
-from index.search import bounds
-from index.search.late_interaction import FirstScores
-from index.snapshot import Snapshot
-from index.token_codecs import CODED, RESIDUAL_BITS, TokenCodec
-from index.token_vectors.codebook_training import train_codebook
-from models.representations import Float32, Float64
+from tercet.index.candidates import CandidateLimits, Document, Page, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.codebook import Codebook, sign_codebook
+from tercet.index.collection import Collection
+from tercet.index.search import bounds
+from tercet.index.search.late_interaction import FirstScores
+from tercet.index.snapshot import Snapshot
+from tercet.index.token_codecs import CODED, RESIDUAL_BITS, TokenCodec
+from tercet.index.token_vectors.codebook_training import train_codebook
+from tercet.models.representations import Float32, Float64
 from tests.index.search.test_ranking import ALL, LATE, ids_of, named, of_tokens
 
 few = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.candidates import CandidateLimits, Cursor, Hit, Page, Weights
-from index.documents.filters import parse_filter
-from index.errors import DocumentNotFoundError, InvalidQueryError
-from index.snapshot import Snapshot
+from tercet.index.candidates import CandidateLimits, Cursor, Hit, Page, Weights
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import DocumentNotFoundError, InvalidQueryError
+from tercet.index.snapshot import Snapshot
 
 LIMITS = CandidateLimits(30, 25)
 FIELDS = {"year": "integer", "tags": "keyword"}
@@ -128,7 +128,7 @@ def test_hits_without_contents_are_the_same_but_for_them(
 ) -> None:
     query = random_texts(1, 3)
     whole = hits_of(snapshot, query, group_by=group_by)
-    monkeypatch.setattr("index.documents.store.decode_document", None)  # no stored content is read
+    monkeypatch.setattr("tercet.index.documents.store.decode_document", None)  # no stored content is read
     bare = hits_of(snapshot, query, group_by=group_by, contents=False)
     assert [(hit.document.id, hit.score, hit.scores) for hit in bare] == [
         (hit.document.id, hit.score, hit.scores) for hit in whole

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits
-from index.dense.index import DenseIndex
-from index.dense.scan import DenseScan
-from index.documents.filters import Filter, parse_filter
-from index.snapshot import Snapshot
-from models.representations import Int64, Representations
+from tercet.index.candidates import CandidateLimits
+from tercet.index.dense.index import DenseIndex
+from tercet.index.dense.scan import DenseScan
+from tercet.index.documents.filters import Filter, parse_filter
+from tercet.index.snapshot import Snapshot
+from tercet.models.representations import Int64, Representations
 
 SEGMENTS, DOCUMENTS = 3, 3_000  # each segment just large enough for a graph
 K = 100

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document, Facet, FacetValue
-from index.documents.fields import KeywordColumn
-from index.documents.filters import parse_filter
-from index.errors import DamagedIndexError, InvalidQueryError
-from index.files.packed_bytes import PackedBytes
-from index.live.collection import LiveCollection
-from index.reading.ordered import Order, ordered_page
-from index.search.facets import facets_of
+from tercet.index.candidates import Document, Facet, FacetValue
+from tercet.index.documents.fields import KeywordColumn
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import DamagedIndexError, InvalidQueryError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.live.collection import LiveCollection
+from tercet.index.reading.ordered import Order, ordered_page
+from tercet.index.search.facets import facets_of
 
 FIELDS = {"year": "integer", "tags": "keyword", "sold": "boolean"}
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.documents.row_set import RowSet
-from index.files.array_folder import ArrayFolder
-from index.files.memory_arrays import MemoryArrays
-from index.search import lexical_search
-from index.search.lexical_search import LexicalSearch
-from index.sparse.inverted_index import InvertedIndex, build_inverted
-from index.sparse.query import LexicalQuery
-from models.representations import SparseRows, offsets_of
+from tercet.index.documents.row_set import RowSet
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.memory_arrays import MemoryArrays
+from tercet.index.search import lexical_search
+from tercet.index.search.lexical_search import LexicalSearch
+from tercet.index.sparse.inverted_index import InvertedIndex, build_inverted
+from tercet.index.sparse.query import LexicalQuery
+from tercet.models.representations import SparseRows, offsets_of
 
 VOCABULARY = 40
 

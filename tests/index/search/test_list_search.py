@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, DenseOptions, Weights
-from index.collection import Collection
-from index.dense.index import DenseIndex
-from index.documents.filters import parse_filter
-from index.live.collection import LiveCollection
-from index.search import list_search
-from models.representations import Representations
+from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
+from tercet.index.collection import Collection
+from tercet.index.dense.index import DenseIndex
+from tercet.index.documents.filters import parse_filter
+from tercet.index.live.collection import LiveCollection
+from tercet.index.search import list_search
+from tercet.models.representations import Representations
 
 SEGMENTS, DOCUMENTS, K = 3, 6_000, 40
 OPTIONS = DenseOptions(nprobe=8)

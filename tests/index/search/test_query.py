@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, DenseOptions, Weights
-from index.errors import InvalidQueryError
-from index.search.query import check_query
-from models.representations import SparseRows, TokenVectors
+from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
+from tercet.index.errors import InvalidQueryError
+from tercet.index.search.query import check_query
+from tercet.models.representations import SparseRows, TokenVectors
 
 NAN, INF = float("nan"), float("inf")
 

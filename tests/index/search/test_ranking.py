@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
-from index.search import ranking
-from index.snapshot import Snapshot
-from index.token_vectors.codebook_training import train_codebook
-from models.representations import Float32, Representations, SparseRows, TokenVectors
+from tercet.index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
+from tercet.index.search import ranking
+from tercet.index.snapshot import Snapshot
+from tercet.index.token_vectors.codebook_training import train_codebook
+from tercet.models.representations import Float32, Representations, SparseRows, TokenVectors
 
 ALL = CandidateLimits(10_000, 10_000)
 LATE = Weights(0, 0, 1)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from index.candidates import CandidateLimits, Cursor, Hit, Page, Weights
-from index.documents.boosts import FilterBoost
-from index.documents.filters import parse_filter
-from index.errors import InvalidQueryError
-from index.snapshot import Snapshot
+from tercet.index.candidates import CandidateLimits, Cursor, Hit, Page, Weights
+from tercet.index.documents.boosts import FilterBoost
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import InvalidQueryError
+from tercet.index.snapshot import Snapshot
 
 LIMITS = CandidateLimits(60, 40)
 EVEN = FilterBoost(parse_filter({"eq": {"tags": "two"}}), 0.004)

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Weights
-from index.search import retrieval
-from index.search.exact_scores import Candidates
-from index.search.retrieval import ids_at
-from index.snapshot import Snapshot
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.search import retrieval
+from tercet.index.search.exact_scores import Candidates
+from tercet.index.search.retrieval import ids_at
+from tercet.index.snapshot import Snapshot
 
 
 def proposed(snapshot: Snapshot, found: Candidates) -> dict[str, tuple[float, float]]:

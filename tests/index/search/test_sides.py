@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Document, Weights
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from index.documents.filters import In
-from index.errors import InvalidDocumentError, InvalidQueryError
-from index.live.collection import LiveCollection
-from index.verify import verify
-from index.writer import SegmentLimits
-from models.representations import OUTPUTS, Output, Representations
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.index.documents.filters import In
+from tercet.index.errors import InvalidDocumentError, InvalidQueryError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.verify import verify
+from tercet.index.writer import SegmentLimits
+from tercet.models.representations import OUTPUTS, Output, Representations
 
 SOME_SIDES: list[tuple[Output, ...]] = [
     ("dense",),

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from index.candidates import CandidateLimits, Cursor, Page, Weights
-from index.documents.boosts import FilterBoost
-from index.documents.filters import Exists
-from index.search.snapshot_query import SnapshotQuery
+from tercet.index.candidates import CandidateLimits, Cursor, Page, Weights
+from tercet.index.documents.boosts import FilterBoost
+from tercet.index.documents.filters import Exists
+from tercet.index.search.snapshot_query import SnapshotQuery
 from tests.index.conftest import random_representations
 
 DENSE = Weights(1, 0, 0)

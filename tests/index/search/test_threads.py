@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from index.search.threads import DOCUMENTS_PER_THREAD, SegmentThreads, in_parts
+from tercet.index.search.threads import DOCUMENTS_PER_THREAD, SegmentThreads, in_parts
 
 LARGE = [DOCUMENTS_PER_THREAD] * 6
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Document
-from index.documents.fields import ScalarColumn
-from index.errors import InvalidDocumentError
-from index.segments.checks import check_batch
+from tercet.index.candidates import Document
+from tercet.index.documents.fields import ScalarColumn
+from tercet.index.errors import InvalidDocumentError
+from tercet.index.segments.checks import check_batch
 
 
 def with_value(array: Any, place: Any, value: float) -> Any:

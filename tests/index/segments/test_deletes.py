@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.collection import Collection
-from index.errors import DamagedIndexError
-from index.segments.deletes import read_deletes, write_deletes
-from index.snapshot import Snapshot
-from index.verify import verify
+from tercet.index.collection import Collection
+from tercet.index.errors import DamagedIndexError
+from tercet.index.segments.deletes import read_deletes, write_deletes
+from tercet.index.snapshot import Snapshot
+from tercet.index.verify import verify
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.catalog.manifest import Manifest
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
-from index.segments import files
-from index.segments.files import PACKED_FILE
-from index.verify import verify
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.segments import files
+from tercet.index.segments.files import PACKED_FILE
+from tercet.index.verify import verify
 
 
 def test_the_limit_is_what_the_values_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, DenseOptions, Weights
-from index.catalog.settings import CollectionSettings
-from index.documents.filters import parse_filter
-from index.search.segment_search import search_segment
-from index.segments.checks import check_batch
-from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
-from index.snapshot import Snapshot
-from index.windows.settings import WindowSettings
-from models.representations import Int64
+from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.filters import parse_filter
+from tercet.index.search.segment_search import search_segment
+from tercet.index.segments.checks import check_batch
+from tercet.index.segments.rows import DocumentRows
+from tercet.index.segments.segment import Segment
+from tercet.index.snapshot import Snapshot
+from tercet.index.windows.settings import WindowSettings
+from tercet.models.representations import Int64
 
 COUNT = 60
 FIELDS = {"year": "integer", "tags": "keyword"}

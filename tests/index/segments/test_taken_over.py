@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Weights
-from index.catalog.manifest import Manifest, SegmentEntry
-from index.catalog.publication import Publication
-from index.collection import Collection
-from index.files import array_folder, content, mapping, packed_arrays
-from index.segments import files as segment_files
-from index.segments.deletes import write_deletes
-from index.snapshot import Snapshot
+from tercet.index.candidates import Weights
+from tercet.index.catalog.manifest import Manifest, SegmentEntry
+from tercet.index.catalog.publication import Publication
+from tercet.index.collection import Collection
+from tercet.index.files import array_folder, content, mapping, packed_arrays
+from tercet.index.segments import files as segment_files
+from tercet.index.segments.deletes import write_deletes
+from tercet.index.snapshot import Snapshot
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
-from index.files.memory_arrays import MemoryArrays
-from index.sparse import forward_rows
-from index.sparse.forward_rows import ForwardRowsWriter, number_terms, open_forward_rows
-from index.sparse.inverted_index import build_inverted
-from index.sparse.term_statistics import TermStatistics
-from models.representations import SparseRows
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.files.memory_arrays import MemoryArrays
+from tercet.index.sparse import forward_rows
+from tercet.index.sparse.forward_rows import ForwardRowsWriter, number_terms, open_forward_rows
+from tercet.index.sparse.inverted_index import build_inverted
+from tercet.index.sparse.term_statistics import TermStatistics
+from tercet.models.representations import SparseRows
 
 
 def rows(indptr: list[int], token_ids: list[int], weights: list[float]) -> SparseRows:

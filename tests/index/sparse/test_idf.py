@@ -16,15 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from index.candidates import CandidateLimits, Document, Weights
-from index.errors import SearchIndexError
-from index.snapshot import Snapshot
-from index.sparse import idf as idf_module
-from index.sparse.idf import CollectionIdf
-from index.sparse.left_counts import LeftCounts
-from index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
-from index.sparse.term_totals import TermTotals
-from models.representations import Representations
+from tercet.index.candidates import CandidateLimits, Document, Weights
+from tercet.index.errors import SearchIndexError
+from tercet.index.snapshot import Snapshot
+from tercet.index.sparse import idf as idf_module
+from tercet.index.sparse.idf import CollectionIdf
+from tercet.index.sparse.left_counts import LeftCounts
+from tercet.index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
+from tercet.index.sparse.term_totals import TermTotals
+from tercet.models.representations import Representations
 
 ALL = CandidateLimits(10_000, 10_000)
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.documents.row_set import RowSet
-from index.errors import DamagedIndexError, InvalidDocumentError
-from index.files.array_folder import ArrayFolder
-from index.search.lexical_search import LexicalSearch
-from index.sparse.inverted_index import BLOCK, DTYPES, InvertedIndex, build_inverted
-from index.sparse.query import LexicalQuery
-from models.representations import SparseRows, offsets_of
+from tercet.index.documents.row_set import RowSet
+from tercet.index.errors import DamagedIndexError, InvalidDocumentError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.search.lexical_search import LexicalSearch
+from tercet.index.sparse.inverted_index import BLOCK, DTYPES, InvertedIndex, build_inverted
+from tercet.index.sparse.query import LexicalQuery
+from tercet.models.representations import SparseRows, offsets_of
 
 VOCABULARY = 250_002
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from index.sparse import left_counts
-from index.sparse.left_counts import LeftCounts
-from models.representations import Int64
+from tercet.index.sparse import left_counts
+from tercet.index.sparse.left_counts import LeftCounts
+from tercet.models.representations import Int64
 
 VALUES = np.array([5, 7, 11, 13, 17])  # of five rows; what is counted is their sum
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
-from index.sparse import document_frequencies, term_statistics
-from index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
-from models.representations import SparseRows
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.sparse import document_frequencies, term_statistics
+from tercet.index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
+from tercet.models.representations import SparseRows
 
 
 def rows(*documents: dict[int, float]) -> SparseRows:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.sparse import term_versions
-from index.sparse.term_statistics import TermStatistics
-from index.sparse.term_totals import PLACES, TermChange, TermTotals
-from index.sparse.term_versions import KEPT_CHANGES, TermVersion
-from models.representations import Int64, SparseRows
+from tercet.index.sparse import term_versions
+from tercet.index.sparse.term_statistics import TermStatistics
+from tercet.index.sparse.term_totals import PLACES, TermChange, TermTotals
+from tercet.index.sparse.term_versions import KEPT_CHANGES, TermVersion
+from tercet.models.representations import Int64, SparseRows
 
 VOCABULARY = 8
 ALL = np.arange(VOCABULARY, dtype=np.int32)

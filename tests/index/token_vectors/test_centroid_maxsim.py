@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from index.token_vectors.centroid_maxsim import CentroidProducts
-from index.token_vectors.codebook_training import train_codebook
-from index.token_vectors.query import QueryTokens
-from index.token_vectors.store import TokenVectorStore
-from index.token_vectors.texts import StoredTexts
-from models.representations import TokenVectors, offsets_of
+from tercet.index.token_vectors.centroid_maxsim import CentroidProducts
+from tercet.index.token_vectors.codebook_training import train_codebook
+from tercet.index.token_vectors.query import QueryTokens
+from tercet.index.token_vectors.store import TokenVectorStore
+from tercet.index.token_vectors.texts import StoredTexts
+from tercet.models.representations import TokenVectors, offsets_of
 from tests.index.token_vectors.test_codebook import clustered
 
 

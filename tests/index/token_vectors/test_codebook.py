@@ -5,17 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.catalog.settings import CODEBOOK_FILE, CollectionSettings
-from index.codebook import Codebook, sign_codebook
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
-from index.scoring import near_packed_maxsim, packed_maxsim
-from index.token_vectors.codebook_training import kept_dimensions, train_codebook
-from index.token_vectors.coding import decode, encode
-from index.token_vectors.query import QueryTokens
-from index.token_vectors.store import TokenVectorStore, TokenVectorWriter
-from index.token_vectors.texts import StoredTexts
-from models.representations import Float32, TokenVectors, offsets_of
+from tercet.index.catalog.settings import CODEBOOK_FILE, CollectionSettings
+from tercet.index.codebook import Codebook, sign_codebook
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.scoring import near_packed_maxsim, packed_maxsim
+from tercet.index.token_vectors.codebook_training import kept_dimensions, train_codebook
+from tercet.index.token_vectors.coding import decode, encode
+from tercet.index.token_vectors.query import QueryTokens
+from tercet.index.token_vectors.store import TokenVectorStore, TokenVectorWriter
+from tercet.index.token_vectors.texts import StoredTexts
+from tercet.models.representations import Float32, TokenVectors, offsets_of
 
 
 def clustered(count: int, dimension: int, seed: int = 0) -> Float32:

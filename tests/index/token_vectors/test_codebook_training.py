@@ -4,8 +4,8 @@ import faiss
 import numpy as np
 import pytest
 
-from index.token_vectors.codebook_training import ROUNDS, VECTORS_PER_CENTROID, train_codebook
-from models.representations import Float32
+from tercet.index.token_vectors.codebook_training import ROUNDS, VECTORS_PER_CENTROID, train_codebook
+from tercet.models.representations import Float32
 
 DIMENSION = 16
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from index.token_vectors.integer_query import LANES, IntegerQuery, as_bytes
+from tercet.index.token_vectors.integer_query import LANES, IntegerQuery, as_bytes
 
 
 def test_a_query_as_bytes_says_how_far_it_is_off() -> None:

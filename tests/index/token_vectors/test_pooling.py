@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, ward
 
-from index.live.collection import LiveCollection
-from index.token_vectors import pooling
-from index.token_vectors.pooling import pooled
-from models.representations import Float32, TokenVectors, offsets_of
+from tercet.index.live.collection import LiveCollection
+from tercet.index.token_vectors import pooling
+from tercet.index.token_vectors.pooling import pooled
+from tercet.models.representations import Float32, TokenVectors, offsets_of
 from tests.index.search.test_ranking import ALL, named, of_tokens
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import Weights
-from index.catalog.settings import CODEBOOK_FILE, CollectionSettings
-from index.codebook import sign_codebook
-from index.live.collection import LiveCollection
-from index.token_vectors.coding import decode, encode
-from index.verify import verify
-from models.representations import Float32
+from tercet.index.candidates import Weights
+from tercet.index.catalog.settings import CODEBOOK_FILE, CollectionSettings
+from tercet.index.codebook import sign_codebook
+from tercet.index.live.collection import LiveCollection
+from tercet.index.token_vectors.coding import decode, encode
+from tercet.index.verify import verify
+from tercet.models.representations import Float32
 from tests.index.search.test_ranking import ALL, ids_of, named, of_tokens
 
 DOCUMENTS, LENGTH, DIMENSION = 40, 5, 16

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
-from index.token_vectors.store import TokenCodec, TokenVectorStore, TokenVectorWriter, quantize_int8
-from models.representations import Float32, TokenVectors, offsets_of
+from tercet.index.errors import DamagedIndexError
+from tercet.index.files.array_folder import ArrayFolder
+from tercet.index.token_vectors.store import TokenCodec, TokenVectorStore, TokenVectorWriter, quantize_int8
+from tercet.models.representations import Float32, TokenVectors, offsets_of
 
 
 def test_int8_codes_by_hand() -> None:

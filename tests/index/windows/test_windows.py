@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from index.candidates import CandidateLimits, Document, SearchResult, Weights, Window
-from index.catalog.manifest import Manifest
-from index.collection import Collection
-from index.dense import index as dense
-from index.dense import kinds
-from index.documents.filters import parse_filter
-from index.errors import DamagedIndexError, InvalidDocumentError, SearchIndexError
-from index.inspection import inspect_collection
-from index.live.collection import LiveCollection
-from index.scoring import packed_maxsim
-from index.search import late_interaction
-from index.verify import verify
-from index.windows.settings import WindowSettings
-from index.windows.store import DocumentWindows, largest_weights
-from models.representations import Int64, Representations, SparseRows
+from tercet.index.candidates import CandidateLimits, Document, SearchResult, Weights, Window
+from tercet.index.catalog.manifest import Manifest
+from tercet.index.collection import Collection
+from tercet.index.dense import index as dense
+from tercet.index.dense import kinds
+from tercet.index.documents.filters import parse_filter
+from tercet.index.errors import DamagedIndexError, InvalidDocumentError, SearchIndexError
+from tercet.index.inspection import inspect_collection
+from tercet.index.live.collection import LiveCollection
+from tercet.index.scoring import packed_maxsim
+from tercet.index.search import late_interaction
+from tercet.index.verify import verify
+from tercet.index.windows.settings import WindowSettings
+from tercet.index.windows.store import DocumentWindows, largest_weights
+from tercet.models.representations import Int64, Representations, SparseRows
 
 ALL = CandidateLimits(10_000, 10_000)
 

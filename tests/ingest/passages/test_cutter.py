@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from index.candidates import Document
-from index.errors import DuplicateDocumentError, InvalidDocumentError
-from ingest.errors import SourceError
-from ingest.passages.cutter import PassageCutter
-from ingest.passages.measure import TokenMeasure
-from ingest.passages.outline import Outline
-from ingest.passages.split import Split, SplitKind
-from ingest.sources.reader import DocumentReader, Reading
-from models.checkpoint import read_settings
-from models.tokenizer import Tokenizer
+from tercet.index.candidates import Document
+from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.passages.cutter import PassageCutter
+from tercet.ingest.passages.measure import TokenMeasure
+from tercet.ingest.passages.outline import Outline
+from tercet.ingest.passages.split import Split, SplitKind
+from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.models.checkpoint import read_settings
+from tercet.models.tokenizer import Tokenizer
 
 GUIDE = """Before all headings.
 

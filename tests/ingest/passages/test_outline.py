@@ -1,6 +1,6 @@
 """Headings' names, and what lies below them."""
 
-from ingest.passages.outline import Heading, Outline, Slugs
+from tercet.ingest.passages.outline import Heading, Outline, Slugs
 
 
 def test_slugs_are_githubs() -> None:

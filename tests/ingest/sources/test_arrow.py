@@ -11,11 +11,11 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from index.candidates import Document
-from ingest.errors import SourceError
-from ingest.sources import arrow_rows
-from ingest.sources.columns import ColumnChoice
-from ingest.sources.reader import DocumentReader, Reading, read_documents
+from tercet.index.candidates import Document
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources import arrow_rows
+from tercet.ingest.sources.columns import ColumnChoice
+from tercet.ingest.sources.reader import DocumentReader, Reading, read_documents
 
 MEBIBYTE = 2**20
 TABLE = pyarrow.table(

@@ -7,12 +7,12 @@ from unicodedata import normalize
 
 import pytest
 
-from index.candidates import Document
-from index.errors import InvalidDocumentError
-from ingest.errors import SourceError
-from ingest.sources.columns import USUAL, ColumnChoice, content_id
-from ingest.sources.reader import DocumentReader, Reading
-from ingest.sources.usual_names import IDS, TEXTS, TITLES
+from tercet.index.candidates import Document
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.columns import USUAL, ColumnChoice, content_id
+from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.ingest.sources.usual_names import IDS, TEXTS, TITLES
 
 
 def read(path: Path, *records: Any, on_error: Any = "stop", **choice: Any) -> list[Document]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ingest.errors import SourceError
-from ingest.sources.columns import ColumnChoice
-from ingest.sources.reader import DocumentReader, Reading
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.columns import ColumnChoice
+from tercet.ingest.sources.reader import DocumentReader, Reading
 
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function"}]}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:"}}

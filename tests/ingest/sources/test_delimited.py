@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from index.candidates import Document
-from ingest.errors import SourceError
-from ingest.sources.columns import ColumnChoice
-from ingest.sources.reader import DocumentReader, Reading
+from tercet.index.candidates import Document
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.columns import ColumnChoice
+from tercet.ingest.sources.reader import DocumentReader, Reading
 
 KOREAN = (
     "id,text,분류\n1,녹차는 팔십 도의 물에 이 분 동안 우린다,차\n"

@@ -9,10 +9,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from ingest.errors import SourceError
-from ingest.sources import inference
-from ingest.sources.inference import inferred_fields
-from ingest.sources.reader import AS_FOUND, DocumentReader
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources import inference
+from tercet.ingest.sources.inference import inferred_fields
+from tercet.ingest.sources.reader import AS_FOUND, DocumentReader
 
 
 def json_lines(path: Path, name: str, values: list[Any]) -> Path:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from index.candidates import Document
-from ingest.errors import SourceError
-from ingest.sources.json_elements import Element, JsonElements
-from ingest.sources.reader import DocumentReader
+from tercet.index.candidates import Document
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.json_elements import Element, JsonElements
+from tercet.ingest.sources.reader import DocumentReader
 
 TWO = [{"id": "a", "text": "one", "n": 1.5}, {"_id": 3, "text": "두 번째", "big": 2**60}]
 EXPECTED = [Document("a", "one", None, {"n": 1.5}), Document("3", "두 번째", None, {"big": 2**60})]

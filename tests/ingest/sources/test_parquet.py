@@ -13,9 +13,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from ingest.errors import SourceError
-from ingest.sources import arrow_rows
-from ingest.sources.reader import DocumentReader
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources import arrow_rows
+from tercet.ingest.sources.reader import DocumentReader
 
 MEBIBYTE = 2**20
 ROWS = 400
@@ -23,7 +23,7 @@ ROWS = 400
 READ = """
 import resource, sys
 from pathlib import Path
-from ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reader import DocumentReader
 
 reader = DocumentReader(Path(sys.argv[1]), on_error="skip", line_bytes=2**20)
 read = [document.id for document in reader]
@@ -235,7 +235,7 @@ def test_a_reader_that_is_killed_is_told(tmp_path: Path) -> None:
     documents = iter(DocumentReader(path))
     next(documents)
     (child,) = [
-        each for each in psutil.Process().children() if "ingest.sources.arrow_lines" in each.cmdline()
+        each for each in psutil.Process().children() if "tercet.ingest.sources.arrow_lines" in each.cmdline()
     ]
     child.kill()
     with pytest.raises(SourceError, match=r"ended with exit code -9 after row \d+"):

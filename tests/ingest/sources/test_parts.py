@@ -7,12 +7,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from index.candidates import Document
-from index.errors import DuplicateDocumentError
-from ingest.errors import SourceError
-from ingest.sources.columns import ColumnChoice
-from ingest.sources.files import source_files
-from ingest.sources.reader import DocumentReader, Reading, read_documents
+from tercet.index.candidates import Document
+from tercet.index.errors import DuplicateDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.columns import ColumnChoice
+from tercet.ingest.sources.files import source_files
+from tercet.ingest.sources.reader import DocumentReader, Reading, read_documents
 
 
 def write(path: Path, *ids: str, **columns: object) -> Path:

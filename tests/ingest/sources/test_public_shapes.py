@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from index.candidates import Document
-from ingest.sources.columns import USUAL, ColumnChoice
-from ingest.sources.reader import AS_FOUND, DocumentReader, Reading
+from tercet.index.candidates import Document
+from tercet.ingest.sources.columns import USUAL, ColumnChoice
+from tercet.ingest.sources.reader import AS_FOUND, DocumentReader, Reading
 
 GENERATED = Reading(ColumnChoice(generate_ids=True))
 

@@ -13,11 +13,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from index.candidates import Document
-from index.errors import DuplicateDocumentError
-from ingest.errors import SourceError
-from ingest.sources.files import source_files
-from ingest.sources.reader import DocumentReader, read_documents
+from tercet.index.candidates import Document
+from tercet.index.errors import DuplicateDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.files import source_files
+from tercet.ingest.sources.reader import DocumentReader, read_documents
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -258,7 +258,7 @@ def test_parquet_that_is_none(tmp_path: Path) -> None:
 def test_parquet_without_its_extra_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "ingest.sources.arrow_rows", raising=False)
+    monkeypatch.delitem(sys.modules, "tercet.ingest.sources.arrow_rows", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
     path = tmp_path / "x.parquet"
     path.touch()

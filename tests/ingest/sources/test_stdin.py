@@ -13,10 +13,10 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from index.candidates import Document
-from ingest.errors import SourceError
-from ingest.sources.reader import read_documents
-from ingest.sources.stdin import kept
+from tercet.index.candidates import Document
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.reader import read_documents
+from tercet.ingest.sources.stdin import kept
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from index.errors import DuplicateDocumentError
-from ingest.errors import SourceError
-from ingest.sources.columns import ColumnChoice
-from ingest.sources.files import source_files
-from ingest.sources.reader import DocumentReader, Reading
+from tercet.index.errors import DuplicateDocumentError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.columns import ColumnChoice
+from tercet.ingest.sources.files import source_files
+from tercet.ingest.sources.reader import DocumentReader, Reading
 
 MakePdf = Callable[..., bytes]
 
@@ -145,7 +145,7 @@ def test_a_missing_package_is_one_error_that_says_how_to_get_it(
     (tmp_path / name).write_text("x")
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "from pathlib import Path; from ingest.sources.reader import DocumentReader\n"
+        "from pathlib import Path; from tercet.ingest.sources.reader import DocumentReader\n"
         f"DocumentReader(Path({str(tmp_path)!r}))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)

@@ -1,6 +1,6 @@
 """HTML as text: blocks on lines, headings known, without what is beside the text."""
 
-from ingest.texts.html import parse_html
+from tercet.ingest.texts.html import parse_html
 
 PAGE = """<!doctype html><html><head><title>My  page</title><style>p{}</style></head><body>
 <nav><a href=/>Home</a></nav>

@@ -2,8 +2,8 @@
 
 import pytest
 
-from index.errors import InvalidDocumentError
-from ingest.texts.markdown import headings_of, parted
+from tercet.index.errors import InvalidDocumentError
+from tercet.ingest.texts.markdown import headings_of, parted
 
 TEXT = """Before.
 

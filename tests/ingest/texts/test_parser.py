@@ -6,9 +6,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ingest.texts import parse_files
-from ingest.texts.parsed import UnreadableFileError
-from ingest.texts.parser import FileParser
+from tercet.ingest.texts import parse_files
+from tercet.ingest.texts.parsed import UnreadableFileError
+from tercet.ingest.texts.parser import FileParser
 
 MakePdf = Callable[..., bytes]
 

@@ -12,10 +12,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
 
-from models.adapters.attach import adapter_base, attach, save_adapter, trainable_parameters
-from models.adapters.files import write_adapter
-from models.adapters.record import Adapter
-from models.adapters.settings import (
+from tercet.models.adapters.attach import adapter_base, attach, save_adapter, trainable_parameters
+from tercet.models.adapters.files import write_adapter
+from tercet.models.adapters.record import Adapter
+from tercet.models.adapters.settings import (
     ROLES,
     AdapterSettings,
     BottleneckSettings,
@@ -24,9 +24,9 @@ from models.adapters.settings import (
     PrefixSettings,
     StackSettings,
 )
-from models.heads import load_heads
-from models.torch_encoder import load_body, read_settings
-from models.weights.head_weights import HeadWeights
+from tercet.models.heads import load_heads
+from tercet.models.torch_encoder import load_body, read_settings
+from tercet.models.weights.head_weights import HeadWeights
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
@@ -107,7 +107,7 @@ def bert_adapters(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _family(made_once: MadeOnce, checkpoint: Path, exported: Path, names: tuple[str, ...]) -> Family:
-    from models.export_onnx import export_adapter
+    from tercet.models.export_onnx import export_adapter
 
     def write(root: Path) -> None:
         make_adapters(checkpoint, root)

@@ -11,17 +11,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from models.adapters.attach import (
+from tercet.models.adapters.attach import (
     adapter_base,
     attach,
     named_tensors,
     save_adapter,
     trainable_parameters,
 )
-from models.adapters.body import FixedAdapters, fold, install, load_parts
-from models.adapters.files import read_adapter
-from models.adapters.record import ResolvedAdapter
-from models.adapters.settings import (
+from tercet.models.adapters.body import FixedAdapters, fold, install, load_parts
+from tercet.models.adapters.files import read_adapter
+from tercet.models.adapters.record import ResolvedAdapter
+from tercet.models.adapters.settings import (
     AdapterSettings,
     Ia3Settings,
     LoraSettings,
@@ -29,9 +29,9 @@ from models.adapters.settings import (
     StackSettings,
     settings_of,
 )
-from models.errors import CheckpointError, UnsupportedError
-from models.loader import load_encoder
-from models.torch_encoder import load_body
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.loader import load_encoder
+from tercet.models.torch_encoder import load_body
 
 KINDS = ["lora", "ia3", "prefix", "bottleneck"]
 Settings = dict[str, AdapterSettings]

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.adapters.attach import adapter_base
-from models.adapters.files import read_adapter, write_adapter
-from models.encoder import Encoder, encode, with_adapter
-from models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
-from models.export_onnx import export_adapter
-from models.graphs.record import read_export
-from models.loader import load_encoder
-from models.representations import OUTPUTS, Representations
+from tercet.models.adapters.attach import adapter_base
+from tercet.models.adapters.files import read_adapter, write_adapter
+from tercet.models.encoder import Encoder, encode, with_adapter
+from tercet.models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
+from tercet.models.export_onnx import export_adapter
+from tercet.models.graphs.record import read_export
+from tercet.models.loader import load_encoder
+from tercet.models.representations import OUTPUTS, Representations
 from tests.models.conftest import graph_in
 
 KINDS = ["lora", "ia3", "prefix", "bottleneck"]
@@ -284,8 +284,8 @@ def test_a_body_that_takes_no_adapters_is_served_without(bert: Path, root: Path,
 
 def test_serving_adapters_never_imports_torch_or_peft(bert_family: Any, repository: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from models.loader import load_encoder\n"
-        "from models.encoder import encode, with_adapter\n"
+        "import sys; from pathlib import Path; from tercet.models.loader import load_encoder\n"
+        "from tercet.models.encoder import encode, with_adapter\n"
         f"encoder = load_encoder({str(bert_family.exported)!r}, precision='float32', "
         f"adapters=Path({str(bert_family.adapters)!r}))\n"
         "encode(with_adapter(encoder, 'prefix'), ['hello'])\n"

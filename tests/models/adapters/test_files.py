@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save
 
-from models.adapters.files import RECORD_FILE, TENSORS_FILE, is_adapter, read_adapter, write_adapter
-from models.adapters.record import Adapter, AdapterBase
-from models.adapters.settings import BodyShape, BottleneckSettings, LoraSettings, Placement
-from models.errors import CheckpointError
+from tercet.models.adapters.files import RECORD_FILE, TENSORS_FILE, is_adapter, read_adapter, write_adapter
+from tercet.models.adapters.record import Adapter, AdapterBase
+from tercet.models.adapters.settings import BodyShape, BottleneckSettings, LoraSettings, Placement
+from tercet.models.errors import CheckpointError
 
 BASE = AdapterBase("tiny", "f" * 64, BodyShape(1, 4, 8))
 
@@ -58,13 +58,13 @@ def test_a_writing_that_was_cut_off_is_no_adapter_or_is_refused(
         raise OSError("no room")
 
     with monkeypatch.context() as patched:
-        patched.setattr("models.adapters.files._record", fail_at_record)
+        patched.setattr("tercet.models.adapters.files._record", fail_at_record)
         with pytest.raises(OSError, match="no room"):
             write_adapter(folder, lora(0))
         assert not is_adapter(folder)
     write_adapter(folder, lora(0))
     with monkeypatch.context() as patched:
-        patched.setattr("models.adapters.files._record", fail_at_record)
+        patched.setattr("tercet.models.adapters.files._record", fail_at_record)
         with pytest.raises(OSError, match="no room"):
             write_adapter(folder, lora(1))
     with pytest.raises(CheckpointError, match="its writing was cut off"):

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from models.adapters.attach import adapter_base
-from models.adapters.files import read_adapter, write_adapter
-from models.adapters.library import AdapterLibrary
-from models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
-from models.adapters.settings import StackSettings
-from models.errors import AdapterNotFoundError, AdapterUnusableError
+from tercet.models.adapters.attach import adapter_base
+from tercet.models.adapters.files import read_adapter, write_adapter
+from tercet.models.adapters.library import AdapterLibrary
+from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
+from tercet.models.adapters.settings import StackSettings
+from tercet.models.errors import AdapterNotFoundError, AdapterUnusableError
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.adapters.merging import cut_rank, merge_adapters, merge_weights
-from models.adapters.record import Adapter, AdapterBase
-from models.adapters.settings import (
+from tercet.models.adapters.merging import cut_rank, merge_adapters, merge_weights
+from tercet.models.adapters.record import Adapter, AdapterBase
+from tercet.models.adapters.settings import (
     AdapterSettings,
     BodyShape,
     BottleneckSettings,
@@ -19,9 +19,9 @@ from models.adapters.settings import (
     PrefixSettings,
     StackSettings,
 )
-from models.errors import CheckpointError
-from models.representations import Float32
-from models.weights.head_weights import HeadWeights, LinearHead
+from tercet.models.errors import CheckpointError
+from tercet.models.representations import Float32
+from tercet.models.weights.head_weights import HeadWeights, LinearHead
 
 BASE = AdapterBase("tiny", "f" * 64, BodyShape(1, 4, 8))
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.encoder import Encoder, Engine, encode, with_adapter
-from models.errors import AdapterNotServedError
-from models.export_onnx import export_adapter
-from models.graphs.onnx_graph import OnnxGraph
-from models.loader import load_encoder
-from models.native.native_graph import NativeGraph
-from models.onnx_encoder import OnnxEncoder
-from models.representations import Float32
+from tercet.models.encoder import Encoder, Engine, encode, with_adapter
+from tercet.models.errors import AdapterNotServedError
+from tercet.models.export_onnx import export_adapter
+from tercet.models.graphs.onnx_graph import OnnxGraph
+from tercet.models.loader import load_encoder
+from tercet.models.native.native_graph import NativeGraph
+from tercet.models.onnx_encoder import OnnxEncoder
+from tercet.models.representations import Float32
 from tests.models.conftest import graph_in
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]

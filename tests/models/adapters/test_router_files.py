@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.adapters.files import ROUTER_FILE
-from models.adapters.router_files import (
+from tercet.models.adapters.files import ROUTER_FILE
+from tercet.models.adapters.router_files import (
     TENSORS_FILE,
     read_router,
     router_names,
     write_router,
 )
-from models.adapters.routers import CentroidSettings, FixedSettings, Router, RouterBase
-from models.errors import CheckpointError
+from tercet.models.adapters.routers import CentroidSettings, FixedSettings, Router, RouterBase
+from tercet.models.errors import CheckpointError
 
 LEARNED = Router(
     CentroidSettings(("law", None)),

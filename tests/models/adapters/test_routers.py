@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.adapters.routers import (
+from tercet.models.adapters.routers import (
     CentroidSettings,
     FixedSettings,
     GateSettings,
@@ -17,9 +17,9 @@ from models.adapters.routers import (
     resolve,
     router_settings,
 )
-from models.adapters.settings import settings_json
-from models.errors import AdapterNotFoundError, CheckpointError
-from models.representations import Route
+from tercet.models.adapters.settings import settings_json
+from tercet.models.errors import AdapterNotFoundError, CheckpointError
+from tercet.models.representations import Route
 
 BASE = RouterBase("tiny", "f" * 64)
 AXES = np.eye(2, dtype=np.float32)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.adapters.attach import adapter_base
-from models.adapters.files import read_adapter, write_adapter
-from models.adapters.merging import merge_adapters
-from models.adapters.router_files import write_router
-from models.adapters.routers import (
+from tercet.models.adapters.attach import adapter_base
+from tercet.models.adapters.files import read_adapter, write_adapter
+from tercet.models.adapters.merging import merge_adapters
+from tercet.models.adapters.router_files import write_router
+from tercet.models.adapters.routers import (
     CentroidSettings,
     FixedSettings,
     GateSettings,
@@ -23,10 +23,10 @@ from models.adapters.routers import (
     RouterBase,
     SoftSettings,
 )
-from models.encoder import Encoder, encode, with_adapter
-from models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
-from models.loader import load_encoder
-from models.representations import OUTPUTS, Representations, Route
+from tercet.models.encoder import Encoder, encode, with_adapter
+from tercet.models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
+from tercet.models.loader import load_encoder
+from tercet.models.representations import OUTPUTS, Representations, Route
 
 TEXTS = ["hello world", "", "wing", "the heat of the air, and a wave!", "밤하늘의 별 東京", "word " * 100]
 # Adapters that the onnx engine has graphs of, too.
@@ -162,7 +162,7 @@ def test_a_soft_batch_equals_each_text_alone(on_torch: Any) -> None:
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0)])
 @pytest.mark.parametrize("pair", [("lora", "prefix"), ("with-heads", "bottleneck"), ("stack-prefix", None)])
 def test_all_the_weight_on_one_is_that_one(bert: Path, root: Path, weights: Any, pair: Any) -> None:
-    from models.torch_encoder import TorchEncoder
+    from tercet.models.torch_encoder import TorchEncoder
 
     engine = TorchEncoder(bert, "bert", device="cpu", adapters=root)
     tokens = engine.tokenizer.tokenize(TEXTS)
@@ -173,7 +173,7 @@ def test_all_the_weight_on_one_is_that_one(bert: Path, root: Path, weights: Any,
 
 @pytest.mark.parametrize("name", ["lora", "ia3"])
 def test_mixing_equals_merging_parameters(bert: Path, root: Path, name: str) -> None:
-    from models.torch_encoder import TorchEncoder
+    from tercet.models.torch_encoder import TorchEncoder
 
     one = read_adapter(root / name)
     other = replace(one, arrays={key: array[::-1].copy() for key, array in one.arrays.items()})
@@ -194,7 +194,7 @@ def test_mixing_equals_merging_parameters(bert: Path, root: Path, name: str) -> 
 
 
 def test_heads_are_mixed_as_their_parameters(bert: Path, root: Path) -> None:
-    from models.torch_encoder import TorchEncoder
+    from tercet.models.torch_encoder import TorchEncoder
 
     one = read_adapter(root / "with-heads")
     assert one.heads is not None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from models.adapters.settings import (
+from tercet.models.adapters.settings import (
     KINDS,
     BodyShape,
     BottleneckSettings,
@@ -15,7 +15,7 @@ from models.adapters.settings import (
     settings_json,
     settings_of,
 )
-from models.errors import CheckpointError
+from tercet.models.errors import CheckpointError
 
 BODY = BodyShape(layers=1, hidden_size=4, intermediate_size=10)
 

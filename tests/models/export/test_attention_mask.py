@@ -9,11 +9,11 @@ import onnxruntime
 import pytest
 
 from benchmarks.tiny.families import FAMILIES, write
-from models.checkpoint import read_settings
-from models.encoder import encode
-from models.export_onnx import export, write_graph
-from models.loader import load_encoder
-from models.torch_encoder import load_model
+from tercet.models.checkpoint import read_settings
+from tercet.models.encoder import encode
+from tercet.models.export_onnx import export, write_graph
+from tercet.models.loader import load_encoder
+from tercet.models.torch_encoder import load_model
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
@@ -30,7 +30,9 @@ def test_every_attention_has_a_twin_without_mask(bert_exported: Path) -> None:
 
 
 def test_both_branches_give_the_same(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.export.attention_mask.MASKED_TOKENS", 4)  # five tokens alone take no mask
+    monkeypatch.setattr(
+        "tercet.models.export.attention_mask.MASKED_TOKENS", 4
+    )  # five tokens alone take no mask
     write_graph(load_model(bert, read_settings(bert)), tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
     ids = np.array([[2, 5, 6, 7, 3, 0], [2, 9, 9, 8, 7, 3]], np.int64)

@@ -25,12 +25,12 @@ from benchmarks.tiny.late_folders import (
     write_pylate,
     write_stanford,
 )
-from models.checkpoint import EncodingSettings, read_settings
-from models.encoder import Encoder, Engine, encode, encode_tokens
-from models.errors import CheckpointError, UnsupportedError
-from models.loader import load_encoder
-from models.representations import Float32, InputType, Representations, TokenBatch
-from models.tokenizer import Tokenizer
+from tercet.models.checkpoint import EncodingSettings, read_settings
+from tercet.models.encoder import Encoder, Engine, encode, encode_tokens
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float32, InputType, Representations, TokenBatch
+from tercet.models.tokenizer import Tokenizer
 from tests.models.conftest import MadeOnce, export_both
 
 TEXTS = [
@@ -441,7 +441,7 @@ def test_other_bad_folders(tmp_path: Path) -> None:
 
 def test_adapters_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="adapters need peft: install tercet[train]")
-    from models.adapters.attach import adapter_base
+    from tercet.models.adapters.attach import adapter_base
 
     with pytest.raises(CheckpointError, match="an encoder of ColBERT's kind, for which adapters"):
         adapter_base(write_pylate(tmp_path / "late"))

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from models.checkpoint import read_settings
-from models.encoder import encode
-from models.errors import CheckpointError
-from models.formats.sentence_transformers import settings_of_modules, similarity_lost
-from models.loader import load_encoder
+from tercet.models.checkpoint import read_settings
+from tercet.models.encoder import encode
+from tercet.models.errors import CheckpointError
+from tercet.models.formats.sentence_transformers import settings_of_modules, similarity_lost
+from tercet.models.loader import load_encoder
 
 TYPE = "sentence_transformers.models.{}"
 NEW_TYPE = "sentence_transformers.sentence_transformer.modules.{0}.{1}"

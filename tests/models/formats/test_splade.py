@@ -28,15 +28,15 @@ from benchmarks.tiny.sparse_folders import (
     write_splade,
 )
 from benchmarks.tiny.word_pieces import word_piece_json
-from models.checkpoint import EncodingSettings, read_settings
-from models.encoder import Encoder, encode
-from models.errors import CheckpointError, UnsupportedError
-from models.export_onnx import export, export_adapter
-from models.formats.sparse_modules import settings_of_sparse_modules
-from models.formats.splade import SpladeSettings
-from models.lexical import splade_rows as rows_module
-from models.loader import load_encoder
-from models.representations import Float32, SparseRows, TokenBatch
+from tercet.models.checkpoint import EncodingSettings, read_settings
+from tercet.models.encoder import Encoder, encode
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.export_onnx import export, export_adapter
+from tercet.models.formats.sparse_modules import settings_of_sparse_modules
+from tercet.models.formats.splade import SpladeSettings
+from tercet.models.lexical import splade_rows as rows_module
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float32, SparseRows, TokenBatch
 from tests.models.conftest import export_both
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]

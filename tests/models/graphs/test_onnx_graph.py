@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.graphs import onnx_graph
-from models.graphs.onnx_graph import LONE_TOKENS, OnnxGraph, Placement
-from models.representations import OUTPUTS
+from tercet.models.graphs import onnx_graph
+from tercet.models.graphs.onnx_graph import LONE_TOKENS, OnnxGraph, Placement
+from tercet.models.representations import OUTPUTS
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, path: Path, placement: Placement) -> tuple[OnnxGraph, list[int]]:
@@ -64,7 +64,7 @@ def test_nothing_is_told_of_machines_and_models(
     path = embedded_checkpoint / "onnx" / "model_int8.onnx"
     code = f"""
 from pathlib import Path
-from models.graphs.onnx_graph import OnnxGraph, Placement
+from tercet.models.graphs.onnx_graph import OnnxGraph, Placement
 OnnxGraph(Path({str(path)!r}), Placement("cpu", 0, 1))
 """
     places = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "CI": ""}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import CheckpointError, UnsupportedError
-from models.graphs.record import choose_graph, read_export
-from models.loader import load_encoder
-from models.weights.head_weights import read_heads, write_heads
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.graphs.record import choose_graph, read_export
+from tercet.models.loader import load_encoder
+from tercet.models.weights.head_weights import read_heads, write_heads
 
 
 def load(folder: Path, precision: str | None = None) -> None:

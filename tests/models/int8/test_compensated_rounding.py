@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.int8.compensated_rounding import COLUMNS_AT_ONCE, compensated_rows
-from models.int8.quantize import quantize_rows
+from tercet.models.int8.compensated_rounding import COLUMNS_AT_ONCE, compensated_rows
+from tercet.models.int8.quantize import quantize_rows
 
 LEVELS = 63
 Arrays = tuple[np.ndarray, np.ndarray]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.int8.four_bits import BLOCK, FourBitTable, four_bit_table
+from tercet.models.int8.four_bits import BLOCK, FourBitTable, four_bit_table
 
 
 def made(numbers: np.ndarray, scales: np.ndarray) -> np.ndarray:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from models.int8.loss import kept, poor_sides
-from models.representations import Representations, SparseRows, TokenVectors
+from tercet.models.int8.loss import kept, poor_sides
+from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 
 def made(

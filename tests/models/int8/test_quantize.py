@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from models.int8.quantize import WEIGHT_LEVELS, quantize, quantize_rows
+from tercet.models.int8.quantize import WEIGHT_LEVELS, quantize, quantize_rows
 
 
 def test_rows_by_hand() -> None:

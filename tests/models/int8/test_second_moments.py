@@ -9,9 +9,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from models.int8 import second_moments as module
-from models.int8.quantize import quantize
-from models.int8.second_moments import second_moments
+from tercet.models.int8 import second_moments as module
+from tercet.models.int8.quantize import quantize
+from tercet.models.int8.second_moments import second_moments
 
 TABLE = np.array([[1, 0, 2], [0, 1, 0], [1, 1, 1]], np.float32)
 WEIGHTS = np.array([[1, 0], [0, 2], [1, 1]], np.float32)

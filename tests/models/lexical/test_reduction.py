@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from models.lexical.reduction import reduce_sparse, strongest
-from models.representations import SparseRows
+from tercet.models.lexical.reduction import reduce_sparse, strongest
+from tercet.models.representations import SparseRows
 
 CLS, SEP = 0, 2
 

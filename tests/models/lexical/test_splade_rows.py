@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from models.formats.splade import SpladeSettings
-from models.lexical import splade_rows as module
-from models.lexical.splade_rows import splade_rows
+from tercet.models.formats.splade import SpladeSettings
+from tercet.models.lexical import splade_rows as module
+from tercet.models.lexical.splade_rows import splade_rows
 
 # One text of three tokens and one of two, over four terms.
 LOGITS = np.array(

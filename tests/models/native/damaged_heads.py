@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from models.native.panels import LANES, by_lanes, short_panels
+from tercet.models.native.panels import LANES, by_lanes, short_panels
 from tests.index.native.damage import Random, Stored, Target
 
 

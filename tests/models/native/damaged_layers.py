@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from models.native.panels import LANES, byte_panels
-from models.representations import offsets_of
+from tercet.models.native.panels import LANES, byte_panels
+from tercet.models.representations import offsets_of
 from tests.index.native.damage import Random, Records, Stored, Target
 
 EPSILON = 1e-6

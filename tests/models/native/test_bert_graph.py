@@ -9,11 +9,11 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from models.encoder import encode
-from models.errors import CheckpointError, UnsupportedError
-from models.graphs.onnx_file import read_onnx
-from models.loader import load_encoder
-from models.native.bert_graph import read_bert_graph
+from tercet.models.encoder import encode
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.graphs.onnx_file import read_onnx
+from tercet.models.loader import load_encoder
+from tercet.models.native.bert_graph import read_bert_graph
 
 MAPS = Path("/proc/self/maps")
 

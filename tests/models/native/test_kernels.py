@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from models.errors import CheckpointError
-from models.native.kernels import AVAILABLE_INSTRUCTIONS, Record, encoder_layer, kernels_of
-from models.native.kernels import run_layers as run_layers_here
-from models.native.panels import by_lanes, byte_panels, short_panels
+from tercet.models.errors import CheckpointError
+from tercet.models.native.kernels import AVAILABLE_INSTRUCTIONS, Record, encoder_layer, kernels_of
+from tercet.models.native.kernels import run_layers as run_layers_here
+from tercet.models.native.panels import by_lanes, byte_panels, short_panels
 
 WIDTH, INNER, HEADS, EPSILON = 192, 208, 16, 1e-6
 HEAD_COUNTS = (HEADS, 6, 3)  # of 12, 32 and 64 values; the latter two have code of their own
@@ -52,7 +52,7 @@ class Layer:
         )
 
     def product(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """As `models.int8.quantize` defines it."""
+        """As `tercet.models.int8.quantize` defines it."""
         scales = np.abs(rows).max(axis=1, keepdims=True) / 127
         numbers = np.rint(rows / scales)
         return (

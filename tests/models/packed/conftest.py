@@ -53,9 +53,9 @@ def model_of() -> Callable[..., Any]:
     """Makes an `EncoderModel` of a family, with all three sides unless settings say otherwise."""
     from transformers import AutoConfig, AutoModel
 
-    from models.checkpoint import EncodingSettings
-    from models.heads import Heads
-    from models.torch_encoder import EncoderModel
+    from tercet.models.checkpoint import EncodingSettings
+    from tercet.models.heads import Heads
+    from tercet.models.torch_encoder import EncoderModel
 
     def make(family: str, **settings: Any) -> EncoderModel:
         torch.manual_seed(5)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.packed.attention import UNBOUNDED, on_gpu, seen, within_texts
+from tercet.models.packed.attention import UNBOUNDED, on_gpu, seen, within_texts
 
 OFFSETS = torch.tensor([0, 4, 4, 9, 10, 10], dtype=torch.int32)
 TOKENS = 12  # two behind the last text

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.packed.fused import fuse_gelu, linear_gelu
+from tercet.models.packed.fused import fuse_gelu, linear_gelu
 
 DEVICES = [
     "cpu",

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from models.checkpoint import EncodingSettings
-from models.packed.bodies import Positions, has_kernel, positions_of
-from models.packed.model import NO_KEY, kept_first, largest_by_key, pool
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.packed.bodies import Positions, has_kernel, positions_of
+from tercet.models.packed.model import NO_KEY, kept_first, largest_by_key, pool
 
 BEGINS = torch.tensor([0, 2, 5, 5])
 HIDDEN = torch.tensor([[1.0], [3.0], [4.0], [5.0], [9.0], [torch.nan]])  # the last is padding

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 import torch
 
-from models.batching import PaddedOutputs, pack
-from models.checkpoint import EncodingSettings
-from models.errors import EncoderMemoryError
-from models.packed import attention, passes
-from models.packed.bodies import AFTER_PADDING, FROM_ZERO
-from models.packed.build import compiled, packed_passes
-from models.packed.model import PackedModel
-from models.packed.passes import PackedPasses
-from models.packed.recorded import Recordings
-from models.packed.transfers import Transfers
-from models.representations import OUTPUTS, Representations, TokenBatch, offsets_of
-from models.tokenizer import Tokenizer
+from tercet.models.batching import PaddedOutputs, pack
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.errors import EncoderMemoryError
+from tercet.models.packed import attention, passes
+from tercet.models.packed.bodies import AFTER_PADDING, FROM_ZERO
+from tercet.models.packed.build import compiled, packed_passes
+from tercet.models.packed.model import PackedModel
+from tercet.models.packed.passes import PackedPasses
+from tercet.models.packed.recorded import Recordings
+from tercet.models.packed.transfers import Transfers
+from tercet.models.representations import OUTPUTS, Representations, TokenBatch, offsets_of
+from tercet.models.tokenizer import Tokenizer
 
 LENGTHS = (5, 17, 3, 30, 2, 41, 9, 64)
 CPU = torch.device("cpu")

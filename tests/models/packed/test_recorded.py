@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.packed.recorded import CudaRecorder, Recordings
+from tercet.models.packed.recorded import CudaRecorder, Recordings
 
 
 def doubled(inputs: Sequence[Tensor]) -> dict[str, Tensor]:

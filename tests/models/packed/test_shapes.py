@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.packed.shapes import Shape, budget_tokens, bytes_per_token
+from tercet.models.packed.shapes import Shape, budget_tokens, bytes_per_token
 
 
 @pytest.mark.parametrize(

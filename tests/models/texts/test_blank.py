@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.checkpoint import EncodingSettings
-from models.encoder import encode
-from models.representations import OUTPUTS
-from models.soundness import Expected, faults
-from models.texts.blank import is_blank, without_blank
-from models.tokenizer import Tokenizer
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder import encode
+from tercet.models.representations import OUTPUTS
+from tercet.models.soundness import Expected, faults
+from tercet.models.texts.blank import is_blank, without_blank
+from tercet.models.tokenizer import Tokenizer
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t \n", "\u200b", "\u00a0 "])

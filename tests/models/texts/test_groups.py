@@ -1,6 +1,6 @@
 """Groups of texts: about so many tokens each, and none of nothing."""
 
-from models.texts.groups import estimated_tokens, groups
+from tercet.models.texts.groups import estimated_tokens, groups
 
 
 def test_groups_hold_about_so_many_tokens() -> None:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Vocabulary
 from tokenizers import decoders, models, pre_tokenizers, processors
 
-from models.checkpoint import EncodingSettings
-from models.errors import TextTooLongError, UnsupportedWindowError
-from models.texts import edges, windows
-from models.texts.windows import WindowCutter
-from models.tokenizer import Tokenizer
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.errors import TextTooLongError, UnsupportedWindowError
+from tercet.models.texts import edges, windows
+from tercet.models.texts.windows import WindowCutter
+from tercet.models.tokenizer import Tokenizer
 
 WORDS = ["tea", "hot", "water"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from models.checkpoint import EncodingSettings
-from models.errors import CheckpointError
-from models.tokenizer import Tokenizer
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.errors import CheckpointError
+from tercet.models.tokenizer import Tokenizer
 
 
 def folder_of(folder: Path, content: bytes, **config: Any) -> Path:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.tokens.capitals import in_small_letters
+from tercet.models.tokens.capitals import in_small_letters
 
 
 @pytest.mark.parametrize(

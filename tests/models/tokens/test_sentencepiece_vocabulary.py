@@ -14,10 +14,10 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from tokenizers import Tokenizer as Library
 from tokenizers import models, pre_tokenizers, processors
 
-from models.checkpoint import TOKENIZER_CONFIG, EncodingSettings
-from models.errors import CheckpointError
-from models.tokenizer import Tokenizer
-from models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
+from tercet.models.checkpoint import TOKENIZER_CONFIG, EncodingSettings
+from tercet.models.errors import CheckpointError
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
 
 SENTENCES = [
     "hot tea is tea",

@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 
 from benchmarks.tiny.late_folders import IDENTITY, POOLINGS, TANH, Layer, write_pooled
 from benchmarks.tiny.word_pieces import BERT_WIDTH
-from models.encoder import encode
-from models.errors import CheckpointError
-from models.loader import load_encoder
-from models.representations import Float32
-from models.weights.dense_layers import DenseLayer, layer_arrays, layers_from_arrays
+from tercet.models.encoder import encode
+from tercet.models.errors import CheckpointError
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float32
+from tercet.models.weights.dense_layers import DenseLayer, layer_arrays, layers_from_arrays
 from tests.models.conftest import export_both
 
 TEXTS = ["hello world", "", "wing, air. heat!", "word " * 40]

@@ -11,11 +11,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from benchmarks.tiny.families import FAMILIES, write
-from models.encoder import encode
-from models.errors import CheckpointError
-from models.export_onnx import largest_differences
-from models.loader import load_encoder
-from models.weights.tensor_files import read_body, read_weights
+from tercet.models.encoder import encode
+from tercet.models.errors import CheckpointError
+from tercet.models.export_onnx import largest_differences
+from tercet.models.loader import load_encoder
+from tercet.models.weights.tensor_files import read_body, read_weights
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 Tensors = dict[str, torch.Tensor]

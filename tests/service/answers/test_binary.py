@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.encoder import encode
-from models.representations import OUTPUTS, Representations
-from service.answers.binary import BinaryBody, from_bytes
+from tercet.models.encoder import encode
+from tercet.models.representations import OUTPUTS, Representations
+from tercet.service.answers.binary import BinaryBody, from_bytes
 
 
 def to_bytes(representations: Representations, metadata: dict[str, str] | None = None) -> bytes:

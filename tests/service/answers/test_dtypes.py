@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from safetensors.numpy import load
 
-from index.token_vectors.pooling import pooled
-from models.encoder import encode
-from service.answers.dtypes import Dtype, typed
-from service.compat.vectors import WRITTEN
+from tercet.index.token_vectors.pooling import pooled
+from tercet.models.encoder import encode
+from tercet.service.answers.dtypes import Dtype, typed
+from tercet.service.compat.vectors import WRITTEN
 
 VALUES = st.floats(-1, 1, width=32)
 VECTORS = st.tuples(st.integers(0, 5), st.integers(1, 3)).flatmap(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.encoder import encode
-from service.answers import embeddings
-from service.answers.embeddings import embedding_json
+from tercet.models.encoder import encode
+from tercet.service.answers import embeddings
+from tercet.service.answers.embeddings import embedding_json
 
 
 @pytest.mark.parametrize(("values", "size"), [(1, 3), (3, 3), (20, 12), (4096, 3 * 2**16)])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from service.answers import growing_arrays
-from service.answers.growing_arrays import GrowingArrays
+from tercet.service.answers import growing_arrays
+from tercet.service.answers.growing_arrays import GrowingArrays
 
 
 @pytest.mark.parametrize("memory_bytes", [2**22, 1])

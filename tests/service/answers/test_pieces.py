@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from service.answers import pieces
-from service.answers.pieces import response_of
-from service.exceptions import BrokenAnswerError, OverloadedError
+from tercet.service.answers import pieces
+from tercet.service.answers.pieces import response_of
+from tercet.service.exceptions import BrokenAnswerError, OverloadedError
 
 
 async def some(count: int, error: Exception | None = None) -> AsyncGenerator[bytes]:

@@ -7,8 +7,8 @@ import httpx
 import numpy as np
 import pytest
 
-from models.encoder import encode
-from service.compat.relevance import relevance
+from tercet.models.encoder import encode
+from tercet.service.compat.relevance import relevance
 
 TEXTS = ["hot water", "the green tea leaf"]
 

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import CandidateLimits, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.collection import Collection
-from service.compat.relevance import relevance
+from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.collection import Collection
+from tercet.service.compat.relevance import relevance
 
 TUNING = Tuning("000001", 20, 5, 0, 0.5, 0.6)
 ALL = {"knowledge_id": "demo", "query": "green tea", "retrieval_setting": {"top_k": 10}}

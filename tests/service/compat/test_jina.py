@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from models.encoder import encode
+from tercet.models.encoder import encode
 
 TEXTS = ["hot water", "the green tea leaf"]
 

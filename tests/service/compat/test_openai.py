@@ -7,9 +7,9 @@ import httpx
 import numpy as np
 import pytest
 
-from models.checkpoint import MULTILINGUAL, SHIPPED
-from models.encoder import AdaptedEncoder, encode
-from models.loader import load_encoder
+from tercet.models.checkpoint import MULTILINGUAL, SHIPPED
+from tercet.models.encoder import AdaptedEncoder, encode
+from tercet.models.loader import load_encoder
 
 TEXTS = ["hot water", "the green tea leaf"]
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from service.compat.paths import joined
+from tercet.service.compat.paths import joined
 
 BODY = {"input": "tea", "inputs": "tea", "query": "tea", "documents": ["tea"], "knowledge_id": "demo"}
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from models.representations import Representations, SparseRows, TokenVectors
-from service.documents.batch import EncodedDocuments, joined
+from tercet.models.representations import Representations, SparseRows, TokenVectors
+from tercet.service.documents.batch import EncodedDocuments, joined
 
 
 def texts(*numbers: int) -> Representations:

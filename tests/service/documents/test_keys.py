@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.documents.keys import write_key
-from service.exceptions import InvalidRequestError
-from service.schemas.documents import PutDocumentsRequest
+from tercet.service.documents.keys import write_key
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.schemas.documents import PutDocumentsRequest
 
 
 def test_the_digest_of_a_body_is_that_of_its_plain_values() -> None:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.encoder import encode
-from models.errors import TextTooLongError
-from models.representations import OUTPUTS, Representations
-from service.encoding.options import TextOptions
-from service.encoding.query_cache import ENTRY_BYTES, CachedQueries, QueryCache, QueryKey
-from service.encoding.service import LocalEncoding
+from tercet.models.encoder import encode
+from tercet.models.errors import TextTooLongError
+from tercet.models.representations import OUTPUTS, Representations
+from tercet.service.encoding.options import TextOptions
+from tercet.service.encoding.query_cache import ENTRY_BYTES, CachedQueries, QueryCache, QueryKey
+from tercet.service.encoding.service import LocalEncoding
 
 
 def same_bits(one: Any, other: Any) -> bool:

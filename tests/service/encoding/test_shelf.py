@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from index.catalog.settings import CollectionSettings
-from index.errors import FingerprintMismatchError
-from ingest.target import settings_for
-from models.errors import CheckpointError, EncoderUnavailableError
-from service.encoding.service import EncodingService, LocalEncoding
-from service.encoding.shelf import EncoderShelf, Opening
-from service.exceptions import OverloadedError
-from service.load.pools import Pool
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.errors import FingerprintMismatchError
+from tercet.ingest.target import settings_for
+from tercet.models.errors import CheckpointError, EncoderUnavailableError
+from tercet.service.encoding.service import EncodingService, LocalEncoding
+from tercet.service.encoding.shelf import EncoderShelf, Opening
+from tercet.service.exceptions import OverloadedError
+from tercet.service.load.pools import Pool
 
 ELSEWHERE = ("/a/red", "/a/green", "/a/blue")
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.encoder import encode
-from models.representations import Representations
-from service.encoding import slices
-from service.encoding.service import LocalEncoding
-from service.encoding.slices import encode_slices, plan_slices
-from service.exceptions import OverloadedError, RequestTooLargeError
-from service.load.pools import Pool
+from tercet.models.encoder import encode
+from tercet.models.representations import Representations
+from tercet.service.encoding import slices
+from tercet.service.encoding.service import LocalEncoding
+from tercet.service.encoding.slices import encode_slices, plan_slices
+from tercet.service.exceptions import OverloadedError, RequestTooLargeError
+from tercet.service.load.pools import Pool
 
 TEXTS = [" ".join(["tea"] * (1 + number % 20)) for number in range(60)]
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from models.representations import OUTPUTS, TokenBatch, offsets_of
-from service.encoding.text_queue import QueuedCall, TextQueue
-from service.load.admission import Ticket
+from tercet.models.representations import OUTPUTS, TokenBatch, offsets_of
+from tercet.service.encoding.text_queue import QueuedCall, TextQueue
+from tercet.service.load.admission import Ticket
 
 Batch = list[tuple[str, int]]  # call and tokens of each part
 

@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from service.exceptions import BodyEncodingError
-from service.http.codings import CODINGS, Decoder, encoder_of, zstd
+from tercet.service.exceptions import BodyEncodingError
+from tercet.service.http.codings import CODINGS, Decoder, encoder_of, zstd
 
 TEXT = b"tea and hot water, " * 1000
 

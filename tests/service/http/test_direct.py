@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service.http.direct import DirectRoutes
-from service.routes import shard
+from tercet.service.http.direct import DirectRoutes
+from tercet.service.routes import shard
 
 BODIES = {
     "/search": {"collection": "demo", "query": "hot tea"},

@@ -8,9 +8,9 @@ import httpx
 import orjson
 import pytest
 
-from service.exceptions import RequestTooLargeError
-from service.http import json_body
-from service.http.json_body import LARGE_BYTES, MAX_KEYS, MAX_VALUES, parse, scan
+from tercet.service.exceptions import RequestTooLargeError
+from tercet.service.http import json_body
+from tercet.service.http.json_body import LARGE_BYTES, MAX_KEYS, MAX_VALUES, parse, scan
 
 SEED = 20261122
 BODIES = 4000

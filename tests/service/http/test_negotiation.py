@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.http.negotiation import preferred_encoding, preferred_type, refuses_identity
+from tercet.service.http.negotiation import preferred_encoding, preferred_type, refuses_identity
 
 JSON, BINARY = "application/json", "application/x-safetensors"
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.http.paths import problem_of_target
+from tercet.service.http.paths import problem_of_target
 
 
 @pytest.mark.parametrize(

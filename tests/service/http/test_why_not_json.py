@@ -5,8 +5,8 @@ import gzip
 import orjson
 import pytest
 
-from index.documents.json_values import loads
-from service.http.why_not_json import why_not_json
+from tercet.index.documents.json_values import loads
+from tercet.service.http.why_not_json import why_not_json
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tiny.word_pieces import BERT_WIDTH
-from index.catalog.settings import CollectionSettings
-from index.collection import Collection
-from models.encoder import Encoder
-from models.loader import load_encoder
-from models.representations import OUTPUTS
-from models.weights.head_weights import read_heads, write_heads
-from service.collections import CollectionRegistry
-from service.encoding.service import LocalEncoding, local_encoder
-from service.encoding.shelf import EncoderShelf, Opening
-from service.jobs.manager import JobManager
-from service.load.pools import Pool
-from service.settings import Settings
-from service.settings_reading import load_settings
+from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.collection import Collection
+from tercet.models.encoder import Encoder
+from tercet.models.loader import load_encoder
+from tercet.models.representations import OUTPUTS
+from tercet.models.weights.head_weights import read_heads, write_heads
+from tercet.service.collections import CollectionRegistry
+from tercet.service.encoding.service import LocalEncoding, local_encoder
+from tercet.service.encoding.shelf import EncoderShelf, Opening
+from tercet.service.jobs.manager import JobManager
+from tercet.service.load.pools import Pool
+from tercet.service.settings import Settings
+from tercet.service.settings_reading import load_settings
 from tests.models.conftest import write_bert
 
 

@@ -14,26 +14,26 @@ from pathlib import Path
 import psutil
 import pytest
 
-from index.candidates import Document
-from index.collection import Collection
-from index.documents.datetimes import time_now
-from index.errors import CollectionNotFoundError, FingerprintMismatchError, InvalidNameError
-from index.files.lock import ExclusiveLock
-from ingest.target import open_or_create
-from models.encoder import EncoderInfo, encode
-from models.loader import load_encoder
-from service.collections import CollectionRegistry
-from service.encoding.service import LocalEncoding
-from service.encoding.shelf import EncoderShelf
-from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
-from service.jobs import store as job_store
-from service.jobs.manager import JobManager
-from service.jobs.process import IN_JOBS, in_words_of_jobs, reading_flags
-from service.jobs.sources import confined_source
-from service.jobs.staging import StagedBuild
-from service.jobs.store import Job, JobStore
-from service.load.pools import Pool
-from service.schemas.jobs import ReadingRequest
+from tercet.index.candidates import Document
+from tercet.index.collection import Collection
+from tercet.index.documents.datetimes import time_now
+from tercet.index.errors import CollectionNotFoundError, FingerprintMismatchError, InvalidNameError
+from tercet.index.files.lock import ExclusiveLock
+from tercet.ingest.target import open_or_create
+from tercet.models.encoder import EncoderInfo, encode
+from tercet.models.loader import load_encoder
+from tercet.service.collections import CollectionRegistry
+from tercet.service.encoding.service import LocalEncoding
+from tercet.service.encoding.shelf import EncoderShelf
+from tercet.service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
+from tercet.service.jobs import store as job_store
+from tercet.service.jobs.manager import JobManager
+from tercet.service.jobs.process import IN_JOBS, in_words_of_jobs, reading_flags
+from tercet.service.jobs.sources import confined_source
+from tercet.service.jobs.staging import StagedBuild
+from tercet.service.jobs.store import Job, JobStore
+from tercet.service.load.pools import Pool
+from tercet.service.schemas.jobs import ReadingRequest
 
 MakeManager = Callable[[], JobManager]
 
@@ -109,7 +109,7 @@ async def finished(manager: JobManager, job: Job) -> Job:
 
 
 def children() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if "cli.main" in child.cmdline()]
+    return [child for child in psutil.Process().children() if "tercet.cli.main" in child.cmdline()]
 
 
 async def test_a_job_builds_and_a_second_one_waits_for_it(manager: JobManager, data: Path) -> None:
@@ -307,12 +307,12 @@ async def test_stopping_and_restarting(make: MakeManager, manager: JobManager) -
 SERVICE = """
 import asyncio, time
 from pathlib import Path
-from models.loader import load_encoder
-from service.collections import CollectionRegistry
-from service.encoding.service import LocalEncoding
-from service.encoding.shelf import EncoderShelf
-from service.jobs.manager import JobManager
-from service.load.pools import Pool
+from tercet.models.loader import load_encoder
+from tercet.service.collections import CollectionRegistry
+from tercet.service.encoding.service import LocalEncoding
+from tercet.service.encoding.shelf import EncoderShelf
+from tercet.service.jobs.manager import JobManager
+from tercet.service.load.pools import Pool
 {patch}
 async def run():
     encoder = load_encoder({checkpoint!r}, threads=1)
@@ -345,7 +345,9 @@ async def test_a_killed_service_takes_its_build_along(
     )
     assert service.stdout is not None
     job_id = (await service.stdout.readline()).decode().strip()
-    (child,) = [each for each in psutil.Process(service.pid).children() if "cli.main" in each.cmdline()]
+    (child,) = [
+        each for each in psutil.Process(service.pid).children() if "tercet.cli.main" in each.cmdline()
+    ]
     service.send_signal(signal.SIGKILL)
     await service.wait()
     await asyncio.to_thread(child.wait, 120)
@@ -366,7 +368,7 @@ async def test_a_service_killed_after_its_build_published_says_so_when_it_is_bac
         data=str(data),
         sources=["short.jsonl"],
         patch="""
-from service.jobs.store import JobStore
+from tercet.service.jobs.store import JobStore
 write = JobStore.write
 
 def write_until_the_end(self, job, dropped=()):
@@ -459,7 +461,7 @@ async def test_what_is_refused(
     settings.write_text(settings.read_text().replace(info.fingerprint, "0" * len(info.fingerprint)))
     with pytest.raises(FingerprintMismatchError, match="was built with encoder"):
         await manager.submit("articles", "short.jsonl")
-    monkeypatch.setattr("service.jobs.manager.MAX_QUEUED", 0)
+    monkeypatch.setattr("tercet.service.jobs.manager.MAX_QUEUED", 0)
     with pytest.raises(OverloadedError):
         await manager.submit("others", "short.jsonl")
 
@@ -565,7 +567,7 @@ async def test_writes_beside_a_job_survive_it(
         commands.append(command)
         return await real(*command, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("service.jobs.process.asyncio.create_subprocess_exec", noted)
+    monkeypatch.setattr("tercet.service.jobs.process.asyncio.create_subprocess_exec", noted)
     job = await finished(manager, await manager.submit("articles", "more.jsonl", mode="upsert"))
     assert (job.state, job.documents_done) == ("succeeded", 2)
     (command,) = commands  # what it does not replace counts for its dense kind

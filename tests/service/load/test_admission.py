@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from service.exceptions import DeadlineExceededError, OverloadedError
-from service.load.admission import ANY_WAIT, Admission
-from service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.exceptions import DeadlineExceededError, OverloadedError
+from tercet.service.load.admission import ANY_WAIT, Admission
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 
 
 def within(seconds: float) -> Deadline:

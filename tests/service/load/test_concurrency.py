@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from service.load.concurrency import SharedCalls, in_lanes
-from service.load.pools import Pool
-from service.load.relay import relay
+from tercet.service.load.concurrency import SharedCalls, in_lanes
+from tercet.service.load.pools import Pool
+from tercet.service.load.relay import relay
 
 POOL = Pool("calls", 2)
 

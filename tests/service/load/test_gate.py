@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from service.exceptions import OverloadedError
-from service.load import gate as module
-from service.load.gate import FEW, LATE_SECONDS, SEARCHES, VERY_LATE_SECONDS, Gate, Passage
-from service.load.loop import LoopDelay
+from tercet.service.exceptions import OverloadedError
+from tercet.service.load import gate as module
+from tercet.service.load.gate import FEW, LATE_SECONDS, SEARCHES, VERY_LATE_SECONDS, Gate, Passage
+from tercet.service.load.loop import LoopDelay
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from service.exceptions import OverloadedError
-from service.load.admission import Admission
-from service.load.deadlines import NO_DEADLINE
-from service.load.loop import BEAT_SECONDS, STEPS, USUAL_SECONDS, LoopDelay
+from tercet.service.exceptions import OverloadedError
+from tercet.service.load.admission import Admission
+from tercet.service.load.deadlines import NO_DEADLINE
+from tercet.service.load.loop import BEAT_SECONDS, STEPS, USUAL_SECONDS, LoopDelay
 from tests.service.polling import pause
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from service.load.pace import GUESS_SECONDS, MEMORY_SECONDS, Pace
+from tercet.service.load.pace import GUESS_SECONDS, MEMORY_SECONDS, Pace
 
 
 def test_the_first_guess_holds_until_something_is_measured() -> None:

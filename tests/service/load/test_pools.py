@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from index.snapshot import Snapshot
-from service.load.deadlines import within
-from service.load.pools import Pool
-from service.load.relay import relay
+from tercet.index.snapshot import Snapshot
+from tercet.service.load.deadlines import within
+from tercet.service.load.pools import Pool
+from tercet.service.load.relay import relay
 from tests.service.polling import turn_of_the_loop
 
 BEYOND_ANY_POOL = 80

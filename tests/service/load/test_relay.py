@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from service.load.deadlines import Deadline
-from service.load.pools import Pool
-from service.load.relay import Awaited, expiring, on_loop, relay
+from tercet.service.load.deadlines import Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.load.relay import Awaited, expiring, on_loop, relay
 from tests.service.polling import pause, turn_of_the_loop
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import Document
-from ingest.passages.cutter import PassageCutter
-from ingest.passages.measure import TokenMeasure
-from ingest.passages.outline import Outline
-from ingest.passages.split import Split
-from ingest.sources.columns import content_id
-from ingest.texts.markdown import headings_of, parted
+from tercet.index.candidates import Document
+from tercet.ingest.passages.cutter import PassageCutter
+from tercet.ingest.passages.measure import TokenMeasure
+from tercet.ingest.passages.outline import Outline
+from tercet.ingest.passages.split import Split
+from tercet.ingest.sources.columns import content_id
+from tercet.ingest.texts.markdown import headings_of, parted
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: the extra dev").expect
 

@@ -13,8 +13,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from service.app import create_app
-from service.settings import Settings
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 from tests.ports import held_port
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: the extra dev").expect

@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import Document
-from ingest.passages.cutter import PassageCutter
-from ingest.passages.measure import TokenMeasure
-from ingest.passages.outline import Outline
-from ingest.passages.split import Split
-from ingest.texts.markdown import headings_of
+from tercet.index.candidates import Document
+from tercet.ingest.passages.cutter import PassageCutter
+from tercet.ingest.passages.measure import TokenMeasure
+from tercet.ingest.passages.outline import Outline
+from tercet.ingest.passages.split import Split
+from tercet.ingest.texts.markdown import headings_of
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: the extra dev").expect
 

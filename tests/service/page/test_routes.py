@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service.app import create_worker_app
-from service.page.routes import STATIC
+from tercet.service.app import create_worker_app
+from tercet.service.page.routes import STATIC
 
 # As they are on the wire without compression.
 LARGEST_BYTES = 150_000  # of the files that every visit loads

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from index.candidates import CandidateLimits, Document, Hit, Scores, Weights, Window
-from service.schemas.search_answers import SearchResponse
-from service.search.answers import answer_head, answer_hits
-from service.search.explanations import ExplainedTerm, ExplainedWord, HitExplanation
-from service.search.highlights import HitHighlights
-from service.search.query import SearchOutcome
-from service.search.query_terms import QueryTerms
+from tercet.index.candidates import CandidateLimits, Document, Hit, Scores, Weights, Window
+from tercet.service.schemas.search_answers import SearchResponse
+from tercet.service.search.answers import answer_head, answer_hits
+from tercet.service.search.explanations import ExplainedTerm, ExplainedWord, HitExplanation
+from tercet.service.search.highlights import HitHighlights
+from tercet.service.search.query import SearchOutcome
+from tercet.service.search.query_terms import QueryTerms
 
 OUTCOME = SearchOutcome(
     "tea",

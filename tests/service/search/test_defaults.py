@@ -8,14 +8,14 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import CandidateLimits, DenseOptions, SearchResult, Weights
-from index.catalog.defaults import SearchDefaults, Tuning
-from index.catalog.effort import DenseEffort
-from index.collection import Collection
-from index.search.snapshot_query import SnapshotQuery
-from index.snapshot import Snapshot
-from service.collections import CollectionRegistry
-from service.search.defaults import WantedCandidates, candidates_used, rerank_weights, weights_used
+from tercet.index.candidates import CandidateLimits, DenseOptions, SearchResult, Weights
+from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.catalog.effort import DenseEffort
+from tercet.index.collection import Collection
+from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.snapshot import Snapshot
+from tercet.service.collections import CollectionRegistry
+from tercet.service.search.defaults import WantedCandidates, candidates_used, rerank_weights, weights_used
 
 TUNED = {"dense": 2.0, "sparse": 0.25, "colbert": 0.75}
 PLAIN = {"dense": 1.0, "sparse": 1.0, "colbert": 1.0}

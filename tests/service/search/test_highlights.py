@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.candidates import Document, Hit, Scores, Window
-from index.collection import Collection
-from models.encoder import encode
-from service.search import highlights
-from service.search.highlights import HitHighlights, highlights_of
+from tercet.index.candidates import Document, Hit, Scores, Window
+from tercet.index.collection import Collection
+from tercet.models.encoder import encode
+from tercet.service.search import highlights
+from tercet.service.search.highlights import HitHighlights, highlights_of
 
 
 def hit(text: str, title: str | None = None, window: Window | None = None) -> Hit:

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from service.exceptions import DeadlineExceededError
-from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.pools import Pool
-from service.search.line import FIRST_SEARCHES_PER_SECOND, SearchLine
+from tercet.service.exceptions import DeadlineExceededError
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.search.line import FIRST_SEARCHES_PER_SECOND, SearchLine
 
 SECONDS = 1 / FIRST_SEARCHES_PER_SECOND
 

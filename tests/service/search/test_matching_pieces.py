@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.checkpoint import EncodingSettings
-from models.tokenizer import Tokenizer
-from service.search.matching_pieces import matching_pieces
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.search.matching_pieces import matching_pieces
 
 
 @pytest.fixture(scope="module", params=["multi-m3", "minilm-m3"])

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from index.candidates import Weights
-from models.encoder import encode
-from models.errors import EncoderUnavailableError
-from service.encoding.options import DOCUMENTS, TextOptions
-from service.encoding.service import LocalEncoding
-from service.exceptions import RequestTooLargeError
-from service.load.pools import Pool
-from service.search.rerank import rerank
-from service.search.scoring import score_texts
+from tercet.index.candidates import Weights
+from tercet.models.encoder import encode
+from tercet.models.errors import EncoderUnavailableError
+from tercet.service.encoding.options import DOCUMENTS, TextOptions
+from tercet.service.encoding.service import LocalEncoding
+from tercet.service.exceptions import RequestTooLargeError
+from tercet.service.load.pools import Pool
+from tercet.service.search.rerank import rerank
+from tercet.service.search.scoring import score_texts
 
 TEXTS = [" ".join(["tea", "hot", "water"][: 1 + number % 3] * (1 + number % 7)) for number in range(50)]
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from models.representations import Representations, SparseRows, TokenVectors
-from service.search import scoring
-from service.search.scoring import score_texts
+from tercet.models.representations import Representations, SparseRows, TokenVectors
+from tercet.service.search import scoring
+from tercet.service.search.scoring import score_texts
 
 
 def some(count: int, lengths: list[int], seed: int) -> Representations:

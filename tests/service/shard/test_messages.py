@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.shard.messages import Message, message
+from tercet.service.shard.messages import Message, message
 
 
 def test_a_message_arrives_and_any_bit_that_is_another_is_noticed() -> None:

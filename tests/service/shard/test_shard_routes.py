@@ -14,15 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from index.candidates import CandidateLimits, DenseOptions, Weights
-from index.search.shard_search import ShardQuery
-from models.representations import Representations
-from service.answers.binary import MEDIA_TYPE
-from service.exceptions import ShardStateGoneError
-from service.http.direct import DirectRoutes
-from service.shard.messages import Message, checked, message
-from service.shard.pins import KEPT_SECONDS, MOST_SEARCHES, BegunSearch, Pins
-from service.shard.queries import query_values
+from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
+from tercet.index.search.shard_search import ShardQuery
+from tercet.models.representations import Representations
+from tercet.service.answers.binary import MEDIA_TYPE
+from tercet.service.exceptions import ShardStateGoneError
+from tercet.service.http.direct import DirectRoutes
+from tercet.service.shard.messages import Message, checked, message
+from tercet.service.shard.pins import KEPT_SECONDS, MOST_SEARCHES, BegunSearch, Pins
+from tercet.service.shard.queries import query_values
 
 PATH = "/shard/collections/demo"
 BINARY = {"Content-Type": MEDIA_TYPE}

@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
-from service.app import create_app, create_worker_app
-from service.exceptions import SettingsError
-from service.logs import TextFormatter, TraceFilter, json_formatter
-from service.settings import Settings
-from service.settings_reading import load_settings
+from tercet.service.app import create_app, create_worker_app
+from tercet.service.exceptions import SettingsError
+from tercet.service.logs import TextFormatter, TraceFilter, json_formatter
+from tercet.service.settings import Settings
+from tercet.service.settings_reading import load_settings
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"
@@ -149,7 +149,7 @@ def test_log_lines_of_a_request_bear_its_trace(
 def test_a_collector_that_is_gone_holds_nothing_up(
     make_server: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.tracing.export.FLUSH_SECONDS", 0.1)
+    monkeypatch.setattr("tercet.service.tracing.export.FLUSH_SECONDS", 0.1)
     caplog.set_level(logging.CRITICAL, "opentelemetry")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -165,7 +165,7 @@ def test_what_sends_spans_must_be_installed(
     real = builtins.__import__
 
     def without(name: str, *args: Any) -> Any:
-        if name == "service.tracing.export":
+        if name == "tercet.service.tracing.export":
             raise ImportError("No module named 'opentelemetry.sdk'")
         return real(name, *args)
 

@@ -9,17 +9,17 @@ import httpx
 import numpy as np
 import pytest
 
-from index.collection import Collection
-from index.windows.settings import WindowSettings
-from ingest.build import build_collection
-from ingest.document_encoders import LocalDocuments
-from models import stream
-from models.encoder import encode
-from models.errors import EncoderUnavailableError
-from service.app import create_worker_app
-from service.settings import WorkerAccess
-from service.workers import documents
-from service.workers.documents import RemoteDocuments
+from tercet.index.collection import Collection
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+from tercet.models import stream
+from tercet.models.encoder import encode
+from tercet.models.errors import EncoderUnavailableError
+from tercet.service.app import create_worker_app
+from tercet.service.settings import WorkerAccess
+from tercet.service.workers import documents
+from tercet.service.workers.documents import RemoteDocuments
 
 
 def corpus(path: Path, count: int) -> Path:

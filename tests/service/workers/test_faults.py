@@ -16,13 +16,13 @@ import httpx
 import orjson
 import pytest
 
-from models.errors import EncoderFailedError, EncoderMemoryError, EncoderUnavailableError
-from models.representations import Representations
-from service.app import create_app, create_worker_app
-from service.exceptions import OverloadedError
-from service.settings import Settings, WorkerAccess
-from service.workers.encoding import RemoteEncoding
-from service.workers.health import WorkerState
+from tercet.models.errors import EncoderFailedError, EncoderMemoryError, EncoderUnavailableError
+from tercet.models.representations import Representations
+from tercet.service.app import create_app, create_worker_app
+from tercet.service.exceptions import OverloadedError
+from tercet.service.settings import Settings, WorkerAccess
+from tercet.service.workers.encoding import RemoteEncoding
+from tercet.service.workers.health import WorkerState
 from tests.ports import held_port
 from tests.service.polling import pause
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
-from models.encoder import encode
-from models.errors import EncoderFailedError, EncoderUnavailableError
-from service.app import create_app, create_worker_app
-from service.exceptions import OverloadedError
-from service.settings import Settings, WorkerAccess
-from service.telemetry import Telemetry
-from service.workers.encoding import RemoteEncoding
-from service.workers.health import WorkerState
+from tercet.models.encoder import encode
+from tercet.models.errors import EncoderFailedError, EncoderUnavailableError
+from tercet.service.app import create_app, create_worker_app
+from tercet.service.exceptions import OverloadedError
+from tercet.service.settings import Settings, WorkerAccess
+from tercet.service.telemetry import Telemetry
+from tercet.service.workers.encoding import RemoteEncoding
+from tercet.service.workers.health import WorkerState
 from tests.service.polling import pause
 
 Change = Callable[[bytes], bytes]

@@ -8,9 +8,9 @@ from collections import deque
 
 import pytest
 
-from models.errors import EncoderUnavailableError
-from service.exceptions import WorkerSilentError
-from service.workers.health import WorkerHealth, WorkerState
+from tercet.models.errors import EncoderUnavailableError
+from tercet.service.exceptions import WorkerSilentError
+from tercet.service.workers.health import WorkerHealth, WorkerState
 
 UP, SUSPECTED, DOWN = WorkerState.UP, WorkerState.SUSPECTED, WorkerState.DOWN
 BROKEN = WorkerSilentError("the connection was reset", hung=False)

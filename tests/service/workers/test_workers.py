@@ -15,8 +15,8 @@ import httpx
 import numpy as np
 import pytest
 
-from models.encoder import encode, with_adapter
-from models.errors import (
+from tercet.models.encoder import encode, with_adapter
+from tercet.models.errors import (
     AdapterNotFoundError,
     AdapterNotServedError,
     AdapterUnusableError,
@@ -24,12 +24,12 @@ from models.errors import (
     TextTooLongError,
     UnsupportedError,
 )
-from service.app import create_app, create_worker_app
-from service.encoding.options import TextOptions
-from service.exceptions import OverloadedError, RequestTooLargeError
-from service.settings import Settings, WorkerAccess
-from service.workers import encoding as remote_encoding
-from service.workers.encoding import RemoteEncoding
+from tercet.service.app import create_app, create_worker_app
+from tercet.service.encoding.options import TextOptions
+from tercet.service.exceptions import OverloadedError, RequestTooLargeError
+from tercet.service.settings import Settings, WorkerAccess
+from tercet.service.workers import encoding as remote_encoding
+from tercet.service.workers.encoding import RemoteEncoding
 from tests.service.polling import pause
 
 

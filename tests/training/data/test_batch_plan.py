@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from models.representations import offsets_of
-from training.data.batch_plan import allowed_passages, pair_batch, plan_epoch
-from training.data.pair_table import PairTable, RaggedRows
-from training.data.token_store import TokenStore
-from training.distributed import Ranks
-from training.settings.data import LengthGroup, PairBatches, PairSource
+from tercet.models.representations import offsets_of
+from tercet.training.data.batch_plan import allowed_passages, pair_batch, plan_epoch
+from tercet.training.data.pair_table import PairTable, RaggedRows
+from tercet.training.data.token_store import TokenStore
+from tercet.training.distributed import Ranks
+from tercet.training.settings.data import LengthGroup, PairBatches, PairSource
 
 GROUPS = (LengthGroup(tokens=10, batch=4), LengthGroup(tokens=20, batch=2))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from training.data.documents import (
+from tercet.training.data.documents import (
     LEAST_REST_WORDS,
     LONGEST_SPAN,
     SHORTEST_SPAN,
@@ -17,7 +17,7 @@ from training.data.documents import (
     span_pairs,
     title_pairs,
 )
-from training.errors import TrainingDataError
+from tercet.training.errors import TrainingDataError
 
 DOCUMENTS = [
     {"_id": "1", "title": "Tea", "text": "Tea is brewed.", "lang": "en"},

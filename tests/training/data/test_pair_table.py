@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.tokenizer import Tokenizer
-from training.data.pair_table import PairTable, RaggedRows, read_tables, shuffled_groups
-from training.data.token_store import TokenStore
-from training.errors import TrainingDataError
-from training.settings.data import PairData, PairSource
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.data.pair_table import PairTable, RaggedRows, read_tables, shuffled_groups
+from tercet.training.data.token_store import TokenStore
+from tercet.training.errors import TrainingDataError
+from tercet.training.settings.data import PairData, PairSource
 
 SOURCE = PairSource(path="pairs.jsonl", title="P", licence="CC0 1.0")
 

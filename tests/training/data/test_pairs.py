@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from training.data.pairs import (
+from tercet.training.data.pairs import (
     TrainingPair,
     held_out_letters,
     joined_neighbours,
@@ -17,7 +17,7 @@ from training.data.pairs import (
     passages_of,
     read_pairs,
 )
-from training.errors import TrainingDataError
+from tercet.training.errors import TrainingDataError
 
 
 def test_reads_pairs_plain_and_packed(tmp_path: Path) -> None:

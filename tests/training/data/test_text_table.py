@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.tokenizer import Tokenizer
-from training.data.text_table import plan_texts, read_text_table
-from training.data.token_store import TokenStore
-from training.errors import TrainingDataError
-from training.settings.data import LengthGroup, TextData, TextSource
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.data.text_table import plan_texts, read_text_table
+from tercet.training.data.token_store import TokenStore
+from tercet.training.errors import TrainingDataError
+from tercet.training.settings.data import LengthGroup, TextData, TextSource
 
 SOURCE = TextSource(path="documents.jsonl", title="D", licence="CC0 1.0", format="texts")
 DOCUMENTS = [{"title": "word1", "text": "word2 word3"}] + [{"text": f"word{n}"} for n in range(4, 14)]

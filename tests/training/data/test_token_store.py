@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.representations import TokenBatch
-from models.tokenizer import Tokenizer
-from training.data.token_store import TEXTS_AT_ONCE, TokenWriter
+from tercet.models.representations import TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.data.token_store import TEXTS_AT_ONCE, TokenWriter
 
 
 @pytest.mark.parametrize("count", [1, TEXTS_AT_ONCE, 2 * TEXTS_AT_ONCE + 7])

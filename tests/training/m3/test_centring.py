@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import torch
 
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel, load_body
-from training.data.pair_table import read_tables
-from training.errors import ConfigError
-from training.m3.centring import centre, mean_of_dense
-from training.m3.initial_heads import sample_pairs
-from training.m3.text_encoder import TextEncoder
-from training.settings.run import FinetuneRun
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel, load_body
+from tercet.training.data.pair_table import read_tables
+from tercet.training.errors import ConfigError
+from tercet.training.m3.centring import centre, mean_of_dense
+from tercet.training.m3.initial_heads import sample_pairs
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.run import FinetuneRun
 
 
 @pytest.fixture(params=["mean", "cls"])

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel, load_body
-from training.data.pair_table import read_tables
-from training.m3.development import all_scores, development_figures, judged_side, mean_of, ndcg
-from training.m3.scores import side_scores
-from training.m3.text_encoder import TextEncoder
-from training.settings.data import PairData, PairSource
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel, load_body
+from tercet.training.data.pair_table import read_tables
+from tercet.training.m3.development import all_scores, development_figures, judged_side, mean_of, ndcg
+from tercet.training.m3.scores import side_scores
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.data import PairData, PairSource
 
 
 def test_ndcg_by_hand() -> None:

@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from index.candidates import Weights
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.representations import offsets_of
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel, load_body
-from training.data.pair_table import read_tables
-from training.data.token_store import TokenStore
-from training.m3.document_frequencies import SourceIdf, document_frequencies, idf_of_all
-from training.m3.encoded_texts import EncodedTexts
-from training.m3.mining import indexed_passages, represent
-from training.m3.scores import side_scores
-from training.m3.text_encoder import TextEncoder
-from training.settings.data import PairData, PairSource
+from tercet.index.candidates import Weights
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.representations import offsets_of
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel, load_body
+from tercet.training.data.pair_table import read_tables
+from tercet.training.data.token_store import TokenStore
+from tercet.training.m3.document_frequencies import SourceIdf, document_frequencies, idf_of_all
+from tercet.training.m3.encoded_texts import EncodedTexts
+from tercet.training.m3.mining import indexed_passages, represent
+from tercet.training.m3.scores import side_scores
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.data import PairData, PairSource
 
 
 def store(*texts: list[int]) -> TokenStore:

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-import training.m3.finetune
-from models.encoder import encode
-from models.loader import load_encoder
-from training.distributed import Ranks
-from training.m3.encoded_texts import EncodedTexts
-from training.m3.finetune import Finetune
-from training.m3.losses import anchor_losses
-from training.run import finetuning
-from training.runs.base import open_base
-from training.runs.log import read_log
-from training.settings.run import RunSettings
+import tercet.training.m3.finetune
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.training.distributed import Ranks
+from tercet.training.m3.encoded_texts import EncodedTexts
+from tercet.training.m3.finetune import Finetune
+from tercet.training.m3.losses import anchor_losses
+from tercet.training.run import finetuning
+from tercet.training.runs.base import open_base
+from tercet.training.runs.log import read_log
+from tercet.training.settings.run import RunSettings
 
 SettingsOf = Callable[[dict[str, Any]], Any]
 Run = Callable[..., Any]
@@ -152,13 +152,13 @@ def test_anchors_have_the_same_gradients_with_and_without_caching(
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of parts of every step that caches its gradients."""
     found: list[int] = []
-    cached_backward = training.m3.finetune.cached_backward
+    cached_backward = tercet.training.m3.finetune.cached_backward
 
     def counted(parts: Any, *rest: Any, **options: Any) -> None:
         found.append(len(parts))
         cached_backward(parts, *rest, **options)
 
-    monkeypatch.setattr(training.m3.finetune, "cached_backward", counted)
+    monkeypatch.setattr(tercet.training.m3.finetune, "cached_backward", counted)
     return found
 
 

@@ -8,24 +8,24 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.representations import LexicalKind
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel, load_body
-from training.data.pair_table import PairTable, RaggedRows
-from training.data.token_store import TokenStore
-from training.m3.document_frequencies import idf_of_all
-from training.m3.initial_heads import (
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.representations import LexicalKind
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel, load_body
+from tercet.training.data.pair_table import PairTable, RaggedRows
+from tercet.training.data.token_store import TokenStore
+from tercet.training.m3.document_frequencies import idf_of_all
+from tercet.training.m3.initial_heads import (
     initial_heads,
     ridge_regression,
     sample_pairs,
     token_states,
     whitened_projection,
 )
-from training.m3.text_encoder import TextEncoder
-from training.settings.data import PairSource
-from training.settings.objective import HeadSettings
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.data import PairSource
+from tercet.training.settings.objective import HeadSettings
 
 
 def test_the_regression_finds_a_line() -> None:

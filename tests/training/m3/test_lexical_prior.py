@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from models.representations import Float32
-from training.m3.encoded_texts import EncodedTexts
-from training.m3.lexical_prior import LexicalPrior
+from tercet.models.representations import Float32
+from tercet.training.m3.encoded_texts import EncodedTexts
+from tercet.training.m3.lexical_prior import LexicalPrior
 
 # Token 4 is rare, token 5 common, tokens 0 to 3 are special.
 IDF = np.array([0.0, 0.0, 0.0, 0.0, 4.0, 0.25], np.float32)

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import torch
 
-from training.m3.losses import (
+from tercet.training.m3.losses import (
     contrastive_loss,
     distillation_loss,
     search_weights,
     total_loss,
     trained_sides,
 )
-from training.settings.objective import DenseLosses, LossSettings
+from tercet.training.settings.objective import DenseLosses, LossSettings
 
 TEMPERATURE = 0.5
 # Two queries, three passages. Passage 2 is another positive of query 0.

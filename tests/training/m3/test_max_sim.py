@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from models.representations import Int64
-from training.m3 import max_sim
-from training.m3.max_sim import MaxSim
+from tercet.models.representations import Int64
+from tercet.training.m3 import max_sim
+from tercet.training.m3.max_sim import MaxSim
 
 TOKENS, WIDTH = 6, 5
 

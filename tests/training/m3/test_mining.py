@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 import torch
 
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel, load_body
-from training.data.pair_table import PairTable, RaggedRows, read_tables
-from training.distributed import Ranks
-from training.m3.miner import Miner, joined
-from training.m3.mining import hard_negatives, mine_negatives, random_negatives
-from training.m3.scores import side_scores
-from training.m3.text_encoder import TextEncoder
-from training.settings.data import PairData, PairSource
-from training.settings.objective import MiningSettings
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel, load_body
+from tercet.training.data.pair_table import PairTable, RaggedRows, read_tables
+from tercet.training.distributed import Ranks
+from tercet.training.m3.miner import Miner, joined
+from tercet.training.m3.mining import hard_negatives, mine_negatives, random_negatives
+from tercet.training.m3.scores import side_scores
+from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.data import PairData, PairSource
+from tercet.training.settings.objective import MiningSettings
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from training.m3.initial_heads import whitened_projection
-from training.m3.projection import distilled_projection
+from tercet.training.m3.initial_heads import whitened_projection
+from tercet.training.m3.projection import distilled_projection
 
 WIDTH, DIMENSION, TEXTS, STEPS = 32, 6, 80, 200
 

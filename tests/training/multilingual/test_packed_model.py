@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from training.errors import BaseWeightsError
-from training.multilingual.packed_model import Architecture, read_packed_model
+from tercet.training.errors import BaseWeightsError
+from tercet.training.multilingual.packed_model import Architecture, read_packed_model
 
 PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁달", "▁moon", "<mask>"]
 SCORES = [0.0, 0.0, 0.0, 0.0, -1.5, -2.25, 0.0]

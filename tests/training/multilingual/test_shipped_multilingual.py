@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.checkpoint import DEFAULT_CHECKPOINT, resolve_checkpoint
-from models.encoder import Encoder, encode
-from models.loader import load_encoder
-from training.settings.reading import read_settings
-from training.settings.run import RunSettings
+from tercet.models.checkpoint import DEFAULT_CHECKPOINT, resolve_checkpoint
+from tercet.models.encoder import Encoder, encode
+from tercet.models.loader import load_encoder
+from tercet.training.settings.reading import read_settings
+from tercet.training.settings.run import RunSettings
 
 TEXTS = ["The government went to war.", "Bread is baked from flour.", "Music for two violins."]
 

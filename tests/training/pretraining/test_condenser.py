@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.checkpoint import EncodingSettings, Pooling
-from training.pretraining.condenser import Condenser
-from training.pretraining.masking import IGNORED, MaskedText, PaddedTexts, mask_tokens
-from training.pretraining.masking_vocabulary import MaskingVocabulary
-from training.pretraining.mlm_head import MlmHead
-from training.pretraining.span_contrast import span_contrastive_loss
+from tercet.models.checkpoint import EncodingSettings, Pooling
+from tercet.training.pretraining.condenser import Condenser
+from tercet.training.pretraining.masking import IGNORED, MaskedText, PaddedTexts, mask_tokens
+from tercet.training.pretraining.masking_vocabulary import MaskingVocabulary
+from tercet.training.pretraining.mlm_head import MlmHead
+from tercet.training.pretraining.span_contrast import span_contrastive_loss
 
 CLS, SEP, MASK = 2, 3, 4
 VOCABULARY = MaskingVocabulary.of_arrays(MASK, np.arange(40) < 5, np.zeros(40, np.bool_))

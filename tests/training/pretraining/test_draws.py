@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from training.pretraining.draws import Draws, reaches, uniform
+from tercet.training.pretraining.draws import Draws, reaches, uniform
 
 
 def draws(texts: list[int], seed: int = 3) -> Draws:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from models.checkpoint import EncodingSettings, Pooling
-from training.pretraining.masked_lm import MaskedLm
-from training.pretraining.masking import IGNORED, MaskedText
-from training.pretraining.mlm_head import MlmHead
+from tercet.models.checkpoint import EncodingSettings, Pooling
+from tercet.training.pretraining.masked_lm import MaskedLm
+from tercet.training.pretraining.masking import IGNORED, MaskedText
+from tercet.training.pretraining.mlm_head import MlmHead
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])

@@ -7,8 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from training.pretraining.masking import IGNORED, MaskedText, PaddedTexts, content_predicted, mask_tokens
-from training.pretraining.masking_vocabulary import MaskingVocabulary
+from tercet.training.pretraining.masking import (
+    IGNORED,
+    MaskedText,
+    PaddedTexts,
+    content_predicted,
+    mask_tokens,
+)
+from tercet.training.pretraining.masking_vocabulary import MaskingVocabulary
 
 CLS, SEP, PAD, MASK = 0, 1, 2, 3
 FIRST_WORD, FIRST_CONTINUING, SIZE = 4, 20, 40

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.checkpoint import EncodingSettings, resolve_checkpoint
-from models.errors import CheckpointError
-from models.tokenizer import Tokenizer
-from training.pretraining.masking_vocabulary import MaskingVocabulary, continuing_pieces
+from tercet.models.checkpoint import EncodingSettings, resolve_checkpoint
+from tercet.models.errors import CheckpointError
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.pretraining.masking_vocabulary import MaskingVocabulary, continuing_pieces
 
 GOLDEN = Path(__file__).resolve().parents[2] / "models" / "golden" / "checkpoint"
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from training.pretraining.body_states import last_states, word_embeddings
-from training.pretraining.masking import IGNORED, MaskedText
-from training.pretraining.mlm_head import MlmHead, load_mlm_head
+from tercet.training.pretraining.body_states import last_states, word_embeddings
+from tercet.training.pretraining.masking import IGNORED, MaskedText
+from tercet.training.pretraining.mlm_head import MlmHead, load_mlm_head
 
 IDS = torch.tensor([[2, 7, 8, 9, 3], [2, 11, 12, 13, 3]])
 LABELS = torch.tensor([[IGNORED, 7, IGNORED, 9, IGNORED], [IGNORED, 31, IGNORED, IGNORED, IGNORED]])

@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.checkpoint import EncodingSettings, Pooling
-from models.errors import UnsupportedError
-from training.pretraining.masking import IGNORED, PaddedTexts
-from training.pretraining.masking_vocabulary import MaskingVocabulary
-from training.pretraining.mlm_head import MlmHead
-from training.pretraining.retromae import (
+from tercet.models.checkpoint import EncodingSettings, Pooling
+from tercet.models.errors import UnsupportedError
+from tercet.training.pretraining.masking import IGNORED, PaddedTexts
+from tercet.training.pretraining.masking_vocabulary import MaskingVocabulary
+from tercet.training.pretraining.mlm_head import MlmHead
+from tercet.training.pretraining.retromae import (
     Decoding,
     RetroMae,
     RetroMaeInputs,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from models.representations import TokenBatch, offsets_of
-from training.errors import TrainingDataError
-from training.pretraining.span_contrast import sample_spans, span_contrastive_loss
+from tercet.models.representations import TokenBatch, offsets_of
+from tercet.training.errors import TrainingDataError
+from tercet.training.pretraining.span_contrast import sample_spans, span_contrastive_loss
 
 FIRST, LAST = 101, 102
 

@@ -11,17 +11,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from models.loader import load_encoder
-from training.data.document_batches import DocumentBatches
-from training.data.text_table import read_text_table
-from training.distributed import Ranks
-from training.errors import ConfigError
-from training.pretraining.retromae import RetroMaeInputs
-from training.run import pretraining
-from training.runs.base import open_base
-from training.runs.log import read_log
-from training.settings.run import RunSettings
-from training.step import StepReport
+from tercet.models.loader import load_encoder
+from tercet.training.data.document_batches import DocumentBatches
+from tercet.training.data.text_table import read_text_table
+from tercet.training.distributed import Ranks
+from tercet.training.errors import ConfigError
+from tercet.training.pretraining.retromae import RetroMaeInputs
+from tercet.training.run import pretraining
+from tercet.training.runs.base import open_base
+from tercet.training.runs.log import read_log
+from tercet.training.settings.run import RunSettings
+from tercet.training.step import StepReport
 
 STAGES: dict[str, dict[str, Any]] = {
     "mlm": {"stage": "mlm"},

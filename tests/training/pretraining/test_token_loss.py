@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from training.pretraining.token_loss import linear_cross_entropy
+from tercet.training.pretraining.token_loss import linear_cross_entropy
 
 
 def tensors(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor, Tensor]:

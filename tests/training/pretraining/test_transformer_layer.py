@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from training.pretraining.transformer_layer import TransformerLayer
+from tercet.training.pretraining.transformer_layer import TransformerLayer
 
 NAMES = {
     "query": "attention.self.query",

@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from training.distributed import Ranks
-from training.pretraining.token_loss import linear_cross_entropy
-from training.pretraining.vocabulary_gradient import VocabularyGradient
-from training.run import pretraining
-from training.runs.base import open_base
+from tercet.training.distributed import Ranks
+from tercet.training.pretraining.token_loss import linear_cross_entropy
+from tercet.training.pretraining.vocabulary_gradient import VocabularyGradient
+from tercet.training.run import pretraining
+from tercet.training.runs.base import open_base
 
 VOCABULARY, WIDTH = 40, 6
 SIZES = (11, 0, 4, 7)

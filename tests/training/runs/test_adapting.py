@@ -13,21 +13,21 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from models.encoder import encode
-from models.errors import AdapterUnusableError, CheckpointError
-from models.loader import load_encoder
-from models.representations import Representations
+from tercet.models.encoder import encode
+from tercet.models.errors import AdapterUnusableError, CheckpointError
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations
 
 pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
 
-import training.run
-from cli.main import main
-from models.adapters.attach import adapter_base
-from models.adapters.files import read_adapter, write_adapter
-from models.adapters.record import Adapter
-from models.adapters.settings import StackSettings
-from training.errors import ConfigError, RunStateError
-from training.runs.log import read_log
+import tercet.training.run
+from tercet.cli.main import main
+from tercet.models.adapters.attach import adapter_base
+from tercet.models.adapters.files import read_adapter, write_adapter
+from tercet.models.adapters.record import Adapter
+from tercet.models.adapters.settings import StackSettings
+from tercet.training.errors import ConfigError, RunStateError
+from tercet.training.runs.log import read_log
 
 KINDS: dict[str, dict[str, Any]] = {
     "lora": {"kind": "lora", "lora": {"rank": 2, "targets": ["query", "value", "output"]}},
@@ -70,7 +70,7 @@ def adapt(run: Run, base: Path) -> Run:
 def in_training(monkeypatch: pytest.MonkeyPatch) -> list[Representations]:
     """What the trained model makes of `TEXTS` when its adapter is written."""
     found: list[Representations] = []
-    write = training.run.write_trained_adapter
+    write = tercet.training.run.write_trained_adapter
 
     def watched(folder: Path, model: Any, *rest: Any) -> None:
         write(folder, model, *rest)
@@ -79,7 +79,7 @@ def in_training(monkeypatch: pytest.MonkeyPatch) -> list[Representations]:
         encoder._model, encoder._packed = model, None  # type: ignore[attr-defined]
         found.append(encode(encoder, TEXTS, "document"))
 
-    monkeypatch.setattr(training.run, "write_trained_adapter", watched)
+    monkeypatch.setattr(tercet.training.run, "write_trained_adapter", watched)
     return found
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import CheckpointError
-from training.errors import BaseWeightsError
-from training.runs.base_checkpoint import locate_base
-from training.settings.base import BaseSettings
+from tercet.models.errors import CheckpointError
+from tercet.training.errors import BaseWeightsError
+from tercet.training.runs.base_checkpoint import locate_base
+from tercet.training.settings.base import BaseSettings
 
 
 def base(**values: str) -> BaseSettings:

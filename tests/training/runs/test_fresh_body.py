@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from models.errors import CheckpointError
-from models.torch_encoder import load_body
-from training.distributed import Ranks
-from training.errors import ConfigError
-from training.run import open_base
-from training.runs.fresh_body import write_fresh_base
-from training.settings.base import ArchitectureSettings
-from training.settings.reading import settings_from
+from tercet.models.errors import CheckpointError
+from tercet.models.torch_encoder import load_body
+from tercet.training.distributed import Ranks
+from tercet.training.errors import ConfigError
+from tercet.training.run import open_base
+from tercet.training.runs.fresh_body import write_fresh_base
+from tercet.training.settings.base import ArchitectureSettings
+from tercet.training.settings.reading import settings_from
 
 SETTINGS = ArchitectureSettings(layers=3, width=24, attention_heads=3, intermediate=40, positions=20)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from training.errors import RunStateError
-from training.runs.lock import locked
+from tercet.training.errors import RunStateError
+from tercet.training.runs.lock import locked
 
 
 def test_a_second_run_is_turned_away_until_the_first_ends(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from training.errors import RunStateError
-from training.runs.log import LOG_FILE, RunLog, read_log
+from tercet.training.errors import RunStateError
+from tercet.training.runs.log import LOG_FILE, RunLog, read_log
 
 
 def written(folder: Path, steps: int) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from training.runs.log import RunLog
-from training.runs.model_card import SourceCount, write_card
-from training.settings.reading import settings_from
+from tercet.training.runs.log import RunLog
+from tercet.training.runs.model_card import SourceCount, write_card
+from tercet.training.settings.reading import settings_from
 
 VALUES: dict[str, Any] = {
     "name": "carded",

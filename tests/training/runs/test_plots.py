@@ -7,8 +7,8 @@ from xml.etree import ElementTree  # a file that the test has written itself
 
 import pytest
 
-from training.runs.log import RunLog
-from training.runs.plots import smoothed, write_plot
+from tercet.training.runs.log import RunLog
+from tercet.training.runs.plots import smoothed, write_plot
 
 
 @pytest.mark.parametrize("held_out", [True, False])

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from training.distributed import Ranks
-from training.errors import RunStateError
-from training.runs.state import (
+from tercet.training.distributed import Ranks
+from tercet.training.errors import RunStateError
+from tercet.training.runs.state import (
     STATE_FILE,
     Progress,
     load_state,

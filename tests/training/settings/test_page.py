@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
-from training.settings.adapter import AdapterKind
-from training.settings.reading import RUNS
-from training.settings.table import Table
+from tercet.training.settings.adapter import AdapterKind
+from tercet.training.settings.reading import RUNS
+from tercet.training.settings.table import Table
 
 TABLES: dict[str, tuple[str, ...]] = {
     "Top": (),

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from training.errors import ConfigError
-from training.settings.reading import read_settings, settings_from
-from training.settings.run import CoCondenserRun, ContrastiveRun, FinetuneRun, RunSettings
+from tercet.training.errors import ConfigError
+from tercet.training.settings.reading import read_settings, settings_from
+from tercet.training.settings.run import CoCondenserRun, ContrastiveRun, FinetuneRun, RunSettings
 
 SOURCE = {"path": "p.jsonl", "title": "P", "licence": "CC0 1.0"}
 VALUES: dict[str, Any] = {

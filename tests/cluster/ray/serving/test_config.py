@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cluster.ray.application import build
-from cluster.ray.errors import DeploymentFileError
-from cluster.ray.serving.application import pieces_of, shards_of
-from cluster.ray.serving.config import deployment_of, read_deployment
-from cluster.ray.serving.roles import encoder_settings, router_settings, shard_settings
+from tercet.cluster.ray.application import build
+from tercet.cluster.ray.errors import DeploymentFileError
+from tercet.cluster.ray.serving.application import pieces_of, shards_of
+from tercet.cluster.ray.serving.config import deployment_of, read_deployment
+from tercet.cluster.ray.serving.roles import encoder_settings, router_settings, shard_settings
 
 WHOLE = """
 name: articles

@@ -19,9 +19,9 @@ import httpx
 import psutil
 import pytest
 
-from cluster.ray.serving.ports import CALLS, DAEMONS, GCS, HEAD, PROXY, ROUTERS, WORKERS, ports_of
-from service.app import create_app
-from service.settings import Settings
+from tercet.cluster.ray.serving.ports import CALLS, DAEMONS, GCS, HEAD, PROXY, ROUTERS, WORKERS, ports_of
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 from tests.cluster.conftest import free_port
 from tests.cluster.router.corpora import uneven_corpus
 from tests.cluster.router.test_router import COLLECTION, QUERIES
@@ -264,7 +264,7 @@ def test_it_is_taken_down_by_a_second_command(filled: tuple[Deployed, str]) -> N
 
 def _command(file: Path, *arguments: str, stderr: Any = None) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "cli.main", "deploy", "ray", str(file), *arguments],
+        [sys.executable, "-m", "tercet.cli.main", "deploy", "ray", str(file), *arguments],
         stderr=stderr,
         stdout=subprocess.DEVNULL,
         text=True,

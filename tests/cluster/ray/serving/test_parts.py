@@ -9,19 +9,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.objects.opening import open_store
-from cluster.ray.errors import DeploymentError, TokenFileError
-from cluster.ray.serving.application import shards_of
-from cluster.ray.serving.autoscaling import QUEUED_TOKENS, ByQueuedTokens
-from cluster.ray.serving.config import deployment_of
-from cluster.ray.serving.environment import serve_environment, start_flags
-from cluster.ray.serving.in_process import InProcess
-from cluster.ray.serving.ports import CALLS, ports_of
-from cluster.ray.serving.token_file import hold_token
-from cluster.shards.map import ShardPlace, publish_map
-from models.encoder import Encoder
-from service.app import create_app
-from service.settings import Settings
+from tercet.cluster.objects.opening import open_store
+from tercet.cluster.ray.errors import DeploymentError, TokenFileError
+from tercet.cluster.ray.serving.application import shards_of
+from tercet.cluster.ray.serving.autoscaling import QUEUED_TOKENS, ByQueuedTokens
+from tercet.cluster.ray.serving.config import deployment_of
+from tercet.cluster.ray.serving.environment import serve_environment, start_flags
+from tercet.cluster.ray.serving.in_process import InProcess
+from tercet.cluster.ray.serving.ports import CALLS, ports_of
+from tercet.cluster.ray.serving.token_file import hold_token
+from tercet.cluster.shards.map import ShardPlace, publish_map
+from tercet.models.encoder import Encoder
+from tercet.service.app import create_app
+from tercet.service.settings import Settings
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service.answers.binary import MEDIA_TYPE
-from service.http.codings import zstd
+from tercet.service.answers.binary import MEDIA_TYPE
+from tercet.service.http.codings import zstd
 
 TEXTS = ["hot water", "the green tea leaf"] * 200
 DECODE = {"gzip": gzip.decompress, "zstd": zstd.decompress, None: lambda content: content}

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.http.codings import CODINGS, Decoder, encoder_of
+from tercet.service.http.codings import CODINGS, Decoder, encoder_of
 
 BODY = json.dumps({"inputs": ["hot water", "tea"], "outputs": ["dense"]}).encode()
 LIMIT = 2 << 20

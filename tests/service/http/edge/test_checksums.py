@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from service.http.checksums import AT_END, HEADER, checksum_of, request_checksums, sound_answer
+from tercet.service.http.checksums import AT_END, HEADER, checksum_of, request_checksums, sound_answer
 
 SEARCH = b'{"collection":"demo","query":"tea"}'
 

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service.exceptions import OverloadedError, SettingsError
-from service.settings_reading import load_settings
+from tercet.service.exceptions import OverloadedError, SettingsError
+from tercet.service.settings_reading import load_settings
 
 PAGE = "https://app.example.com"
 ELSEWHERE = "https://evil.example"

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from models.representations import Representations
+from tercet.models.representations import Representations
 from tests.conftest import HeldEncoder
 
 

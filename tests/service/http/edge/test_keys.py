@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from service.access import EVERYTHING, RIGHTS, Access
-from service.app import create_app
-from service.exceptions import UnauthenticatedError
-from service.http.edge.keys import KeyRing, keys_of
-from service.keys import digest_of
-from service.settings import Settings
+from tercet.service.access import EVERYTHING, RIGHTS, Access
+from tercet.service.app import create_app
+from tercet.service.exceptions import UnauthenticatedError
+from tercet.service.http.edge.keys import KeyRing, keys_of
+from tercet.service.keys import digest_of
+from tercet.service.settings import Settings
 
 WRITER = {"Authorization": "Bearer write-key"}
 READER = {"Authorization": "bearer read-key"}

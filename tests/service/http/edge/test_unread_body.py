@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.http.edge import edge
+from tercet.service.http.edge import edge
 
 REFUSED = {"/embed": 401, "/nowhere": 401, "/health": 405}
 

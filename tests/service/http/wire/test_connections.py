@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.http.wire.connections import connections_of_files
+from tercet.service.http.wire.connections import connections_of_files
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.http.wire.joined_writes import MOST_BYTES, JoinedWrites
+from tercet.service.http.wire.joined_writes import MOST_BYTES, JoinedWrites
 
 
 class Transport(asyncio.Transport):

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from service.exceptions import AddressError
-from service.http.wire.listening import address_of, is_loopback, listening_socket
+from tercet.service.exceptions import AddressError
+from tercet.service.http.wire.listening import address_of, is_loopback, listening_socket
 
 needs_ipv6 = pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.http.wire.protocol import HttpProtocol
+from tercet.service.http.wire.protocol import HttpProtocol
 
 EMBED = ("POST /embed HTTP/1.1", "Content-Type: application/json")
 TEA = json.dumps({"inputs": "tea", "outputs": ["dense"]}).encode()

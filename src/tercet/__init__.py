@@ -1,0 +1,2 @@
+"""Hybrid retrieval: dense vectors, lexical weights and ColBERT token vectors of one pass, and their exact
+sum."""
