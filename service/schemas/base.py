@@ -24,7 +24,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from tercet.index.documents.numbers import as_integer
 from tercet.service.invalid_values import NONE_OF_THESE, UnknownField
-from tercet.service.settings import RequestLimits
+from tercet.service.settings.settings import RequestLimits
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 # Types of complaints: about a list that is over a setting, and about token ids where texts are wanted.
