@@ -1,4 +1,4 @@
-"""Every setting: name, default, unit, meaning. With `settings_reading.py` alone it reads the environment.
+"""Every setting: name, default, unit, meaning. With `reading.py` alone it reads the environment.
 
 A setting comes from, in order of precedence: a flag of `tercet serve` or `tercet encoder`, a `TERCET_*`
 variable, `tercet.toml` in the working folder, the default below. `docs/settings.md` lists them all.
