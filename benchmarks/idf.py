@@ -34,7 +34,7 @@ from tercet.ingest.target import settings_for
 from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import LexicalKind, Representations, SparseRows
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.encoding.service import LocalEncoding
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.load.pools import Pools

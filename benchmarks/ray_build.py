@@ -50,7 +50,7 @@ from tercet.cluster.work.executor import ThisProcess
 from tercet.index.collection import Collection
 from tercet.index.snapshot import Snapshot
 from tercet.index.verify import verify
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "ray_build.json"

@@ -17,7 +17,7 @@ from tercet.cli.output import counted, error_console
 if TYPE_CHECKING:
     from tercet.index.collection import Collection
     from tercet.index.snapshot import Snapshot
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
     from tercet.transfer.queries import CollectionQuery
 
 EXAMPLE_WORDS = 8

@@ -15,7 +15,7 @@ from tercet.cli.output import console, error_console, print_hits
 
 if TYPE_CHECKING:
     from tercet.models.encoder import Encoder
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 CORPUS = Path(__file__).parent.parent / "demo"
 COLLECTION = "demo"
@@ -43,7 +43,7 @@ def demo(
 
     settings = options.settings_from(host=host, port=port, data=data, checkpoint=checkpoint, engine=engine)
     if serve:
-        from tercet.service.http.wire.listening import listening_socket
+        from tercet.service.http.listening import listening_socket
 
         listening_socket(settings.host, settings.port).close()  # a taken port should fail before the work
     encoder = local_encoder(settings)
@@ -72,7 +72,7 @@ def _build(settings: Settings, encoder: Encoder) -> None:
     from tercet.index.files.directory import write_json_atomically
     from tercet.ingest.build import build_collection
     from tercet.ingest.document_encoders import LocalDocuments
-    from tercet.service.collections import CollectionRegistry
+    from tercet.service.collections.registry import CollectionRegistry
 
     corpus = CORPUS / "corpus.jsonl"
     root = options.collections_root(settings)

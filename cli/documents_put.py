@@ -20,7 +20,7 @@ from tercet.cli.sources import GivenSources, given_sources
 
 if TYPE_CHECKING:
     from tercet.ingest.sources.reader import Reading
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 @with_flag_groups

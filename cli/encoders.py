@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tercet.index.catalog.settings import CollectionSettings
     from tercet.models.encoder import Encoder
     from tercet.models.tokenizer import Tokenizer
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:

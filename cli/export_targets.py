@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tercet.service.server_urls import url_of
+from tercet.service.settings.server_urls import url_of
 
 if TYPE_CHECKING:
     from tercet.index.catalog.settings import CollectionSettings

@@ -14,7 +14,7 @@ from tercet.cli.remote import Remote, Url, named_url, path_of
 
 if TYPE_CHECKING:
     from tercet.index.backups.store import BackupStore
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 def backup(

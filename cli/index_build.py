@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tercet.ingest.sources.reader import Reading
     from tercet.ingest.target import AskedSettings
     from tercet.models.tokenizer import Tokenizer
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 @with_flag_groups

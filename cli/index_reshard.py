@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tercet.cluster.resharding.reshard import ReshardProgress, ReshardReport
     from tercet.cluster.work.executor import Executor
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 @with_flag_groups

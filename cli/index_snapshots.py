@@ -15,7 +15,7 @@ from tercet.index.errors import CollectionBusyError
 
 if TYPE_CHECKING:
     from tercet.index.collection import Collection
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 StoreUrl = Annotated[
     str,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tercet.index.collection import Collection
     from tercet.index.tuning import MeasuredEffort
     from tercet.models.representations import Float32
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 @with_flag_groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tercet.service.exceptions import SettingsError
-from tercet.service.keys import KEY_SETTINGS
+from tercet.service.keys.keys import KEY_SETTINGS
 
 
 def refuse_key_flags(arguments: Sequence[str]) -> None:

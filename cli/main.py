@@ -42,7 +42,7 @@ from tercet.ingest.errors import IngestError
 from tercet.models.cores import usable_cores
 from tercet.models.errors import ModelError
 from tercet.service.exceptions import ServiceError, SettingsError
-from tercet.service.open_files import allow_open_files
+from tercet.service.load.open_files import allow_open_files
 from tercet.training.errors import TrainingError
 from tercet.transfer.errors import TransferError
 

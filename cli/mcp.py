@@ -14,7 +14,7 @@ from tercet.cli.remote import Remote, RemoteError, path_of
 from tercet.service.exceptions import SettingsError
 from tercet.service.http.asgi import Receive, Scope, Send, header
 from tercet.service.http.hosts import AllowedHosts
-from tercet.service.http.wire.listening import is_loopback
+from tercet.service.http.listening import is_loopback
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer

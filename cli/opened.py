@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tercet.index.collection import Collection
     from tercet.index.live.collection import LiveCollection
     from tercet.index.snapshot import Snapshot
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from tercet.index.token_codecs import LARGEST_POOLING
 if TYPE_CHECKING:
     from tercet.index.bm25.languages import Bm25Language as Language
     from tercet.index.windows.settings import WindowChoice
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 def collection_names(incomplete: str) -> list[str]:
@@ -162,7 +162,7 @@ class EncoderFlags:
 
 def settings_from(**given: object) -> Settings:
     """Settings with these flags, where given, over the environment and tercet.toml."""
-    from tercet.service.settings_reading import load_settings
+    from tercet.service.settings.reading import load_settings
 
     return load_settings(given)
 

@@ -16,7 +16,7 @@ from tercet.service.exceptions import ServiceError
 if TYPE_CHECKING:
     import httpx
 
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 Url = Annotated[
     str | None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tercet.models.encoder import Encoder
     from tercet.service.search.query import SearchOutcome, SearchQuery
     from tercet.service.search.stored_queries import Like
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 @with_flag_groups
@@ -183,7 +183,7 @@ def _answer_here(settings: Settings, asked: SearchQuery) -> dict[str, Any]:
 
 def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]) -> list[SearchOutcome]:
     """The outcome of each query, in order, through the same pipeline as over HTTP."""
-    from tercet.service.collections import CollectionRegistry
+    from tercet.service.collections.registry import CollectionRegistry
     from tercet.service.encoding.service import LocalEncoding
     from tercet.service.encoding.shelf import EncoderShelf
     from tercet.service.load.pools import Pools

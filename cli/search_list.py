@@ -9,7 +9,7 @@ from tercet.cli.output import console, counted, error_console, print_json, print
 from tercet.cli.remote import Remote
 
 if TYPE_CHECKING:
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 def list_collections(settings: Settings, url: str | None, *, as_json: bool) -> None:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 import typer
 
-from tercet.service.keys import KEY_SETTINGS
+from tercet.service.keys.keys import KEY_SETTINGS
 
 if TYPE_CHECKING:
-    from tercet.service.following import Following
-    from tercet.service.moving import Moving
-    from tercet.service.publishing import Publishing
-    from tercet.service.settings import Settings
+    from tercet.service.copies.following import Following
+    from tercet.service.copies.moving import Moving
+    from tercet.service.copies.publishing import Publishing
+    from tercet.service.settings.settings import Settings
 
 # Settings about searching mean nothing to a worker that only encodes.
 _NOT_OF_A_WORKER = frozenset(
@@ -163,7 +163,10 @@ def _with_settings(
 
 
 def _parameters(without: frozenset[str]) -> list[inspect.Parameter]:
-    from tercet.service.settings import PREFIX, Settings  # pydantic takes a third of a second to load
+    from tercet.service.settings.settings import (  # pydantic takes a third of a second to load
+        PREFIX,
+        Settings,
+    )
 
     parameters = []
     for name, field in Settings.model_fields.items():

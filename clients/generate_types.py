@@ -33,7 +33,7 @@ Schema = dict[str, Any]
 def description() -> Schema:
     """That of a search server with default settings."""
     from tercet.service.app import create_app
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
     return create_app(Settings()).openapi()
 

@@ -14,25 +14,24 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.staticfiles import StaticFiles
 
 from tercet.models.encoder import Encoder
-from tercet.service.audit import AuditLog
 from tercet.service.compat import cohere, dify, jina, ollama, openai, tei
 from tercet.service.description import Description
+from tercet.service.edge.bodies import BodyBudget, BodyLimits
+from tercet.service.edge.cross_origin import CrossOrigin
+from tercet.service.edge.edge import Edge, EdgeOptions
+from tercet.service.edge.key_limits import KeyBook, KeyLimits
+from tercet.service.edge.marks import Marks
+from tercet.service.edge.places import Places
+from tercet.service.edge.records import Records
 from tercet.service.errors import install_error_handlers
 from tercet.service.exceptions import SettingsError
-from tercet.service.http.direct import DirectRoutes
-from tercet.service.http.edge.bodies import BodyBudget, BodyLimits
-from tercet.service.http.edge.cross_origin import CrossOrigin
-from tercet.service.http.edge.edge import Edge, EdgeOptions
-from tercet.service.http.edge.key_limits import KeyBook, KeyLimits
-from tercet.service.http.edge.keys import KeyRing, keys_of
-from tercet.service.http.edge.marks import Marks
-from tercet.service.http.edge.places import Places
-from tercet.service.http.edge.records import Records
 from tercet.service.http.hosts import AllowedHosts, names_of
-from tercet.service.key_file import KeyFile
+from tercet.service.keys.key_file import KeyFile
 from tercet.service.load.pools import Pool
 from tercet.service.page import description
 from tercet.service.page import routes as page
+from tercet.service.requests.direct import DirectRoutes
+from tercet.service.requests.keys import KeyRing, keys_of
 from tercet.service.routes import (
     aliases,
     backups,
@@ -51,8 +50,9 @@ from tercet.service.routes import (
     worker,
 )
 from tercet.service.runtime import Runtime, RuntimeParts
-from tercet.service.settings import Settings
-from tercet.service.telemetry import Telemetry, threads
+from tercet.service.settings.settings import Settings
+from tercet.service.telemetry.audit import AuditLog
+from tercet.service.telemetry.metrics import Telemetry, threads
 from tercet.service.tracing.tracing import Tracing
 
 TAGS = [

@@ -12,8 +12,8 @@ from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tercet.service.compat.error_shapes import CohereError, DifyError, JinaError, OllamaError, TeiError
-from tercet.service.http.edge.keys import KEY, is_open
+from tercet.service.http.error_shapes import CohereError, DifyError, JinaError, OllamaError, TeiError
+from tercet.service.requests.keys import KEY, is_open
 from tercet.service.runtime import Runtime
 from tercet.service.schemas.errors import REFERENCE, ErrorResponse
 from tercet.service.schemas.examples import with_examples

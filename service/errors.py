@@ -61,7 +61,6 @@ from tercet.models.errors import (
     UnsupportedError,
     UnsupportedWindowError,
 )
-from tercet.service.compat.error_shapes import shape_of
 from tercet.service.exceptions import (
     AuditError,
     BackendError,
@@ -91,8 +90,8 @@ from tercet.service.exceptions import (
     UnauthenticatedError,
 )
 from tercet.service.http.asgi import Receive, Scope, Send
-from tercet.service.invalid_values import is_another_kind, message_of
-from tercet.service.schemas.base import TOKEN_IDS, TOO_MANY
+from tercet.service.http.error_shapes import shape_of
+from tercet.service.invalid_values import TOKEN_IDS, TOO_MANY, is_another_kind, message_of
 
 log = logging.getLogger("tercet")
 

@@ -13,6 +13,8 @@ SHOWN_CHARACTERS = 40
 NONE_OF_THESE = (
     "none_of_these"  # the complaint about what is no alternative of `told_apart`; says what to use
 )
+# Types of complaints: about a list that is over a setting, and about token ids where texts are wanted.
+TOO_MANY, TOKEN_IDS = "too_many", "token_ids"
 
 # Type of a complaint → what to use instead, with the limits of its context.
 REMEDIES: Mapping[str, str] = {

@@ -15,30 +15,30 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from tercet.models.encoder import Encoder
 from tercet.models.errors import EncoderUnavailableError
-from tercet.service.backups import CollectionBackups
-from tercet.service.collections import CollectionRegistry
-from tercet.service.data_root import LOOK_SECONDS, DataRoot, WriteState
+from tercet.service.collections.data_root import LOOK_SECONDS, DataRoot, WriteState
+from tercet.service.collections.live import LiveOptions
+from tercet.service.collections.registry import CollectionRegistry
+from tercet.service.collections.served import Served, ServedBackups, ServedCollections
+from tercet.service.copies.backups import CollectionBackups
+from tercet.service.copies.following import Following
+from tercet.service.copies.moving import Moving
+from tercet.service.copies.publishing import Publishing
 from tercet.service.documents.writer import DocumentWriter
 from tercet.service.encoding.query_cache import CachedQueries, QueryCache
 from tercet.service.encoding.service import EncodingService, LocalEncoding, local_encoder
 from tercet.service.encoding.shelf import EncoderShelf, Opening
 from tercet.service.exceptions import ForbiddenError, NotReadyError, OverloadedError
-from tercet.service.following import Following
 from tercet.service.jobs.manager import JobManager
-from tercet.service.live_collections import LiveOptions
 from tercet.service.load.admission import Admission, Ticket
 from tercet.service.load.deadlines import Deadline
 from tercet.service.load.gate import Gate
 from tercet.service.load.loop import LoopDelay
 from tercet.service.load.pools import Pools
-from tercet.service.moving import Moving
-from tercet.service.publishing import Publishing
 from tercet.service.search.pipeline import SearchPipeline
-from tercet.service.served_collections import Served, ServedBackups, ServedCollections
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tercet.service.shard.moves import ShardMoves
 from tercet.service.shard.serving import ShardServing
-from tercet.service.telemetry import Telemetry
+from tercet.service.telemetry.metrics import Telemetry
 from tercet.service.tracing.tracing import Tracing
 
 if TYPE_CHECKING:

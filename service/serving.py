@@ -12,17 +12,17 @@ import threading
 import uvicorn
 from fastapi import FastAPI
 
-from tercet.service.arenas import share_arenas
 from tercet.service.http.hosts import ANY, names_of
-from tercet.service.http.wire.connections import ConnectionLimits, Connections, connections_of_files
-from tercet.service.http.wire.listening import address_of, is_loopback, listening_socket
-from tercet.service.http.wire.protocol import HttpProtocol
-from tercet.service.http.wire.server import DrainingServer
-from tercet.service.key_file import KeyFile
-from tercet.service.logs import configure_logging
-from tercet.service.open_files import allow_open_files, require_open_files
+from tercet.service.http.listening import address_of, is_loopback, listening_socket
+from tercet.service.keys.key_file import KeyFile
+from tercet.service.load.arenas import share_arenas
+from tercet.service.load.open_files import allow_open_files, require_open_files
 from tercet.service.runtime import Runtime
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
+from tercet.service.telemetry.logs import configure_logging
+from tercet.service.wire.connections import ConnectionLimits, Connections, connections_of_files
+from tercet.service.wire.protocol import HttpProtocol
+from tercet.service.wire.server import DrainingServer
 
 # Python's own 5 ms are long for an event loop that waits for its turn several times a request, behind threads
 # that search and encode.

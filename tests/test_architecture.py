@@ -126,6 +126,39 @@ CLUSTER_ORDER = [
     "ray",
 ]
 
+# The same of service.
+SERVICE_ORDER = [
+    "exceptions",
+    "invalid_values",
+    "load",
+    "keys",
+    "settings",
+    "http",
+    "errors",
+    "tracing",
+    "collections",
+    "copies",
+    "answers",
+    "encoding",
+    "workers",
+    "search",
+    "documents",
+    "shard",
+    "jobs",
+    "schemas",
+    "telemetry",
+    "runtime",
+    "requests",
+    "routes",
+    "compat",
+    "description",
+    "page",
+    "edge",
+    "app",
+    "wire",
+    "serving",
+]
+
 # Library → the places (file or folder) that may import it.
 HOMES = {
     "torch": {
@@ -269,7 +302,13 @@ def test_the_folders_of_training_know_those_below(folder: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "order"), [("index", INDEX_ORDER), ("models", MODELS_ORDER), ("cluster", CLUSTER_ORDER)]
+    ("folder", "order"),
+    [
+        ("index", INDEX_ORDER),
+        ("models", MODELS_ORDER),
+        ("service", SERVICE_ORDER),
+        ("cluster", CLUSTER_ORDER),
+    ],
 )
 def test_what_is_in_a_package_knows_what_is_below(folder: str, order: list[str]) -> None:
     found = {path.stem for path in (ROOT / folder).iterdir() if path.name[0] not in "._"}

@@ -11,7 +11,7 @@ import httpx
 from tercet_client import Client, ConnectionFailedError
 
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 GENERATOR = ROOT / "clients" / "generate_types.py"

@@ -36,7 +36,7 @@ from tercet.models.loader import load_encoder
 from tercet.models.representations import OUTPUTS, Int64
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.answers.binary import MEDIA_TYPE
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 TOKENS = 12
 RUN = 25  # queries of one kind in a row

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tercet.service.compat.error_shapes import SHAPES, Shape, shape_of
 from tercet.service.http.codings import Decoder
+from tercet.service.http.error_shapes import SHAPES, Shape, shape_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from tercet.service.app import create_app
 from tercet.service.search.pipeline import SearchPipeline
 from tercet.service.search.query import SearchQuery
 from tercet.service.serving import server_for
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 LARGE = 50_000  # documents
 QUICK_TEXTS, QUICK_LARGE = 300, 5_000

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from tercet.service.app import create_app
 from tercet.service.serving import run_server
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
 
 BEAT_SECONDS = 0.001
 

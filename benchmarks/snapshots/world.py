@@ -24,7 +24,7 @@ from tercet.index.collection import Collection
 from tercet.index.live.collection import LiveCollection
 from tercet.index.snapshot import Snapshot
 from tercet.index.verify import verify
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 
 STEP_DOCUMENTS = 150
 STEPS_KEPT = 4  # ids come again after as many steps, so that some documents are replaced

@@ -15,7 +15,7 @@ from tercet.cli.building.reports import print_json_report, print_report
 from tercet.cli.building.stopping import interruptible
 from tercet.cli.output import console, counted, print_failure, print_pairs
 from tercet.cli.sources import GivenSources
-from tercet.service.server_urls import servers_of_shards
+from tercet.service.settings.server_urls import servers_of_shards
 
 if TYPE_CHECKING:
     from tercet.cluster.building.build import ShardedReport
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tercet.cluster.work.executor import Executor
     from tercet.index.catalog.settings import CollectionSettings
     from tercet.index.live.adoption import AdoptionMode
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 MOST_SHARDS = 1_000
 Cpus = Annotated[

@@ -10,7 +10,7 @@ from tercet.cli.output import console, print_pairs
 from tercet.cli.remote import Remote, RemoteError, path_of
 
 if TYPE_CHECKING:
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 POLL_SECONDS = 0.5
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tercet.ingest.document_encoders import DocumentEncoder
     from tercet.ingest.ready import ReadySource
     from tercet.ingest.sources.files import Source
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 def build_with(

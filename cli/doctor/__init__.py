@@ -16,7 +16,7 @@ from tercet.cli.output import console, one_line, print_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 MARKS: dict[State, tuple[str, str]] = {
     "ok": ("ok", "green"),

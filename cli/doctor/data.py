@@ -13,7 +13,7 @@ from tercet.cli.doctor.findings import Finding
 
 if TYPE_CHECKING:
     from tercet.index.catalog.settings import CollectionSettings
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 TOPIC = "data root"
 LEAST_FREE_BYTES = 1 << 30

@@ -10,7 +10,7 @@ from tercet.cli.doctor.findings import Finding
 from tercet.cli.output import megabytes
 
 if TYPE_CHECKING:
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 TOPIC = "encoder"
 TEXT = "Tea is brewed with hot water."

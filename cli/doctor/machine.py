@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tercet.cli.doctor.findings import Finding
 from tercet.models.cores import usable_cores
-from tercet.service.open_files import LEAST_FILES
+from tercet.service.load.open_files import LEAST_FILES
 
 TOPIC = "machine"
 PROC = Path("/proc")

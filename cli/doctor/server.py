@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tercet.cli.doctor.findings import Finding
-from tercet.service.access import RIGHTS
 from tercet.service.exceptions import SettingsError
+from tercet.service.keys.access import RIGHTS
 
 if TYPE_CHECKING:
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 TOPIC = "server"
 MEMORY_SHARE = 0.25  # of the machine's, which documents that wait to be published may take
@@ -27,7 +27,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
 
 
 def _access(settings: Settings) -> Iterator[Finding]:
-    from tercet.service.http.wire.listening import is_loopback
+    from tercet.service.http.listening import is_loopback
 
     where = f"{settings.host}, port {settings.port}"
     if settings.needs_key:
@@ -56,7 +56,7 @@ def _access(settings: Settings) -> Iterator[Finding]:
 
 
 def _keys_file(path: Path) -> Finding:
-    from tercet.service.key_file import read_key_file
+    from tercet.service.keys.key_file import read_key_file
 
     try:
         keys = read_key_file(path)

@@ -25,7 +25,7 @@ from tercet.ingest.texts.parser import FileParser
 
 if TYPE_CHECKING:
     from tercet.ingest.sources.reader import Reading
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 
 def keep_like(

@@ -12,7 +12,7 @@ from tercet.cluster.backends.engine import Engine
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
 from tercet.service.exceptions import SettingsError
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 
 def create_backend_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:

@@ -17,15 +17,15 @@ from tercet.index.catalog.aliases import Meant
 from tercet.index.catalog.settings import CollectionSettings, check_collection_name
 from tercet.index.errors import AliasNotFoundError, CollectionNotFoundError, InvalidNameError
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics
-from tercet.service.collections import CollectionDescription, SearchTarget
-from tercet.service.documents.positions import Position
-from tercet.service.documents.target import WritableCollection
+from tercet.service.collections.positions import Position
+from tercet.service.collections.registry import CollectionDescription, SearchTarget
+from tercet.service.collections.served import Served, ServedBackup
+from tercet.service.collections.shard_telemetry import ShardObserver
+from tercet.service.collections.target import WritableCollection
 from tercet.service.exceptions import BackendError, NotInBackendError
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
 from tercet.service.load.reading import ANY_TIME, Reading
-from tercet.service.served_collections import Served, ServedBackup
-from tercet.service.shard_telemetry import ShardObserver
 
 SEARCH_THREADS = 8  # they wait for the engine more than they compute
 LOOKING_THREADS = 4
@@ -223,7 +223,7 @@ class EngineCollections:
 
 class NoBackups:
     """Collections of an engine are backed up there, in the place of
-    `tercet.service.backups.CollectionBackups`."""
+    `tercet.service.copies.backups.CollectionBackups`."""
 
     def __init__(self, engine: str) -> None:
         self._engine = engine

@@ -10,8 +10,8 @@ from typing import Any
 from tercet.ingest.document_encoders import DocumentEncoder, LocalDocuments
 from tercet.models.borrowed_heads import named_with_heads, split_heads
 from tercet.service.encoding.service import local_encoder
-from tercet.service.settings import ENCODER_SETTINGS, Settings
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
+from tercet.service.settings.settings import ENCODER_SETTINGS, Settings
 
 OF_WORKERS = "encoder_"  # the beginning of settings about encoder workers, which have a server of their own
 

@@ -23,7 +23,7 @@ from tercet.cluster.work.executor import Work, Worker
 from tercet.index.errors import SearchIndexError
 from tercet.ingest.errors import IngestError
 from tercet.models.errors import ModelError
-from tercet.service.arenas import give_back_large
+from tercet.service.load.arenas import give_back_large
 
 MOST_TASKS = 10_000
 RETRIES = 20  # of a piece whose actor died: a node that is lost takes several until that is known

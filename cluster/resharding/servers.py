@@ -14,8 +14,8 @@ from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.http_transport import HttpSession, HttpTransport
 from tercet.cluster.shards.refusals import reading
 from tercet.cluster.shards.transport import ShardAccess
+from tercet.service.copies.moving import Moved
 from tercet.service.load.deadlines import within
-from tercet.service.moving import Moved
 from tercet.service.shard.messages import COLLECTIONS
 
 LONGEST_SECONDS = 6 * 3600.0  # of what reads all bytes of a collection

@@ -18,8 +18,8 @@ from tercet.cluster.shards.http_transport import HttpSession, HttpTransport
 from tercet.cluster.shards.transport import ShardAccess, Transport
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
-from tercet.service.server_urls import servers_of_shards
-from tercet.service.settings import Settings
+from tercet.service.settings.server_urls import servers_of_shards
+from tercet.service.settings.settings import Settings
 
 if TYPE_CHECKING:
     import httpx

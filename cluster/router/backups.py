@@ -17,7 +17,7 @@ from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.refusals import reading
 from tercet.index.backups.records import is_id, new_id
 from tercet.index.errors import BackupNotFoundError
-from tercet.service.collections import CollectionDescription
+from tercet.service.collections.registry import CollectionDescription
 from tercet.service.load.deadlines import within
 from tercet.service.shard.messages import COLLECTIONS
 
@@ -37,9 +37,8 @@ class ShardedBackup:
 
 
 class ShardedBackups:
-    """In the place of `tercet.service.backups.CollectionBackups`. Its methods wait for shards, and are for
-    threads
-    other than that of the event loop.
+    """In the place of `tercet.service.copies.backups.CollectionBackups`. Its methods wait for shards, and are
+    for threads other than that of the event loop.
     """
 
     def __init__(self, shards: Callable[[], ShardSet]) -> None:

@@ -24,15 +24,15 @@ from tercet.cluster.shards.http_transport import HttpSession
 from tercet.cluster.shards.positions import Positions
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
-from tercet.service.collections import CollectionDescription, SearchTarget
-from tercet.service.documents.positions import Position
+from tercet.service.collections.positions import Position
+from tercet.service.collections.registry import CollectionDescription, SearchTarget
+from tercet.service.collections.served import Served
+from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.load.admission import too_late
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
 from tercet.service.load.reading import ANY_TIME, Reading
-from tercet.service.served_collections import Served
-from tercet.service.shard_telemetry import ShardObserver
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

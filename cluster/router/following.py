@@ -14,7 +14,7 @@ from tercet.cluster.shards.fleet import Fleet
 from tercet.index.errors import SearchIndexError
 from tercet.service.exceptions import ServiceError
 from tercet.service.load.deadlines import within
-from tercet.service.server_urls import SERVERS
+from tercet.service.settings.server_urls import SERVERS
 from tercet.service.shard.messages import COLLECTIONS
 
 ANSWER_SECONDS = 5.0  # in which a shard of a newer map must say that it has the collection

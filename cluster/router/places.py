@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tercet.cluster.objects.store import ObjectStore
 from tercet.cluster.shards.map import ShardMap, newest_map
 from tercet.service.exceptions import SettingsError
-from tercet.service.server_urls import SERVERS, servers_of_shards
+from tercet.service.settings.server_urls import SERVERS, servers_of_shards
 
 
 def is_map(named: Sequence[str]) -> bool:

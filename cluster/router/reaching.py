@@ -9,7 +9,7 @@ from tercet.cluster.router.positions import KnownPositions
 from tercet.cluster.shards.calls import outcomes
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.positions import Positions
-from tercet.service.documents.positions import Position
+from tercet.service.collections.positions import Position
 from tercet.service.exceptions import InvalidRequestError, PositionAheadError
 from tercet.service.load.deadlines import Deadline
 from tercet.service.load.relay import on_loop

@@ -13,10 +13,10 @@ import orjson
 
 from tercet.cluster.shards.refusals import reading, refusal_of
 from tercet.cluster.shards.transport import JSON, NO_HEADERS, Headers, ShardAnswer, ShardRequest, Transport
+from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.exceptions import ShardFailedError
 from tercet.service.http.checksums import HEADER, request_checksums, sound_answer
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
-from tercet.service.shard_telemetry import ShardObserver
 
 OK = range(200, 300)
 LIMITS_SECONDS = 60.0  # for so long a shard's limits are taken as it told them

@@ -18,9 +18,9 @@ from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.refusals import is_of_server
 from tercet.cluster.shards.times import Clock, ShardTimes
 from tercet.index.errors import CollectionNotFoundError
+from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.exceptions import BegunAgainError
 from tercet.service.load.deadlines import Deadline
-from tercet.service.shard_telemetry import ShardObserver
 
 WRITER = 0  # the first of a shard's servers
 SHARE = 0.5  # of the time that is left, after which another is asked in any case

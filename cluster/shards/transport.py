@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 Headers = Mapping[str, str]
 

@@ -41,7 +41,7 @@ from tercet.index.files.directory import (
     write_json_atomically,
 )
 from tercet.index.snapshot import Snapshot
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 
 PURPOSE = "follow"
 FILE = "followed.json"

@@ -22,7 +22,7 @@ from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.collection import list_collections
 from tercet.index.errors import SearchIndexError
 from tercet.index.files.lock import ExclusiveLock
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 
 log = logging.getLogger("tercet")
 

@@ -25,9 +25,9 @@ from tercet.index.errors import CollectionBusyError, DamagedIndexError
 from tercet.index.files.content import read_json_object
 from tercet.index.files.directory import force, remove_file, write_json_atomically
 from tercet.index.files.lock import ExclusiveLock
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
+from tercet.service.copies.moving import Moved
 from tercet.service.exceptions import SnapshotStoreError
-from tercet.service.moving import Moved
 
 KEPT = "kept.json"
 
@@ -58,7 +58,7 @@ class Kept:
 
 
 class SnapshotMoving:
-    """Below one URL: see `tercet.service.moving.Moving`."""
+    """Below one URL: see `tercet.service.copies.moving.Moving`."""
 
     def __init__(self, url: str, data: Path) -> None:
         """data: the data root. The store is not asked yet. Raises StoreAddressError."""

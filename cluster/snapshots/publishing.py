@@ -26,7 +26,7 @@ from tercet.cluster.snapshots.record import BESIDE
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionNotFoundError, SearchIndexError
 from tercet.index.files.versions import FileVersion, version_of
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 
 log = logging.getLogger("tercet")
 

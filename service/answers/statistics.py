@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tercet.service.served_collections import ServedStatistics
+from tercet.service.collections.served import ServedStatistics
 
 
 def statistics_record(name: str, found: ServedStatistics) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tercet.models.representations import Float32
 from tercet.service.answers.pieces import response_of
-from tercet.service.compat.error_shapes import CohereError
 from tercet.service.compat.request import (
     CompatibleRequest,
     Dimensions,
@@ -27,6 +26,7 @@ from tercet.service.compat.rerank import RerankedResult, TextRequest, ranked_tex
 from tercet.service.compat.vectors import WRITTEN
 from tercet.service.encoding.options import TextOptions
 from tercet.service.exceptions import InvalidRequestError
+from tercet.service.http.error_shapes import CohereError
 from tercet.service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from tercet.service.routes.texts import Fields, encoded_texts
 from tercet.service.schemas.base import WHOLE, counted

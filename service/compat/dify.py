@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from tercet.index.candidates import Hit, Weights
 from tercet.service.answers.pieces import BegunAnswer
 from tercet.service.compat.dify_conditions import DifyMetadataCondition, filter_of
-from tercet.service.compat.error_shapes import DIFY_STATUS, DifyError
 from tercet.service.compat.relevance import relevance
 from tercet.service.compat.request import CompatibleRequest
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.http.edge.keys import access_of
+from tercet.service.http.error_shapes import DIFY_STATUS, DifyError
+from tercet.service.requests.keys import access_of
 from tercet.service.routes.common import EDGE, Services, TimeLimit, check_characters, errors, router
 from tercet.service.routes.search import DEFAULT_TOP_K
 from tercet.service.schemas.base import WHOLE

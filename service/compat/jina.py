@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, Tag
 from tercet.models.representations import Representations
 from tercet.service.answers.embeddings import base64_json, numbers_json
 from tercet.service.answers.pieces import response_of
-from tercet.service.compat.error_shapes import JinaError
 from tercet.service.compat.request import (
     CompatibleRequest,
     Dimensions,
@@ -29,6 +28,7 @@ from tercet.service.compat.rerank import RerankedResult, TextRequest, ranked_tex
 from tercet.service.compat.vectors import AS_IT_IS, WRITTEN, VectorForm, vectors_json
 from tercet.service.encoding.options import TextOptions
 from tercet.service.exceptions import InvalidRequestError
+from tercet.service.http.error_shapes import JinaError
 from tercet.service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from tercet.service.routes.texts import Fields, encoded_texts
 from tercet.service.schemas.base import WHOLE, counted, told_apart

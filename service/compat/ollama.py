@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, Tag
 from tercet.models.representations import Representations
 from tercet.service.answers.embeddings import numbers_json
 from tercet.service.answers.pieces import response_of
-from tercet.service.compat.error_shapes import OllamaError
 from tercet.service.compat.names import models_of
 from tercet.service.compat.request import (
     CompatibleRequest,
@@ -29,6 +28,7 @@ from tercet.service.compat.request import (
     whole,
 )
 from tercet.service.encoding.options import TextOptions
+from tercet.service.http.error_shapes import OllamaError
 from tercet.service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from tercet.service.routes.texts import Fields, encoded_texts
 from tercet.service.schemas.base import counted, told_apart

@@ -17,9 +17,10 @@ from tercet.service.compat.request import CompatibleRequest, Dimensions, ModelNa
 from tercet.service.compat.vectors import AS_IT_IS, WRITTEN, vectors_json
 from tercet.service.encoding.options import TextOptions
 from tercet.service.exceptions import NotFoundError
+from tercet.service.invalid_values import TOKEN_IDS
 from tercet.service.routes.common import Services, TimeLimit, errors, json_response, router
 from tercet.service.routes.texts import Fields, encoded_texts
-from tercet.service.schemas.base import TOKEN_IDS, counted, told_apart
+from tercet.service.schemas.base import counted, told_apart
 
 FIELDS = Fields("input")
 IDS_REFUSED = (

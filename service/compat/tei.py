@@ -18,7 +18,6 @@ from tercet.models.representations import Float32, InputType, Output, Representa
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.answers.embeddings import numbers_json
 from tercet.service.answers.pieces import response_of
-from tercet.service.compat.error_shapes import TeiError
 from tercet.service.compat.openai import OpenAIEmbeddingsRequest, OpenAIEmbeddingsResponse, openai_embeddings
 from tercet.service.compat.relevance import relevance
 from tercet.service.compat.request import whole
@@ -41,6 +40,7 @@ from tercet.service.compat.tei_shapes import (
 from tercet.service.encoding.options import TextOptions
 from tercet.service.encoding.service import BATCH_TOKENS
 from tercet.service.exceptions import InvalidRequestError
+from tercet.service.http.error_shapes import TeiError
 from tercet.service.load.deadlines import Deadline
 from tercet.service.load.pools import Pool
 from tercet.service.routes.common import Services, TimeLimit, check_characters, json_response, router

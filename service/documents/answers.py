@@ -13,8 +13,8 @@ from tercet.index.documents.filters import Filter
 from tercet.index.segments.stored import StoredRepresentations
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.answers.embeddings import numbers_json, packed_json
+from tercet.service.collections.readable import ReadableSnapshot
 from tercet.service.load.pools import Pool
-from tercet.service.readable import ReadableSnapshot
 
 PAGE_DOCUMENTS = 100  # read at a time, so that large pages of large documents take no memory
 

@@ -11,8 +11,8 @@ from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.models.representations import Float32, Int64, Representations, offsets_of
 from tercet.service.documents.batch import EncodedDocuments, stored_outputs
+from tercet.service.encoding.ready_representations import ready_text
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.ready_representations import ready_text
 
 
 @dataclass(frozen=True, slots=True)

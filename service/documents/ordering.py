@@ -13,11 +13,11 @@ from tercet.index.documents.metadata import FieldType
 from tercet.index.documents.store import encode_id
 from tercet.index.errors import InvalidDocumentError, InvalidQueryError
 from tercet.index.reading.ordered import Order, Place, PlacedDocument, check_order
+from tercet.service.collections.readable import ReadableSnapshot
 from tercet.service.documents.answers import PAGE_DOCUMENTS, document_record
 from tercet.service.documents.writer import is_id
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.load.pools import Pool
-from tercet.service.readable import ReadableSnapshot
 
 _PLACE_TYPES: Mapping[FieldType, tuple[type, ...]] = {
     "keyword": (str,),

@@ -26,17 +26,17 @@ from tercet.index.errors import (
     WriteOverloadedError,
 )
 from tercet.index.live.records import WriteKey
+from tercet.service.collections.positions import Position
+from tercet.service.collections.target import Acknowledged, WritableCollection, WritableCollections
 from tercet.service.documents.batch import Brought, EncodedDocuments, joined
 from tercet.service.documents.encoding import encode_documents
-from tercet.service.documents.positions import Position
-from tercet.service.documents.target import Acknowledged, WritableCollection, WritableCollections
+from tercet.service.documents.write_telemetry import WriteKind, WriteTelemetry
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.exceptions import InvalidRequestError, OverloadedError
-from tercet.service.facts import note
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pools
+from tercet.service.tracing.facts import note
 from tercet.service.tracing.request import recorded
-from tercet.service.write_telemetry import WriteKind, WriteTelemetry
 
 RETRY_SECONDS = 1.0  # a flush of what fills the memory takes about so long
 

@@ -19,14 +19,14 @@ from tercet.models.encoder import (
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations, TokenBatch
 from tercet.models.tokenizer import Tokenizer
-from tercet.service.batcher import Batcher, Observe
+from tercet.service.encoding.batcher import Batcher, Observe
 from tercet.service.encoding.health import EncoderHealth
 from tercet.service.encoding.options import DOCUMENTS, TextOptions
 from tercet.service.exceptions import NotReadyError
 from tercet.service.load.admission import ANY_WAIT, Admission, Ticket
 from tercet.service.load.deadlines import Deadline
 from tercet.service.load.pools import text_pool
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tercet.service.tracing.request import recorded
 
 # Tokenized in half a millisecond; a busy server takes longer to begin work in a thread.

@@ -25,7 +25,7 @@ from tercet.models.errors import (
     EncoderUnavailableError,
     ModelError,
 )
-from tercet.service.adapters import info_for
+from tercet.service.encoding.adapters import info_for
 from tercet.service.encoding.service import EncodingService
 from tercet.service.exceptions import OverloadedError
 from tercet.service.load.pools import Pool

@@ -1,1 +1,1 @@
-"""The edge of the server: the wire, keys, bodies, and what happens around every request."""
+"""HTTP for all above it: headers, hosts, encodings, JSON and the forms of errors."""

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tercet.service.http.wire.listening import is_loopback
+from tercet.service.http.listening import is_loopback
 
 if TYPE_CHECKING:  # it takes pydantic, and every command imports this module
-    from tercet.service.settings import Settings
+    from tercet.service.settings.settings import Settings
 
 ANY = "*"
 AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/?#@\s]+))(?::[0-9]*)?")  # host, port

@@ -19,7 +19,7 @@ from tercet.index.errors import CollectionNotFoundError, FingerprintMismatchErro
 from tercet.index.live.adoption import AdoptionMode
 from tercet.ingest.encoder_match import require_model
 from tercet.ingest.sources.checks import OnError
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.errors import failure_of
 from tercet.service.exceptions import InvalidRequestError, NotFoundError, OverloadedError

@@ -8,7 +8,7 @@ from contextlib import suppress
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionNotFoundError, SearchIndexError
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.jobs.store import Job
 
 

@@ -1,1 +1,1 @@
-"""What keeps a server steady: its threads, who is let in, and how long an answer is of use."""
+"""What keeps a server steady: threads, memory, open files, who is let in, how long an answer is of use."""

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from fastapi import Path, Response
 
+from tercet.service.collections.served import ServedBackup
 from tercet.service.routes.collections import Name, collection_record
 from tercet.service.routes.common import ADMIN, Allowed, Services, errors, json_response, router
 from tercet.service.routes.pages import Paged
 from tercet.service.schemas.backups import BackupList, BackupResponse, RestoreRequest
 from tercet.service.schemas.collections import CollectionResponse
-from tercet.service.served_collections import ServedBackup
 
 BACKUPS = "/collections/{name}/backups"
 

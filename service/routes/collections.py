@@ -17,7 +17,8 @@ from tercet.ingest.document_windows import cutter_for
 from tercet.ingest.target import chosen, settings_for
 from tercet.models.errors import UnsupportedWindowError
 from tercet.service.answers.statistics import statistics_record
-from tercet.service.collections import CollectionDescription
+from tercet.service.collections.registry import CollectionDescription
+from tercet.service.collections.served import ServedCollections
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.routes.common import (
     ADMIN,
@@ -40,7 +41,6 @@ from tercet.service.schemas.collections import (
     WindowRequest,
 )
 from tercet.service.search.answers import sides_record
-from tercet.service.served_collections import ServedCollections
 
 
 async def _name(

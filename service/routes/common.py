@@ -13,14 +13,14 @@ from pydantic import BaseModel
 from tercet.index.candidates import Weights
 from tercet.index.fusion import weights_preset
 from tercet.models.representations import Float32
-from tercet.service.access import Access
-from tercet.service.documents.positions import Position
+from tercet.service.collections.positions import Position
+from tercet.service.encoding.ready_representations import unpacked
 from tercet.service.encoding.service import EncodingService
 from tercet.service.exceptions import InvalidRequestError, NotFoundError
-from tercet.service.http.edge.keys import access_of, require_admin, require_write
-from tercet.service.http.json_route import JsonRoute
+from tercet.service.keys.access import Access
 from tercet.service.load.deadlines import Deadline
-from tercet.service.ready_representations import unpacked
+from tercet.service.requests.json_route import JsonRoute
+from tercet.service.requests.keys import access_of, require_admin, require_write
 from tercet.service.runtime import Runtime
 from tercet.service.schemas.base import POSITION_PATTERN
 from tercet.service.schemas.errors import REFERENCE, ErrorResponse

@@ -34,7 +34,7 @@ from tercet.service.schemas.documents import (
     UpdateDocumentsRequest,
     WindowRepresentations,
 )
-from tercet.service.settings import RequestLimits
+from tercet.service.settings.settings import RequestLimits
 
 KeyedRequest = PutDocumentsRequest | PatchDocumentRequest | UpdateDocumentsRequest | DeleteDocumentsRequest
 _CONTENTS = TypeAdapter(Annotated[list[DocumentContent], Field(min_length=1, fail_fast=True)])

@@ -11,7 +11,7 @@ from tercet.service.answers.binary import MEDIA_TYPE
 from tercet.service.documents.binary import BinaryBody, BroughtArrays
 from tercet.service.documents.keys import one_key, write_key
 from tercet.service.documents.writer import DocumentBatch, PutOutcome
-from tercet.service.http.binary_route import BinaryRoute
+from tercet.service.requests.binary_route import BinaryRoute
 from tercet.service.routes.collections import Name
 from tercet.service.routes.common import WRITE, Services, TimeLimit, errors, json_response, router
 from tercet.service.routes.document_bodies import (

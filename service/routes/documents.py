@@ -14,9 +14,9 @@ from tercet.service.answers.pieces import response_of
 from tercet.service.documents.answers import document_pieces, document_record, documents_pieces, page_pieces
 from tercet.service.documents.ordering import name_from, order_from, ordered_pieces, place_from
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.http.anything import ANYTHING
 from tercet.service.http.why_not_json import why_not_json
 from tercet.service.load.reading import Reading
+from tercet.service.requests.anything import ANYTHING
 from tercet.service.routes.collections import Name
 from tercet.service.routes.common import (
     MinPosition,

@@ -9,11 +9,11 @@ from typing import Annotated
 import orjson
 from fastapi import Path, Request, Response
 
-from tercet.service.access import Access
+from tercet.service.collections.readable import NamedAliases
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.jobs.manager import no_job
 from tercet.service.jobs.store import Job
-from tercet.service.readable import NamedAliases
+from tercet.service.keys.access import Access
 from tercet.service.routes.collections import Name
 from tercet.service.routes.common import ADMIN, Allowed, Services, errors, router
 from tercet.service.routes.pages import ListPage, Paged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.http.edge.keys import access_of
+from tercet.service.requests.keys import access_of
 from tercet.service.routes.common import (
     Services,
     TimeLimit,

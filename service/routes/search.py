@@ -17,8 +17,8 @@ from tercet.index.errors import InvalidQueryError
 from tercet.models.representations import OUTPUTS, Output
 from tercet.service.answers.pieces import BegunAnswer, response_of
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.http.edge.keys import access_of
 from tercet.service.load.relay import on_loop
+from tercet.service.requests.keys import access_of
 from tercet.service.routes.common import (
     Services,
     TimeLimit,
@@ -45,7 +45,7 @@ from tercet.service.search.query import ALL_PARTS, SearchOutcome, SearchQuery
 from tercet.service.search.ready_queries import ReadyQuery
 from tercet.service.search.slow import log_if_slow
 from tercet.service.search.stored_queries import Like, LikeDocument, LikeExamples
-from tercet.service.settings import RequestLimits
+from tercet.service.settings.settings import RequestLimits
 
 DEFAULT_TOP_K = 10
 

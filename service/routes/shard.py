@@ -9,10 +9,10 @@ from fastapi import Depends, Query, Request, Response
 
 from tercet.index.snapshot import Snapshot
 from tercet.service.answers.binary import MEDIA_TYPE
-from tercet.service.collections import SearchTarget
+from tercet.service.collections.registry import SearchTarget
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.http.binary_route import BinaryRoute
 from tercet.service.load.deadlines import Deadline
+from tercet.service.requests.binary_route import BinaryRoute
 from tercet.service.routes.collections import Name
 from tercet.service.routes.common import Services, TimeLimit, router
 from tercet.service.runtime import Runtime

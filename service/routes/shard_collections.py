@@ -14,8 +14,8 @@ from tercet.service.answers.collection_settings import (
     settings_from,
     settings_record,
 )
-from tercet.service.backups import CollectionBackups
-from tercet.service.collections import CollectionDescription
+from tercet.service.collections.registry import CollectionDescription
+from tercet.service.copies.backups import CollectionBackups
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.routes.backups import backup_record
 from tercet.service.routes.collections import Name, about_fields

@@ -23,12 +23,10 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from tercet.index.documents.numbers import as_integer
-from tercet.service.invalid_values import NONE_OF_THESE, UnknownField
-from tercet.service.settings import RequestLimits
+from tercet.service.invalid_values import NONE_OF_THESE, TOO_MANY, UnknownField
+from tercet.service.settings.settings import RequestLimits
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
-# Types of complaints: about a list that is over a setting, and about token ids where texts are wanted.
-TOO_MANY, TOKEN_IDS = "too_many", "token_ids"
 LONGEST_NAME = 80  # characters that are looked at of a field that is none
 FORMER: JsonDict = {"deprecated": True}  # in the description of a field that is called otherwise now
 

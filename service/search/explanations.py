@@ -14,8 +14,8 @@ from tercet.ingest.document_windows import cutter_for, text_of_window
 from tercet.models.representations import Int32, Int64, Representations
 from tercet.models.texts.windows import WindowCutter
 from tercet.models.tokenizer import Tokenizer
+from tercet.service.collections.readable import ReadableSnapshot
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.readable import ReadableSnapshot
 
 MAX_ALIGNED = 100_000  # token vectors of a query times hits: worth half a second
 CHARACTERS_PER_VECTOR = 64  # of a query's text: finding their words among a hit's costs as much

@@ -19,7 +19,7 @@ from tercet.index.candidates import Hit
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.models.representations import Int32, Int64, Representations
 from tercet.models.tokenizer import Tokenizer
-from tercet.service.readable import Idf
+from tercet.service.collections.readable import Idf
 from tercet.service.search.matching_pieces import matching_pieces, without_words
 
 MOST_CHARACTERS = 50_000  # of one text that are read: a twentieth of a second

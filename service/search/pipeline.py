@@ -12,18 +12,18 @@ import numpy as np
 from tercet.index.candidates import SearchResult, Weights
 from tercet.models.encoder import EncoderInfo
 from tercet.models.representations import Representations
+from tercet.service.collections.readable import ReadableSnapshot
+from tercet.service.collections.served import ServedCollections
 from tercet.service.encoding.options import TextOptions
 from tercet.service.encoding.service import EncodingService, estimated_tokens
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.exceptions import BegunAgainError, SnapshotGoneError
-from tercet.service.facts import note
 from tercet.service.load.admission import ANY_WAIT, Admission, Ticket
 from tercet.service.load.concurrency import in_lanes
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
 from tercet.service.load.reading import Reading
 from tercet.service.load.relay import on_loop, relay
-from tercet.service.readable import ReadableSnapshot
 from tercet.service.search.explanations import require_explainable
 from tercet.service.search.line import SearchLine
 from tercet.service.search.plan import PreparedQuery, SearchPlan
@@ -32,7 +32,7 @@ from tercet.service.search.query_terms import query_terms, require_meaning
 from tercet.service.search.ready_queries import ReadyQuery, require_sides
 from tercet.service.search.stored_queries import Like, ids_of, stored_query
 from tercet.service.search.target import target_of
-from tercet.service.served_collections import ServedCollections
+from tercet.service.tracing.facts import note
 from tercet.service.tracing.request import record
 
 Shaped = TypeVar("Shaped")

@@ -9,8 +9,8 @@ from tercet.index.candidates import CandidateLimits, DenseOptions, Hit, SearchRe
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.models.representations import Representations
 from tercet.models.tokenizer import Tokenizer
-from tercet.service.collections import SearchTarget
-from tercet.service.readable import ReadableSnapshot
+from tercet.service.collections.readable import ReadableSnapshot
+from tercet.service.collections.registry import SearchTarget
 from tercet.service.search.checks import require_bm25, require_candidates, require_fields, require_sides_asked
 from tercet.service.search.defaults import candidates_used, weights_used
 from tercet.service.search.explanations import HitExplanation, explain_hits

@@ -10,8 +10,8 @@ from tercet.index.scoring import DECIMALS
 from tercet.models.representations import Representations
 from tercet.models.texts.blank import is_blank
 from tercet.models.tokenizer import Tokenizer
+from tercet.service.collections.readable import Idf
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.readable import Idf
 
 
 class QueryTerms(TypedDict):

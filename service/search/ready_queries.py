@@ -9,8 +9,8 @@ from tercet.index.candidates import CandidateLimits, Weights
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.models.encoder import EncoderInfo
 from tercet.models.representations import Float32, Representations
+from tercet.service.encoding.ready_representations import ready_text
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.ready_representations import ready_text
 
 
 @dataclass(frozen=True, slots=True)

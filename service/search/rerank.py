@@ -13,13 +13,13 @@ from tercet.index.candidates import Scores, Weights
 from tercet.index.fusion import as_weighted, relative_sum
 from tercet.models.representations import Bool, Float64, Output, Representations
 from tercet.models.texts.blank import without_blank
+from tercet.service.collections.readable import Idf
 from tercet.service.encoding.options import TextOptions
 from tercet.service.encoding.service import EncodingService
 from tercet.service.encoding.slices import encode_slices
 from tercet.service.load.admission import Ticket
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
-from tercet.service.readable import Idf
 from tercet.service.search.query_terms import QueryTerms, query_terms, require_meaning
 from tercet.service.search.scoring import score_texts
 from tercet.service.tracing.request import recorded

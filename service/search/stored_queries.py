@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tercet.index.candidates import Weights
 from tercet.index.errors import InvalidQueryError
 from tercet.index.segments.stored import StoredQuery
+from tercet.service.collections.readable import ReadableSnapshot
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.readable import ReadableSnapshot
 
 
 @dataclass(frozen=True, slots=True)

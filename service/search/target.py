@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tercet.ingest.encoder_match import require_model
-from tercet.service.collections import SearchTarget
+from tercet.service.collections.readable import ReadableSnapshot
+from tercet.service.collections.registry import SearchTarget
+from tercet.service.collections.served import ServedCollections
 from tercet.service.encoding.service import EncodingService
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.load.reading import ANY_TIME, Reading
-from tercet.service.readable import ReadableSnapshot
-from tercet.service.served_collections import ServedCollections
 
 
 async def target_of(

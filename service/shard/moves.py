@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
+from tercet.service.copies.moving import Moved, Moving
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.moving import Moved, Moving
 
 UNMERGED_SECONDS = 600.0  # after each publication: longer than it takes until the next or the end
 

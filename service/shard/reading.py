@@ -12,7 +12,7 @@ import numpy as np
 
 from tercet.index.snapshot import Snapshot
 from tercet.index.sparse.idf import GivenIdf
-from tercet.service.collections import SearchTarget
+from tercet.service.collections.registry import SearchTarget
 from tercet.service.shard.examples import example_arrays, stored_arrays
 from tercet.service.shard.explained import explanation_arrays
 from tercet.service.shard.messages import Array, Message, asked, message, request_of

@@ -11,7 +11,7 @@ from tercet.index.catalog.effort import DenseEffort
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.snapshot import Snapshot
 from tercet.models.representations import Int64
-from tercet.service.collections import SearchTarget
+from tercet.service.collections.registry import SearchTarget
 from tercet.service.shard.counts import CountChange, ToldCounts
 from tercet.service.shard.description import description_message, tag_of
 from tercet.service.shard.found import hit_arrays, hit_values, part_arrays, proposal_arrays

@@ -26,7 +26,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from tercet.service.facts import Facts
+from tercet.service.tracing.facts import Facts
 
 Stage = Literal["tokenize", "queue", "encode", "retrieve", "score", "explain", "write", "respond"]
 

@@ -18,7 +18,7 @@ from tercet.models.texts.groups import estimated_tokens
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.encoding.options import TextOptions
 from tercet.service.exceptions import OverloadedError
-from tercet.service.settings import WorkerAccess
+from tercet.service.settings.settings import WorkerAccess
 from tercet.service.workers.encoding import RemoteEncoding
 
 PATIENCE_SECONDS = 120.0

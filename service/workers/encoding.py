@@ -30,7 +30,7 @@ from tercet.service.load.concurrency import all_of
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool, text_pool
 from tercet.service.load.relay import on_loop
-from tercet.service.settings import WorkerAccess
+from tercet.service.settings.settings import WorkerAccess
 from tercet.service.workers.health import WorkerState
 from tercet.service.workers.telemetry import WorkerObserver
 from tercet.service.workers.worker import RemoteWorker

@@ -35,7 +35,7 @@ from tercet.service.exceptions import (
 from tercet.service.load.admission import too_late
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
-from tercet.service.settings import WorkerAccess
+from tercet.service.settings.settings import WorkerAccess
 from tercet.service.tracing.request import call
 from tercet.service.workers.health import WorkerHealth, WorkerState
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from tercet.cli.remote import Remote, RemoteError, path_of
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 
 class Recorded(ThreadingHTTPServer):

@@ -16,7 +16,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.service.conftest import real_server
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "observability"

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 import yaml
 
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 VARIABLE = re.compile(r"\$\{([A-Z0-9_]+):([-+])([^}]*)\}")
 

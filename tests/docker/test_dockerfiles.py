@@ -11,7 +11,7 @@ import typer.main
 import yaml
 
 from tercet.cli.main import application
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 PINNED = re.compile(r"^PYTHON=docker\.io/library/python:3\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}$")
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.service.conftest import serving
 
 WORKFLOW = Path(__file__).resolve().parents[2] / "examples" / "n8n.json"

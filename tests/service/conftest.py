@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
+    ExitStack,
     asynccontextmanager,
     contextmanager,
 )
@@ -24,8 +25,9 @@ from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
 from tercet.service.load.pools import Pool
 from tercet.service.serving import server_for
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.service.polling import REST_SECONDS, pause
+from tests.service.raw_connections import Connect, RawClient
 
 
 @asynccontextmanager
@@ -151,3 +153,16 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("this user cannot mount")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Connects to the address of a server; closed at the end."""
+    with ExitStack() as connections:
+
+        def make(url: str, receive_bytes: int | None = None) -> RawClient:
+            client = RawClient(url, receive_bytes)
+            connections.callback(client.socket.close)
+            return client
+
+        yield make

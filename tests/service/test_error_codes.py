@@ -9,7 +9,7 @@ import pytest
 
 from tercet.service.errors import TABLE, TYPES
 from tercet.service.exceptions import ForbiddenError, MalformedBodyError, NotFoundError
-from tercet.service.schemas.base import TOKEN_IDS
+from tercet.service.invalid_values import TOKEN_IDS
 
 ROOT = Path(__file__).parents[2]
 # Which argument of an exception, or of `Failure`, is its code.

@@ -22,7 +22,7 @@ from tercet.index.ledger.file import index_errors
 from tercet.index.snapshot import Snapshot
 from tercet.service.errors import TABLE, failure_of
 from tercet.service.exceptions import InvalidRequestError, OverloadedError
-from tercet.service.http.wire.protocol import MAX_HEAD_BYTES
+from tercet.service.wire.protocol import MAX_HEAD_BYTES
 
 DEEP = "[" * 100_000
 SEARCH = b'{"collection": "demo", "query": "tea"'
@@ -288,8 +288,8 @@ async def test_a_body_that_memory_does_not_suffice_for_is_503(
     def want(_text: bytes) -> None:
         raise MemoryError
 
-    for module in ("direct", "json_route", "json_body"):
-        monkeypatch.setattr(f"tercet.service.http.{module}.loads", want)
+    for module in ("requests.direct", "requests.json_route", "http.json_body"):
+        monkeypatch.setattr(f"tercet.service.{module}.loads", want)
     answer = await client.post(
         path, content=b"{}" + b" " * blanks, headers={"content-type": "application/json"}
     )

@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from benchmarks.serving.exchange import Connection, fault_of
 from benchmarks.serving.hostile import Hostile
 from tercet.service.app import create_app
-from tercet.service.compat.error_shapes import shape_of
-from tercet.service.settings import Settings
+from tercet.service.http.error_shapes import shape_of
+from tercet.service.settings.settings import Settings
 
 EXAMPLES_OF_EACH_ROUTE_AND_MODE = 12
 HOSTILE_REQUESTS = 1300

@@ -20,7 +20,7 @@ from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Float32
 from tercet.service.app import create_app, create_worker_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.conftest import DOCUMENTS, build_demo
 from tests.service.conftest import real_server, serving
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tercet.service.data_root import DataRoot, Look
+from tercet.service.collections.data_root import DataRoot, Look
 from tercet.service.encoding.health import FAILURES
 from tercet.service.load.pools import OPERATIONS_THREADS
 from tests.full_disk import FILLER, fill
@@ -59,7 +59,7 @@ async def test_ready_does_not_wait_for_a_disk_that_hangs(
 ) -> None:
     gate = threading.Event()
     monkeypatch.setattr("tercet.service.runtime.LOOK_SECONDS", 0.01)
-    monkeypatch.setattr("tercet.service.data_root.LATE_SECONDS", 0.2)
+    monkeypatch.setattr("tercet.service.collections.data_root.LATE_SECONDS", 0.2)
     async with make_client() as client:
         monkeypatch.setattr(DataRoot, "_look", lambda _: gate.wait(60) and Look())
         while (response := await client.get("/ready")).status_code == 200:

@@ -25,7 +25,7 @@ from tercet.service.answers.binary import BinaryBody, from_bytes
 from tercet.service.answers.embeddings import embedding_json
 from tercet.service.app import create_worker_app
 from tercet.service.encoding.options import TextOptions
-from tercet.service.settings import WorkerAccess
+from tercet.service.settings.settings import WorkerAccess
 from tercet.service.workers.encoding import RemoteEncoding
 
 TEXTS = ["hot tea", "the train", "green leaf"]

@@ -9,7 +9,7 @@ import pytest
 
 from tercet.models.representations import OUTPUTS
 from tercet.service.app import create_app, create_worker_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.conftest import TinyEncoder
 from tests.service.conftest import real_server, serving
 

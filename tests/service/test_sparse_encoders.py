@@ -23,7 +23,7 @@ from tercet.evaluation.run import evaluate
 from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.service.app import create_app, create_worker_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.service.conftest import real_server
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]

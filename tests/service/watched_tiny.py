@@ -3,7 +3,7 @@
 from benchmarks.serving.watched import watch
 from tercet.service.app import create_app
 from tercet.service.serving import run_server
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
 from tests.conftest import TinyEncoder
 
 

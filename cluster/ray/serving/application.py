@@ -12,7 +12,7 @@ from tercet.cluster.ray.serving.autoscaling import ByQueuedTokens
 from tercet.cluster.ray.serving.config import ServeDeployment, ShardPart
 from tercet.cluster.ray.serving.roles import encoder_settings, router_settings, shard_settings
 from tercet.cluster.shards.map import newest_map
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 ENCODERS, ROUTER = "encoders", "router"
 SPARE_REQUESTS = 64  # beside those that our own admission lets in, so that it refuses first

@@ -15,8 +15,8 @@ from tercet.cluster.ray.errors import DeploymentFileError
 from tercet.cluster.ray.serving.ports import CALLS, ports_of
 from tercet.service.exceptions import SettingsError
 from tercet.service.invalid_values import message_of
-from tercet.service.settings import Settings
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
+from tercet.service.settings.settings import Settings
 
 SUFFIXES = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}
 NAME = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"

@@ -16,11 +16,11 @@ from tercet.cluster.shards.transport import ShardAccess
 from tercet.cluster.snapshots.following import Follower
 from tercet.index.files.scratch import process_scratch_folder
 from tercet.service.app import create_app, create_worker_app
-from tercet.service.arenas import share_arenas
-from tercet.service.logs import TextFormatter, json_formatter
-from tercet.service.open_files import allow_open_files
+from tercet.service.load.arenas import share_arenas
+from tercet.service.load.open_files import allow_open_files
 from tercet.service.runtime import Runtime
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
+from tercet.service.telemetry.logs import TextFormatter, json_formatter
 
 
 class Encoders:

@@ -18,7 +18,7 @@ from tercet.cli.watching.sync import FolderSync
 from tercet.ingest.passages.split import Split
 from tercet.ingest.sources.reader import Reading
 from tercet.ingest.texts.parser import FileParser
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Listed = Callable[[], dict[str, Any]]

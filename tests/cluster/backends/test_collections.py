@@ -22,8 +22,8 @@ from tercet.index.live.collection import LiveCollection
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.models.encoder import encode
 from tercet.service.exceptions import BackendError, NotInBackendError, SettingsError
-from tercet.service.settings import Settings
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
+from tercet.service.settings.settings import Settings
 from tercet.transfer.milvus.connection import MilvusPlace
 from tercet.transfer.qdrant.connection import QdrantPlace
 from tercet.transfer.qdrant.points import point_id

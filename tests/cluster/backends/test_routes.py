@@ -12,7 +12,7 @@ import pytest
 from tercet.cluster.backends.app import create_backend_app
 from tercet.index.snapshot import Snapshot
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.service.conftest import real_server
 
 

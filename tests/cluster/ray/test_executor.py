@@ -30,7 +30,7 @@ from tercet.index.errors import FingerprintMismatchError
 from tercet.index.verify import verify
 from tercet.ingest.document_encoders import DocumentEncoder, LocalDocuments
 from tercet.models.loader import load_encoder
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.encoding.service import LocalEncoding
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.jobs.manager import JobManager

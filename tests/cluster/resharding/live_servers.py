@@ -22,7 +22,7 @@ from tercet.cluster.shards.map import ShardPlace, newest_map, publish_map
 from tercet.cluster.shards.transport import ShardAccess
 from tercet.cluster.snapshots.moving import SnapshotMoving
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.cluster.conftest import free_port
 from tests.service.conftest import real_server
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tercet.cluster.router.app import create_router_app
 from tercet.service.serving import run_server
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.conftest import TinyEncoder
 
 if __name__ == "__main__":

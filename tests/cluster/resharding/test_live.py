@@ -27,7 +27,7 @@ from tercet.cluster.work.executor import ThisProcess
 from tercet.index.errors import CollectionBusyError
 from tercet.index.verify import verify
 from tercet.ingest.document_encoders import LocalDocuments
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.cluster.resharding.live_servers import (
     COLLECTION,
     DOCUMENTS,

@@ -32,7 +32,7 @@ from tercet.models.encoder import Encoder
 from tercet.models.representations import Int64, Representations, offsets_of, ragged_positions
 from tercet.service.app import create_app
 from tercet.service.load.reading import ANY_TIME, Reading
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.service.polling import pause
 from tests.service.tracing.conftest import collector as collector
 

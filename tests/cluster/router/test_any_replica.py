@@ -29,7 +29,7 @@ from tercet.models.representations import Representations
 from tercet.service.app import create_app
 from tercet.service.exceptions import ShardUnavailableError
 from tercet.service.load.reading import ANY_TIME, Reading
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tercet.service.shard.messages import Message
 from tests.cluster.router.conftest import NAME, AppTransport, Background, ready, written
 from tests.cluster.router.corpora import uneven_corpus

@@ -29,7 +29,7 @@ from tercet.models.adapters.routers import CentroidSettings, FixedSettings, Rout
 from tercet.models.adapters.routing import with_routers
 from tercet.models.encoder import Encoder, encode
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.cluster.router.conftest import AppTransport
 from tests.conftest import TinyEncoder
 from tests.service.conftest import serving

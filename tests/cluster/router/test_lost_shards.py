@@ -18,8 +18,8 @@ from tercet.cluster.router.app import create_router_app
 from tercet.cluster.shards.placement import shard_of
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
-from tercet.service.shard_telemetry import FailureReason
+from tercet.service.collections.shard_telemetry import FailureReason
+from tercet.service.settings.settings import Settings
 from tests.cluster.router.faults import Fault, Relay, relay
 from tests.service.conftest import real_server
 

@@ -9,8 +9,8 @@ from tercet.cluster.objects.opening import open_store
 from tercet.cluster.router.places import is_map, map_at, servers_of
 from tercet.cluster.shards.map import ShardPlace, publish_map
 from tercet.service.exceptions import SettingsError
-from tercet.service.server_urls import servers_of_shards
-from tercet.service.settings import Settings
+from tercet.service.settings.server_urls import servers_of_shards
+from tercet.service.settings.settings import Settings
 
 
 def test_servers_are_as_named() -> None:

@@ -15,7 +15,7 @@ from tercet.cluster.router.app import create_router_app
 from tercet.cluster.shards.placement import shard_of
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.service.conftest import real_server
 
 DEMO = "/collections/demo"

@@ -25,7 +25,7 @@ from tercet.cluster.snapshots.pushing import push
 from tercet.index.collection import Collection
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.cluster.conftest import free_port
 from tests.cluster.router.faults import Fault, Relay, relay
 from tests.service.conftest import real_server
@@ -44,7 +44,7 @@ from pathlib import Path
 from tercet.cluster.snapshots.following import Follower
 from tercet.service.app import create_app
 from tercet.service.serving import server_for
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.conftest import TinyEncoder
 
 data, url, port = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

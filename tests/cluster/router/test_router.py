@@ -13,7 +13,7 @@ import pytest
 from tercet.cluster.router.app import create_router_app
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.cluster.router.corpora import uneven_corpus
 from tests.service.conftest import real_server
 

@@ -10,7 +10,7 @@ import httpx
 from tercet.cluster.router.app import create_router_app
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.service.conftest import real_server
 
 ROUNDS = ("candidates", "hits")

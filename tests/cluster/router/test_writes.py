@@ -26,7 +26,7 @@ from tercet.models.encoder import Encoder
 from tercet.models.representations import OUTPUTS, Output, Representations, TokenBatch
 from tercet.service.app import create_app
 from tercet.service.exceptions import ShardUnavailableError
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.conftest import TinyEncoder
 from tests.service.conftest import real_server
 from tests.service.polling import REST_SECONDS

@@ -13,9 +13,9 @@ from tercet.cluster.shards.servers import ShardServers
 from tercet.cluster.shards.times import ENOUGH
 from tercet.cluster.shards.transport import ShardAnswer, ShardRequest
 from tercet.index.errors import CollectionNotFoundError, InvalidQueryError
+from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.exceptions import BegunAgainError, OverloadedError, ShardUnavailableError
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
-from tercet.service.shard_telemetry import ShardObserver
 
 Server = Callable[[], Coroutine[Any, Any, str]]
 

@@ -28,8 +28,8 @@ from tercet.index.errors import CollectionBusyError
 from tercet.index.live.collection import LiveCollection
 from tercet.index.verify import verify
 from tercet.service.app import create_app
-from tercet.service.collections import CollectionRegistry
-from tercet.service.settings import Settings
+from tercet.service.collections.registry import CollectionRegistry
+from tercet.service.settings.settings import Settings
 from tests.service.conftest import real_server
 
 Publish = Callable[..., None]

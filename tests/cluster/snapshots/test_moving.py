@@ -14,7 +14,7 @@ from tercet.cluster.snapshots.moving import SnapshotMoving
 from tercet.cluster.snapshots.pushing import push
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionBusyError
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 
 
 def test_what_follows_a_store_with_a_longer_name_stays(

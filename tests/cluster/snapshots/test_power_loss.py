@@ -21,7 +21,7 @@ from tercet.cluster.snapshots.pushing import push
 from tercet.index.collection import Collection, list_collections
 from tercet.index.files.directory import make_folder
 from tercet.index.verify import verify
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tests.cluster.snapshots.test_collecting import NONE
 from tests.index.forced_disk import ForcedDisk
 

@@ -29,9 +29,9 @@ from tercet.cluster.snapshots.pushing import push
 from tercet.index.collection import Collection
 from tercet.index.verify import verify
 from tercet.service.app import create_app
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.exceptions import SettingsError
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.cluster.snapshots.test_following import follows, ids_found, until
 from tests.service.conftest import real_server
 
@@ -327,7 +327,7 @@ def test_a_collection_that_nobody_writes_to_is_still_closed(
 ) -> None:
     with registry.writing("demo") as live:
         live.flush()
-    monkeypatch.setattr("tercet.service.live_collections.IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("tercet.service.collections.live.IDLE_SECONDS", 0.0)
     opened = registry._live.get("demo")
     assert opened is not None
     used = opened.used

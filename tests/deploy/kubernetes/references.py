@@ -9,7 +9,7 @@ import yaml
 
 from tercet.cluster.objects.errors import StoreAddressError
 from tercet.cluster.objects.opening import open_store
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.deploy.kubernetes.manifests import WORKLOADS, Document, named, of_kind, pods
 
 SECRETS = {"tercet-keys": {"keys.jsonl", "internal", "metrics"}}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.deploy.kubernetes.hardening import hardening_problems
 from tests.deploy.kubernetes.manifests import FOLDER, OVERLAYS, documents, named, of_kind, pods, rendered
 from tests.deploy.kubernetes.references import most_replicas, reference_problems, settings_of

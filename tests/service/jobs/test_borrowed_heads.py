@@ -16,13 +16,13 @@ from tercet.models.encoder import Encoder
 from tercet.models.loader import load_encoder
 from tercet.models.representations import OUTPUTS
 from tercet.models.weights.head_weights import read_heads, write_heads
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.encoding.service import LocalEncoding, local_encoder
 from tercet.service.encoding.shelf import EncoderShelf, Opening
 from tercet.service.jobs.manager import JobManager
 from tercet.service.load.pools import Pool
-from tercet.service.settings import Settings
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
+from tercet.service.settings.settings import Settings
 from tests.models.conftest import write_bert
 
 

@@ -22,7 +22,7 @@ from tercet.index.files.lock import ExclusiveLock
 from tercet.ingest.target import open_or_create
 from tercet.models.encoder import EncoderInfo, encode
 from tercet.models.loader import load_encoder
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.encoding.service import LocalEncoding
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
@@ -308,7 +308,7 @@ SERVICE = """
 import asyncio, time
 from pathlib import Path
 from tercet.models.loader import load_encoder
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.encoding.service import LocalEncoding
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.jobs.manager import JobManager

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.ports import held_port
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: the extra dev").expect

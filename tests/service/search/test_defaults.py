@@ -14,7 +14,7 @@ from tercet.index.catalog.effort import DenseEffort
 from tercet.index.collection import Collection
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.index.snapshot import Snapshot
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.search.defaults import WantedCandidates, candidates_used, rerank_weights, weights_used
 
 TUNED = {"dense": 2.0, "sparse": 0.25, "colbert": 0.75}

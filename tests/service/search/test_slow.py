@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tercet.service.logs import json_formatter
+from tercet.service.telemetry.logs import json_formatter
 
 QUERY = {"collection": "demo", "query": "hot tea", "top_k": 2, "filter": {"eq": {"kind": "drink"}}}
 

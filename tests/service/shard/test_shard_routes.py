@@ -19,7 +19,7 @@ from tercet.index.search.shard_search import ShardQuery
 from tercet.models.representations import Representations
 from tercet.service.answers.binary import MEDIA_TYPE
 from tercet.service.exceptions import ShardStateGoneError
-from tercet.service.http.direct import DirectRoutes
+from tercet.service.requests.direct import DirectRoutes
 from tercet.service.shard.messages import Message, checked, message
 from tercet.service.shard.pins import KEPT_SECONDS, MOST_SEARCHES, BegunSearch, Pins
 from tercet.service.shard.queries import query_values

@@ -15,9 +15,9 @@ import pytest
 
 from tercet.service.app import create_app, create_worker_app
 from tercet.service.exceptions import SettingsError
-from tercet.service.logs import TextFormatter, TraceFilter, json_formatter
-from tercet.service.settings import Settings
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
+from tercet.service.settings.settings import Settings
+from tercet.service.telemetry.logs import TextFormatter, TraceFilter, json_formatter
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"

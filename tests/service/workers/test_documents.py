@@ -17,7 +17,7 @@ from tercet.models import stream
 from tercet.models.encoder import encode
 from tercet.models.errors import EncoderUnavailableError
 from tercet.service.app import create_worker_app
-from tercet.service.settings import WorkerAccess
+from tercet.service.settings.settings import WorkerAccess
 from tercet.service.workers import documents
 from tercet.service.workers.documents import RemoteDocuments
 

@@ -20,7 +20,7 @@ from tercet.models.errors import EncoderFailedError, EncoderMemoryError, Encoder
 from tercet.models.representations import Representations
 from tercet.service.app import create_app, create_worker_app
 from tercet.service.exceptions import OverloadedError
-from tercet.service.settings import Settings, WorkerAccess
+from tercet.service.settings.settings import Settings, WorkerAccess
 from tercet.service.workers.encoding import RemoteEncoding
 from tercet.service.workers.health import WorkerState
 from tests.ports import held_port

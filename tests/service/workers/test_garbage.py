@@ -16,8 +16,8 @@ from tercet.models.encoder import encode
 from tercet.models.errors import EncoderFailedError, EncoderUnavailableError
 from tercet.service.app import create_app, create_worker_app
 from tercet.service.exceptions import OverloadedError
-from tercet.service.settings import Settings, WorkerAccess
-from tercet.service.telemetry import Telemetry
+from tercet.service.settings.settings import Settings, WorkerAccess
+from tercet.service.telemetry.metrics import Telemetry
 from tercet.service.workers.encoding import RemoteEncoding
 from tercet.service.workers.health import WorkerState
 from tests.service.polling import pause

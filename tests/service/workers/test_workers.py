@@ -27,7 +27,7 @@ from tercet.models.errors import (
 from tercet.service.app import create_app, create_worker_app
 from tercet.service.encoding.options import TextOptions
 from tercet.service.exceptions import OverloadedError, RequestTooLargeError
-from tercet.service.settings import Settings, WorkerAccess
+from tercet.service.settings.settings import Settings, WorkerAccess
 from tercet.service.workers import encoding as remote_encoding
 from tercet.service.workers.encoding import RemoteEncoding
 from tests.service.polling import pause

@@ -21,7 +21,7 @@ import pytest
 
 from tercet.cluster.ray.serving.ports import CALLS, DAEMONS, GCS, HEAD, PROXY, ROUTERS, WORKERS, ports_of
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.cluster.conftest import free_port
 from tests.cluster.router.corpora import uneven_corpus
 from tests.cluster.router.test_router import COLLECTION, QUERIES

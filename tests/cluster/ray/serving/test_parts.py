@@ -21,7 +21,7 @@ from tercet.cluster.ray.serving.token_file import hold_token
 from tercet.cluster.shards.map import ShardPlace, publish_map
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 
 
 @pytest.fixture(autouse=True)

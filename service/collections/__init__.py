@@ -1,0 +1,1 @@
+"""The collections of a server: read, written, counted, and found again after a restart."""

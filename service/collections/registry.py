@@ -1,0 +1,495 @@
+"""The collections that a service answers from: opened once, opened again after each publication.
+
+Those that it writes itself (`service/collections/live.py`) answer with each write. Several that an alias
+means answer as one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from tercet.index.catalog.aliases import Aliases
+from tercet.index.catalog.alike import united_settings
+from tercet.index.catalog.defaults import SearchDefaults
+from tercet.index.catalog.effort import DenseEffort
+from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
+from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings
+from tercet.index.collection import Collection, collection_folders, list_collections
+from tercet.index.dense.gpu import require_device
+from tercet.index.dense.kinds import Device
+from tercet.index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
+from tercet.index.live.collection import LiveCollection
+from tercet.index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
+from tercet.index.segments.segment import Segment
+from tercet.index.snapshot import Snapshot
+from tercet.ingest.encoder_match import checkpoint_of
+from tercet.models.cores import usable_cores
+from tercet.service.collections.counts import PublishedCounts
+from tercet.service.collections.files import ReadFiles, SearchedFiles, Versions
+from tercet.service.collections.live import LiveCollections, LiveOptions
+from tercet.service.collections.positions import Position, whole_position
+from tercet.service.collections.readable import ReadableSnapshot
+from tercet.service.collections.shard_telemetry import ShardObserver
+from tercet.service.collections.united_snapshots import UnitedSnapshots
+from tercet.service.exceptions import PositionAheadError, PositionNotReachedError
+from tercet.service.load.concurrency import SharedCalls
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.load.pools import Pool
+from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.load.relay import on_loop
+
+OPENING_THREADS = 2
+RENEWING_THREADS = 2
+REACHING_SECONDS = 0.02  # between two looks whether a position is reached
+LOOKING_THREADS = 4  # each looks at the files of one collection: a slow disk keeps those of others waiting
+DEFAULT_OPTIONS = LiveOptions()
+DEFAULTS = CollectionLayout(Path()).defaults.name
+EFFORT = CollectionLayout(Path()).effort.name
+
+Searched = TypeVar("Searched", bound=ReadableSnapshot, covariant=True)
+
+log = logging.getLogger("tercet")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionDescription:
+    """A collection's settings, stored defaults and state; `snapshot` is None before the first publication.
+
+    collections: those that an alias of several means, which this describes as one.
+    """
+
+    settings: CollectionSettings
+    defaults: SearchDefaults | None
+    snapshot: str | None
+    documents: int
+    collections: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTarget(Generic[Searched]):
+    """What a search needs of a collection: its snapshot, and what is stored for one that does not say."""
+
+    snapshot: Searched
+    defaults: SearchDefaults | None = None
+    effort: DenseEffort | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _ToOpen:
+    """A collection whose current snapshot is not open, or an alias of several of which one's is not.
+
+    stored: the collection whose stored defaults and effort count; written: whether what is not open is
+    written here.
+    """
+
+    name: str
+    stored: str
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A snapshot, and the files that made it the current one of its collection."""
+
+    files: SearchedFiles
+    versions: Versions
+    snapshot: Snapshot
+
+    def is_current(self, name: str) -> bool:
+        return self.files.are(name, self.versions)
+
+
+class CollectionRegistry:
+    """Every collection below one folder, by its name or an alias. Safe to use from several threads.
+
+    Opening a snapshot costs time, so the latest of each collection stays open, and the next takes over the
+    segments that both have. A search keeps the one that it started with; a superseded one is freed when its
+    last search lets go of it. A collection that was written here gives the snapshot after its last write.
+    """
+
+    def __init__(self, root: Path, options: LiveOptions = DEFAULT_OPTIONS) -> None:
+        """options: of what is written here; dense search of all others runs on its device, too.
+
+        Raises DeviceUnavailableError.
+        """
+        require_device(options.device)
+        self.root = root
+        self.aliases = Aliases(root)
+        self._root = str(root)
+        self._dense_device = options.device
+        self._opening: dict[str, threading.Lock] = {}
+        self._opened: dict[str, _Opened] = {}
+        self._united = UnitedSnapshots()
+        self._defaults = ReadFiles[SearchDefaults]()
+        self._efforts = ReadFiles[DenseEffort]()
+        self._encoders = ReadFiles[tuple[str, str | None]]()
+        self._counts = PublishedCounts(root)
+        self._live = LiveCollections(root, options, closed=self._note_counts)
+        self._opening_pool = Pool("opening", OPENING_THREADS)
+        self._renewing_pool = Pool("renewing", RENEWING_THREADS)
+        self.looking_pool = Pool("looking", LOOKING_THREADS)
+        self._looks = {
+            (defaults, effort): SharedCalls(
+                partial(self._looked, defaults=defaults, effort=effort), self.looking_pool
+            )
+            for defaults in (False, True)
+            for effort in (False, True)
+        }
+        self._look_to_write = SharedCalls(self._looked_to_write, self.looking_pool)
+        self._open = SharedCalls(self.snapshot, self._opening_pool)
+        self._renew = SharedCalls(self.snapshot, self._renewing_pool)
+        self._open_to_write = SharedCalls(self._opened_to_write, self._opening_pool)
+
+    def snapshot(self, name: str) -> Snapshot:
+        """The collection's current snapshot, with all that was written here or published by another process.
+
+        Of an alias of several collections, those of all of them as one.
+        Raises InvalidNameError, CollectionNotFoundError, UnlikeCollectionsError for several that cannot be
+        searched as one by now, or DamagedIndexError.
+        """
+        names = self.aliases.collections_of(name)
+        if len(names) == 1:
+            return self._snapshot(names[0])
+        return self._united.of(name, [self._snapshot(each) for each in names])
+
+    def _snapshot(self, name: str) -> Snapshot:
+        """That of one collection, by its own name."""
+        live = self._live.get(name)
+        if live is not None:
+            return live.snapshot()
+        current = self._current(name)
+        if current is not None:
+            return current
+        files = SearchedFiles.of(CollectionLayout(self.root / name))
+        files.required(name)  # for a name that does not exist no lock is kept
+        with self._opening.setdefault(name, threading.Lock()):
+            current = self._current(name)  # by now
+            if current is None:
+                versions = files.required(name)  # of one that is replaced meanwhile, which is opened again
+                collection = Collection.open(self.root, name)
+                former = self._take_segments(name, collection.settings)
+                current = collection.snapshot(self._dense_device, former)
+                self._opened[name] = _Opened(files, versions, current)
+            return current
+
+    def replace(
+        self,
+        name: str,
+        open_next: Callable[[Device, Snapshot | None], Snapshot],
+        publish: Callable[[], None],
+    ) -> None:
+        """Makes another snapshot of a collection that is not written here the current one; no search waits
+        until it is open.
+
+        open_next: opens and warms it, on a device, with segments of the one that is open; publish: makes its
+        files the current ones. Raises what they do.
+        """
+        opened = self._opened.get(name)
+        snapshot = open_next(self._dense_device, None if opened is None else opened.snapshot)
+        with self._opening.setdefault(name, threading.Lock()):
+            publish()
+            files = SearchedFiles.of(CollectionLayout(self.root / name))
+            self._opened[name] = _Opened(files, files.required(name), snapshot)
+
+    async def open(self, name: str, how: Reading = ANY_TIME) -> Snapshot:
+        """The same, awaited. how: of no use here, as in `open_with_defaults`: nobody else is asked."""
+        return (await self.open_with_defaults(name, how, defaults=False, effort=False)).snapshot
+
+    async def open_with_defaults(
+        self, name: str, how: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
+    ) -> SearchTarget[Snapshot]:
+        """The current snapshot with the stored defaults and effort, also when another process wrote them.
+
+        Whoever asks at the same time shares one look at the files, which begins after all of them asked.
+
+        Raises as `snapshot` does; DamagedIndexError for damaged ones that are asked for, too.
+        """
+        found = await self._looks[defaults, effort](name)
+        if isinstance(found, SearchTarget):
+            return found
+        opened = await (self._renew if found.written else self._open)(found.name)
+        return await self.looking_pool.run(self._target, found.stored, opened, defaults, effort)
+
+    async def reach(self, name: str, position: int, deadline: Deadline) -> None:
+        """Waits until searches find what was written up to a position.
+
+        Raises SeveralCollectionsError, PositionAheadError where it is written here, or by nobody now, and no
+        write has the position yet, PositionNotReachedError at the deadline, and as `snapshot` does.
+        """
+        own = await self.looking_pool.run(self.aliases.collection_of, name)
+        settled = False
+        while True:
+            settled |= self._live.get(own) is not None  # asked before the look, which then has its last write
+            found = (await self.open(own)).position
+            if found >= position:
+                return
+            if settled:
+                raise PositionAheadError(
+                    f"collection {own!r} is at position {found}, and min_position is {position}, which no "
+                    "write has yet; use the position of a write's answer"
+                )
+            settled = await self.looking_pool.run(self._is_idle, own)
+            if settled:
+                continue
+            left_seconds = deadline.remaining_seconds
+            if not left_seconds:
+                raise PositionNotReachedError(
+                    f"collection {own!r} is at position {found} here, and did not come to {position} in "
+                    "time; try again in a moment, or ask the server that writes it"
+                )
+            await on_loop(asyncio.sleep(min(REACHING_SECONDS, left_seconds)))
+
+    def _is_idle(self, name: str) -> bool:
+        return Collection.open(self.root, name).is_idle()
+
+    def position_of(self, given: Position, param: str) -> int:
+        """What a request names as a position. Raises InvalidRequestError naming the field."""
+        return whole_position(given, param)
+
+    def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[LiveCollection]:
+        """The collection, opened to be written to, and not closed meanwhile.
+
+        deadline: of no use here, where no other server is waited for.
+        Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
+        build writes it, DamagedIndexError, or StorageError.
+        """
+        return self._live.writing(self.aliases.collection_of(name))
+
+    def flush(self, name: str) -> None:
+        """Publishes what was written of a collection and is not published yet; by its own name.
+
+        Raises as `writing` does, or OSError.
+        """
+        if self._live.get(name) is not None or Collection.open(self.root, name).has_unpublished():
+            with self._live.writing(name) as live:
+                live.flush()
+
+    async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
+        """Opens a collection to be written to, where it is not yet, and gives its settings.
+
+        They have its own name, which an alias may mean no longer in a moment. deadline: as of `writing`.
+        Raises as `writing` does.
+        """
+        found = await self._look_to_write(name)
+        return await self._open_to_write(found) if isinstance(found, str) else found
+
+    def require_jobs(self) -> None:
+        """Jobs build collections here."""
+
+    def open_written(self) -> None:
+        """Opens what holds acknowledged writes that are not published yet, so that searches see them."""
+        self._live.open_left()
+
+    async def start(self) -> None:
+        """Needs nothing of the event loop."""
+
+    async def stop(self) -> None:
+        """As `start`; `close` closes it."""
+
+    def observe(self, observer: ShardObserver) -> None:
+        """Has no shards to tell of."""
+
+    @property
+    def search_threads(self) -> int:
+        """Searches that run at a time: each computes."""
+        return usable_cores()
+
+    @property
+    def map_version(self) -> int:
+        """0: no map says where the collections are."""
+        return 0
+
+    @property
+    def open_counts(self) -> tuple[tuple[str, int], ...]:
+        """How many collections are open for searches alone, and how many are written here."""
+        return ("read", len(self._opened)), ("written", len(self._live))
+
+    def describe(self, name: str) -> CollectionDescription:
+        """Settings, defaults and state, without opening the snapshot.
+
+        Of an alias of several collections, the settings that searches go by, and the defaults of the first.
+        Raises CollectionNotFoundError, UnlikeCollectionsError or DamagedIndexError.
+        """
+        names = self.aliases.collections_of(name)
+        if len(names) == 1:
+            return self._describe(names[0])
+        parts = [self._describe(each) for each in names]
+        settings = united_settings(name, [part.settings for part in parts])
+        published = [f"{part.settings.name}:{part.snapshot}" for part in parts if part.snapshot is not None]
+        documents = sum(part.documents for part in parts)
+        return CollectionDescription(
+            settings, parts[0].defaults, ",".join(sorted(published)) or None, documents, names
+        )
+
+    def _describe(self, name: str) -> CollectionDescription:
+        """One collection, by its own name."""
+        collection = Collection.open(self.root, name)
+        defaults, live = collection.defaults(), self._live.get(collection.settings.name)
+        if live is not None:
+            snapshot = live.snapshot()
+            published = None if snapshot.name == EMPTY_NAME else snapshot.name
+            return CollectionDescription(collection.settings, defaults, published, snapshot.documents)
+        manifest = collection.manifest()
+        if manifest is None:
+            return CollectionDescription(collection.settings, defaults, None, 0)
+        documents = sum(segment.documents_kept for segment in manifest.segments)
+        return CollectionDescription(collection.settings, defaults, manifest.name, documents)
+
+    def statistics(self, name: str) -> CollectionStatistics:
+        """What a collection holds. Raises CollectionNotFoundError or DamagedIndexError."""
+        collection = Collection.open(self.root, name)
+        live = self._live.get(collection.settings.name)
+        return published_statistics(collection) if live is None else live.statistics()
+
+    def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]:
+        """For metrics, by name, of all that can be read; of those that are as they were it reads no file."""
+        for name in collection_folders(self.root):
+            with suppress(SearchIndexError, OSError):
+                live = self._live.get(name)
+                yield name, self._counts.of(name) if live is None else live.counts()
+
+    def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
+        """An empty collection. Raises InvalidNameError or CollectionExistsError."""
+        return CollectionDescription(Collection.create(self.root, name, settings).settings, None, None, 0)
+
+    def delete(self, name: str) -> None:
+        """Removes a collection and all it holds; searches and writes under way still finish.
+
+        Raises CollectionNotFoundError, CollectionAliasedError where an alias means it, or
+        CollectionBusyError while it is being built.
+        """
+        self.aliases.require_unnamed(name)  # before it is closed
+        self._live.delete(name)
+        self._forget(name)
+
+    def names(self) -> list[str]:
+        """Of all collections, in order."""
+        return list_collections(self.root)
+
+    def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
+        """The collections of these names that are there, by default all, in order of name."""
+        descriptions = []
+        for name in self.names() if names is None else names:
+            try:
+                descriptions.append(self.describe(name))
+            except CollectionNotFoundError:
+                continue  # deleted since the folder was listed
+            except DamagedIndexError as error:
+                log.error("collection %s is left out of the list: %s", name, error)
+        return descriptions
+
+    def checkpoints(self) -> dict[str, str]:
+        """What opens the encoders of all collections, by the encoders' names, of those where it is known."""
+        found: dict[str, str] = {}
+        for name in collection_folders(self.root):
+            with suppress(SearchIndexError, OSError):
+                named = self._encoders.of(name, f"{self._root}/{name}/{SETTINGS_FILE}", _encoder_of)
+                if named is not None and named[1] is not None:
+                    found.setdefault(named[0], named[1])
+        return found
+
+    def release_superseded(self) -> None:
+        """Lets go of snapshots that are current no more: another process removed or rebuilt the collection.
+
+        A search would notice that, but none may come; meanwhile the files would keep their room on the disk.
+        """
+        for name, opened in tuple(self._opened.items()):
+            if self._live.get(name) is not None or not opened.is_current(name):
+                self._forget(name)
+        self._live.release()
+        self._united.release(self._parts)
+
+    def close(self) -> None:
+        """Lets go of every open snapshot, and closes what was written, which lasts."""
+        self._opening_pool.close()
+        self._renewing_pool.close()
+        self.looking_pool.close()
+        self._live.close()
+        self._opened.clear()
+        self._united.clear()
+
+    def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget[Snapshot] | _ToOpen:
+        """What a search needs, where the current snapshot is open."""
+        names, parts = self.aliases.collections_of(name), []
+        for each in names:
+            snapshot, written = self._seen(each)
+            if snapshot is None:
+                return _ToOpen(each if len(names) == 1 else name, names[0], written)
+            parts.append(snapshot)
+        if len(parts) == 1:
+            return self._target(names[0], parts[0], defaults, effort)
+        return self._target(names[0], self._united.of(name, parts), defaults, effort)
+
+    def _seen(self, name: str) -> tuple[Snapshot | None, bool]:
+        """The current snapshot of a collection where it is open, and whether it is written here."""
+        live = self._live.get(name)
+        return (self._current(name), False) if live is None else (live.seen(), True)
+
+    def _parts(self, alias: str) -> Sequence[Snapshot | None]:
+        """The current snapshots of what an alias means, as far as they are open."""
+        try:
+            return [self._seen(name)[0] for name in self.aliases.collections_of(alias)]
+        except SearchIndexError:
+            return []
+
+    def _looked_to_write(self, name: str) -> CollectionSettings | str:
+        """The settings of a collection that is open to be written to, else its own name."""
+        name = self.aliases.collection_of(name)
+        live = self._live.get(name)
+        return name if live is None else live.settings
+
+    def _target(self, name: str, snapshot: Snapshot, defaults: bool, effort: bool) -> SearchTarget[Snapshot]:
+        """A snapshot with what is stored beside a collection: its own, or of several the first."""
+        folder = f"{self._root}/{name}"
+
+        def read(path: Path) -> SearchDefaults:
+            return SearchDefaults.read(path, snapshot.settings)
+
+        return SearchTarget(
+            snapshot,
+            self._defaults.of(name, f"{folder}/{DEFAULTS}", read) if defaults else None,
+            self._efforts.of(name, f"{folder}/{EFFORT}", DenseEffort.read) if effort else None,
+        )
+
+    def _current(self, name: str) -> Snapshot | None:
+        """The open snapshot where it is the current one."""
+        opened = self._opened.get(name)
+        return opened.snapshot if opened is not None and opened.is_current(name) else None
+
+    def _take_segments(self, name: str, settings: CollectionSettings) -> dict[str, Segment]:
+        """The segments of the snapshot that was open, if it had these settings; it is not kept any longer."""
+        former = self._opened.pop(name, None)
+        if former is None or former.snapshot.settings != settings:
+            return {}
+        return former.snapshot.published_segments()
+
+    def _opened_to_write(self, name: str) -> CollectionSettings:
+        with self._live.writing(name) as live:
+            return live.settings
+
+    def _note_counts(self, name: str) -> None:
+        """Before the next scrape, which would read those of all that were closed since the last."""
+        with suppress(SearchIndexError, OSError):
+            self._counts.of(name)
+
+    def _forget(self, name: str) -> None:
+        self._opened.pop(name, None)
+        self._counts.forget(name)
+        self._opening.pop(name, None)
+        self._defaults.forget(name)
+        self._efforts.forget(name)
+        self._encoders.forget(name)
+
+
+def _encoder_of(path: Path) -> tuple[str, str | None]:
+    """The name of a collection's encoder, and what opens it."""
+    settings = CollectionSettings.read(path)
+    return settings.encoder, checkpoint_of(settings)

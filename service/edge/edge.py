@@ -1,0 +1,360 @@
+"""The edge: reads the head and the body of each request once, and lets the application answer it.
+
+In this order: its record begins, its head is judged, a browser that asks before a page's request is answered,
+its key is judged, the key's limits, and whether a place is free.
+Then the application runs; when it asks for the body, all of it is read, and from then on the request ends
+where its client leaves. The answer gets its marks, is audited before it leaves, and is encoded as the
+client prefers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastapi import Request, Response
+from starlette.requests import ClientDisconnect
+
+from tercet.service.edge.answers import AnswerCoding
+from tercet.service.edge.bodies import Body, BodyBudget, BodyLimits
+from tercet.service.edge.cross_origin import CrossOrigin
+from tercet.service.edge.heads import refusal_of_head
+from tercet.service.edge.joined_paths import joined
+from tercet.service.edge.key_limits import KeyBook, KeyUse
+from tercet.service.edge.marks import Marks
+from tercet.service.edge.places import ALWAYS_SERVED, Places
+from tercet.service.edge.records import Record, Records
+from tercet.service.errors import INTERNAL, KNOWN, Failure, failure_of
+from tercet.service.exceptions import (
+    AuditError,
+    BrokenAnswerError,
+    NotReadyError,
+    OverloadedError,
+    ServiceError,
+)
+from tercet.service.http.asgi import Application, Message, Receive, Scope, Send, header, headers
+from tercet.service.http.checksums import (
+    AT_END,
+    EndingChecksum,
+    checksum_line,
+    checksum_of,
+    is_checked,
+    require_sound_body,
+    require_sound_head,
+)
+from tercet.service.http.departure import STATE as DEPARTURE
+from tercet.service.http.departure import Departure
+from tercet.service.http.hosts import AllowedHosts
+from tercet.service.load.gate import PASSAGE, Passage
+from tercet.service.load.pools import Pool
+from tercet.service.requests.direct import DirectRoutes
+from tercet.service.requests.keys import KeyRing, is_open
+from tercet.service.telemetry.metrics import Telemetry
+from tercet.service.tracing.facts import gathering
+from tercet.service.tracing.request import tracing
+
+OVERLOADED = 429
+LINGER_SECONDS = 5.0
+LINGER_BYTES = 64 << 20
+CLOSE = (b"connection", b"close")
+
+log = logging.getLogger("tercet.request")
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeOptions:
+    """What the edge of one server goes by. direct: routes that it calls itself; answer: to an exception that
+    is known. codings: where large bodies are decoded and encoded; compression: whether answers are encoded
+    for clients that take them so.
+    """
+
+    keys: KeyRing
+    hosts: AllowedHosts
+    cross_origin: CrossOrigin
+    marks: Marks
+    places: Places
+    bodies: BodyLimits
+    budget: BodyBudget
+    key_limits: KeyBook
+    records: Records
+    telemetry: Telemetry
+    direct: DirectRoutes
+    answer: Callable[[Exception], Response]
+    codings: Pool
+    compression: bool = True
+
+
+class Edge:
+    """The outermost application: one `_Exchange` for each request."""
+
+    def __init__(self, app: Application, options: EdgeOptions) -> None:
+        self._app = app
+        self._options = options
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request; hands on what is none."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope["path"] = joined(scope["path"])
+        arrived = scope.get("state", {}).get("arrived")
+        record = self._options.records.begin(scope, time.monotonic() if arrived is None else arrived)
+        with tracing(record.trace), gathering(record.facts):
+            await _Exchange(self._options, record, receive, send).run(self._app)
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, options: EdgeOptions, record: Record, receive: Receive, send: Send) -> None:
+        self._options = options
+        self._record = record
+        self._scope = record.scope
+        self._send = send
+        self._share = options.budget.share()
+        self._passage: Passage | None = self._scope["state"].get(PASSAGE)
+        is_here = self._passage is not None and self._passage.begun
+        self._body = Body(self._scope, receive, options.bodies, self._share, is_here=is_here)
+        self._body_read = False
+        self._again: bytes | None = None  # the body, once more
+        self._has_place = False
+        self._start: Message | None = None  # of the answer, until the first piece of its body is there
+        self._begun = False
+        self._closing = False
+        self._replaced = False  # the answer, by an error
+        self._checksum: EndingChecksum | None = None  # of an answer in pieces
+        self._coding: AnswerCoding | None = None
+        self._key_use: KeyUse | None = None
+        self._left = False
+        self._ends = False  # the server, before this was done
+        self._departed: asyncio.Future[None] | None = None
+
+    async def run(self, app: Application) -> None:
+        """Answers, whatever happens. Raises CancelledError where no connection could have ended it."""
+        scope, record = self._scope, self._record
+        departure: Departure | None = scope["state"].get(DEPARTURE)
+        work = asyncio.current_task()
+        try:
+            failure = refusal_of_head(scope, self._options.hosts, self._options.cross_origin)
+            asked_before = None if failure is not None else self._options.cross_origin.preflight(scope)
+            if asked_before is not None:
+                await asked_before(scope, self.receive, self.send)
+                return
+            failure = failure or self._refusal()
+            if failure is not None:
+                await self._fail(failure)
+                return
+            if departure is not None and work is not None:
+                departure.expect(lambda: self._leave(work))
+            if not await self._answered_directly():
+                # HTTP asks for HEAD wherever GET works; the server's protocol leaves the body out.
+                inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+                await app(inner, self.receive, self.send)
+        except ClientDisconnect:  # before its body was complete
+            pass
+        except asyncio.CancelledError:
+            if departure is None or work is None:  # whoever runs this without a connection ends it
+                raise
+            work.uncancel()
+            if not self._left:
+                await self._end_early()
+        except BrokenAnswerError:  # its connection ends, so that nobody takes it for whole
+            log.exception("broken off", extra={"request_id": record.id, "path": record.path})
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+            await self._fail(self._unexpected(error))
+        finally:
+            if departure is not None:
+                departure.expect(None)
+            if self._has_place:
+                self._options.places.taken -= 1
+            if self._key_use is not None:
+                self._key_use.end()
+            self._share.release()
+            # After the answer, which leaves once this task has ended.
+            asyncio.get_running_loop().call_soon(self._options.records.end, record)
+
+    async def receive(self) -> Message:
+        """The whole body; after that, the departure of the client, if it ever comes."""
+        if self._again is not None:  # FastAPI reads what the edge has read
+            body, self._again = self._again, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        if self._body_read:
+            self._departed = self._departed or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._departed)
+            return {"type": "http.disconnect"}
+        self._leave_place()
+        try:
+            body = await self._body.read(self._options.codings)
+        finally:
+            self._take_place()
+        self._body_read = True
+        require_sound_body(self._scope, body)
+        if self._passage is not None:
+            self._passage.begin()
+        if self._has_place:
+            self._options.places.require_own()
+        if self._key_use is not None:
+            self._key_use.count(len(body))
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        """Holds the beginning of the answer back until the first piece of its body is there."""
+        if message["type"] == "http.response.start":
+            self._start = message
+            return
+        if self._replaced:
+            return
+        body: bytes = message.get("body", b"")
+        more: bool = message.get("more_body", False)
+        if self._start is not None:
+            start, self._start = self._start, None
+            body, more = await self._begin(start, body, more=more)
+        elif self._coding is not None:
+            body = await self._coding.go_on(body, more=more)
+        if self._checksum is not None:
+            body = self._checksum.go_on(body, more=more)
+        if self._closing and not more:
+            await self._out({"type": "http.response.body", "body": body, "more_body": True})
+            if not self._ends:
+                await self._discard(LINGER_SECONDS)
+            body = b""
+        await self._out({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def _answered_directly(self) -> bool:
+        """Calls the handler of a route that needs no more than its body; false where FastAPI is to answer."""
+        scope = self._scope
+        found = self._options.direct.find(scope)
+        if found is None:
+            return False
+        direct, name = found
+        try:
+            body = (await self.receive())["body"]
+            response = await direct.answer(body, Request(scope, self.receive), name)
+        except KNOWN as error:
+            response = self._options.answer(error)
+        if response is None:
+            self._again = body
+            return False
+        await response(scope, self.receive, self.send)
+        return True
+
+    def _refusal(self) -> Failure | None:
+        """The answer to whose key, or whose number of requests, does not let it in."""
+        options, scope = self._options, self._scope
+        try:
+            require_sound_head(scope)
+            if not is_open(scope["path"]):
+                access = options.keys.access(header(scope, b"authorization"))
+                scope["state"]["access"] = access
+                if access.key is not None:
+                    self._key_use = options.key_limits.begin(access.key, access.requests_per_second)
+            if scope["path"] not in ALWAYS_SERVED:
+                options.places.require_free()
+                self._has_place = True
+                options.places.taken += 1
+        except ServiceError as error:
+            if isinstance(error, OverloadedError):
+                options.telemetry.count_refusal(error.reason)
+            return failure_of(error)
+        return None
+
+    async def _begin(self, start: Message, body: bytes, *, more: bool) -> tuple[bytes, bool]:
+        """Sends the head of the answer; gives the first piece of its body as it is to be sent, and whether
+        there are more.
+        """
+        self._record.status = start["status"]
+        if self._passage is not None:
+            self._passage.end(answered=start["status"] != OVERLOADED)
+        try:
+            await self._options.records.enter(self._record)
+        except AuditError as error:
+            if start["status"] < 400:  # a refusal stays one
+                self._record.status, body = failure_of(error).rendered(self._scope["path"])
+                more, self._replaced = False, True
+                head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+                start = {"type": "http.response.start", "status": self._record.status, "headers": head}
+        start["headers"] = list(start.get("headers", ()))
+        if self._options.compression:
+            self._coding = AnswerCoding(headers(self._scope, b"accept-encoding"), self._options.codings)
+            body = await self._coding.begin(start, body, more=more)
+        start["headers"] = [*start["headers"], *self._options.marks.of(self._scope, self._record.id)]
+        if is_checked(self._scope):
+            self._checksum = EndingChecksum() if more else None
+            start["headers"] = [*start["headers"], checksum_line(AT_END if more else checksum_of(body))]
+        if self._body.arriving:
+            # Whoever waits for 100 Continue was not asked for the body, and must not be now.
+            self._closing = header(self._scope, b"expect") is not None or not await self._discard(0)
+            if self._closing:
+                start["headers"] = [*start["headers"], CLOSE]
+        self._begun = True
+        await self._out(start)
+        return body, more
+
+    async def _out(self, message: Message) -> None:
+        self._leave_place()
+        try:
+            await self._send(message)
+        finally:
+            self._take_place()
+
+    async def _discard(self, seconds: float) -> bool:
+        """Throws away what is left of the body; whether all of it has come in time; 0: whether it is here.
+
+        Closing at once would reset the connection, and a client that still sends might never see the answer.
+        """
+        size = 0
+        try:
+            async with asyncio.timeout(seconds):
+                while self._body.arriving and size <= LINGER_BYTES:
+                    size += len(await self._body.piece())
+        except (TimeoutError, ClientDisconnect):
+            pass
+        return not self._body.arriving
+
+    async def _fail(self, failure: Failure) -> None:
+        """Answers with an error, unless an answer has begun."""
+        self._start = None
+        if self._begun:
+            return
+        await failure.response()(self._scope, self.receive, self.send)
+
+    def _unexpected(self, error: Exception) -> Failure:
+        failure = failure_of(error) if isinstance(error, ServiceError) else INTERNAL
+        if failure is INTERNAL:
+            about = {"request_id": self._record.id, "path": self._record.path}
+            log.error("a bug", exc_info=error, extra=about)
+            self._record.status = INTERNAL.status
+        return failure
+
+    async def _end_early(self) -> None:
+        """Answers a request that the server can no longer finish."""
+        self._ends = True
+        if self._scope["state"].get("changes"):
+            failure = Failure(
+                503,
+                "the server ended during the write; whether it was made is unknown: repeat it with the same "
+                "idempotency_key",
+                "write_unknown",
+            )
+        else:
+            failure = failure_of(NotReadyError("the server is ending; send the request again in a moment"))
+        await self._fail(failure)
+
+    def _leave(self, work: asyncio.Task[None]) -> None:
+        """Stops the work of a client that has left after its body had arrived."""
+        if self._departed is not None and not self._departed.done():
+            self._departed.set_result(None)
+        if self._body_read and not self._left:
+            self._left = True
+            work.cancel()
+
+    def _leave_place(self) -> None:
+        if self._has_place:
+            self._options.places.taken -= 1
+
+    def _take_place(self) -> None:
+        if self._has_place:
+            self._options.places.taken += 1

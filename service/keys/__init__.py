@@ -1,0 +1,1 @@
+"""Keys: what one looks like, which are accepted, and what each may do."""

@@ -1,0 +1,1 @@
+"""Settings: what each is, and how flags, environment and files give them."""
