@@ -29,9 +29,10 @@ Open = Callable[[], AbstractContextManager[Any]]
 
 
 class Over:
-    """One way to reach a data root. open: gives what has its collections; errors: the module of its errors."""
+    """One way to reach a data root."""
 
     def __init__(self, open: Open, errors: Any) -> None:
+        """open: gives what has its collections; errors: the module of its errors."""
         self.open = open
         self.errors = errors
 
