@@ -77,7 +77,7 @@ def measured(work: Path, documents: int) -> dict[str, Any]:
             own.append(STRETCH / (time.perf_counter() - started))
             assert done.documents == STRETCH
             memory.append(process.memory_info().rss)
-        assert client.collection("client")["documents"] == documents
+        assert client.collection("client").description["documents"] == documents
     earlier, later = (
         statistics.median(half) for half in (memory[: len(memory) // 2], memory[len(memory) // 2 :])
     )

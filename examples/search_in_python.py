@@ -3,15 +3,9 @@
 Run from the repository's root: python examples/search_in_python.py
 """
 
-import json
 import tempfile
-from pathlib import Path
 
-from tercet.index.collection import Collection
-from tercet.ingest.build import build_collection
-from tercet.ingest.document_encoders import LocalDocuments
-from tercet.models.encoder import encode
-from tercet.models.loader import load_encoder
+import tercet
 
 RECIPES = [
     {"id": "sourdough", "text": "Sourdough rises by wild yeast; the starter is fed with flour and water."},
@@ -19,15 +13,10 @@ RECIPES = [
     {"id": "kimchi", "text": "Kimchi is cabbage fermented with salt, chilli and garlic."},
 ]
 
-encoder = load_encoder("minilm-m3")
-with tempfile.TemporaryDirectory() as folder:
-    source, collections = Path(folder, "recipes.jsonl"), Path(folder, "collections")
-    source.write_text("\n".join(map(json.dumps, RECIPES)), encoding="utf-8")
-    report = build_collection(LocalDocuments(encoder), collections, "recipes", source)
-    print(f"{report.documents} documents, {report.tokens} tokens, snapshot {report.snapshot}")
-
-    snapshot = Collection.open(collections, "recipes").snapshot()
-    query = encode(encoder, ["which vegetable is preserved with salt?"], "query")
-    for hit in snapshot.search(query, top_k=3).hits:
+with tempfile.TemporaryDirectory() as folder, tercet.open(folder, checkpoint="minilm-m3") as store:
+    recipes = store.collection("recipes", create=True)
+    written = recipes.put(RECIPES)
+    print(f"{written.upserted} documents, {written.usage['tokens']} tokens")
+    for hit in recipes.search("which vegetable is preserved with salt?", top_k=3):
         s = hit.scores
-        print(f"{hit.score:.3f} = {s.dense:.3f} + {s.sparse:.3f} + {s.colbert:.3f}  {hit.document.id}")
+        print(f"{hit.score:.3f} = {s.dense:.3f} + {s.sparse:.3f} + {s.colbert:.3f}  {hit.id}")

@@ -250,6 +250,8 @@ INTERNAL = Failure(500, "an internal error; the server's log has the details", "
 
 def failure_of(error: Exception) -> Failure:
     """What to answer for an exception; `INTERNAL` for one that is not in the table."""
+    if isinstance(error, RequestValidationError):
+        return _invalid(error)
     if isinstance(error, DamagedIndexError):  # its message tells paths of this machine
         return Failure(503, "the collection is damaged; the server's log names the file", "damaged_index")
     if isinstance(error, AdapterUnusableError):  # the same
@@ -343,13 +345,9 @@ def install_error_handlers(
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
         return _answered(error, _plain(error, request.method, request.url.path, _methods_of(routes, request)))
 
-    async def invalid(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
-        return _answered(error, _invalid(error))
-
     for kind in TABLE:
         app.add_exception_handler(kind, known)
-    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(RequestValidationError, known)
     app.add_exception_handler(HTTPException, from_framework)
     return answer
 

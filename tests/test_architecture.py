@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = {"service", "ingest", "models", "index", "training", "evaluation", "transfer", "cluster", "cli"}
+PACKAGES = {
+    "service",
+    "ingest",
+    "models",
+    "index",
+    "training",
+    "evaluation",
+    "transfer",
+    "cluster",
+    "cli",
+    "embedded",
+}
 
 # Package → our packages that it may import besides itself.
 ARROWS = {
@@ -19,11 +30,22 @@ ARROWS = {
     "index": {"models.representations", "models.cores"},
     "ingest": {"models", "index"},
     "service": {"ingest", "models", "index"},
+    "embedded": {"service", "models", "index"},
     "evaluation": {"service", "ingest", "models", "index"},
     "training": {"models", "index"},
     "transfer": {"ingest", "models", "index"},
     "cluster": {"transfer", "service", "ingest", "models", "index"},
-    "cli": {"cluster", "transfer", "service", "evaluation", "training", "ingest", "models", "index"},
+    "cli": {
+        "embedded",
+        "cluster",
+        "transfer",
+        "service",
+        "evaluation",
+        "training",
+        "ingest",
+        "models",
+        "index",
+    },
 }
 
 # Folder of training → the other folders of training that it may import; what is at the top is for all.

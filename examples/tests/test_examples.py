@@ -100,7 +100,7 @@ def test_korean_questions_find_their_answers(url: str, client: Client) -> None:
         said = run("korean_faq.py", "비밀번호가 기억나지 않아요", "--topic", "배송", "--url", url)
         assert "[배송]" in said
         assert "[계정]" not in said
-        assert client.collection("korean-faq")["documents"] == 12
+        assert client.collection("korean-faq").description["documents"] == 12
     finally:
         client.delete_collection("korean-faq")
 

@@ -199,16 +199,16 @@ def test_a_collection_with_a_codebook_is_emptied_and_not_made_anew(
     assert store.count_documents() == 0
     monkeypatch.undo()
     store.delete_all_documents(recreate_collection=True)
-    made = client.collection(collection)
+    made = client.collection(collection).description
     assert (made["token_codec"], made["token_pooling"]) == ("sign", 2)
 
 
 def test_recreated_collections_keep_their_settings(make_store: MakeStore, client: Client) -> None:
     store = make_store(settings={**FIELDS, "bm25": True, "bm25_language": "german"})
     store.write_documents([Document(content="x")])
-    before = client.collection(store.collection)
+    before = client.collection(store.collection).description
     store.delete_all_documents(recreate_collection=True)
-    assert client.collection(store.collection) == {**before, "documents": 0, "snapshot": None}
+    assert client.collection(store.collection).description == {**before, "documents": 0, "snapshot": None}
     asyncio.run(store.delete_all_documents_async(recreate_collection=True))
     assert store.count_documents() == 0
 

@@ -121,7 +121,7 @@ def test_search_is_evaluated(url: str, key: str | None, client: Client) -> None:
     with TercetSearch(url, key=key, settings={"bm25": True}) as search:
         assert score(search, LocalTask()) == 1.0
         [made] = names(client) - before
-        assert client.collection(made)["bm25"]
+        assert client.collection(made).description["bm25"]
         assert client.document(made, "tea")["title"] == "Tea"
         assert client.document(made, "bees")["title"] is None
         assert score(search, mocks.MockRetrievalTask()) > 0

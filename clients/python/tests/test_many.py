@@ -65,7 +65,7 @@ async def test_documents_are_found_and_deleted_by_id(client: Client, collection:
     many = [f"n{n}" for n in range(2500)]
     assert delete_by_id(client, collection, ["d1", *many, "d2"]) == 2
     assert delete_by_id(client, collection, []) == 0
-    assert client.collection(collection)["documents"] == 7
+    assert client.collection(collection).description["documents"] == 7
 
 
 async def test_collections_are_made_once_and_must_agree(client: Client, server: str) -> None:

@@ -11,8 +11,9 @@ from typing import Any, Literal, Self, Unpack, cast
 
 import httpx
 
+from tercet_client.collection import Collection, agreeing
 from tercet_client.embeddings import MEDIA_TYPE, Dtype, Embeddings, documents_body
-from tercet_client.errors import ConnectionFailedError, error_of
+from tercet_client.errors import ConflictError, ConnectionFailedError, NotFoundError, error_of
 from tercet_client.parts import address_of, page_of, path_of, renamed, which
 from tercet_client.positions import Position
 from tercet_client.retries import pause_before
@@ -193,9 +194,32 @@ class Client:
         """All collections in order of name, fetched page by page."""
         return self._pages("/collections", "collections", page)
 
-    def collection(self, name: str) -> CollectionResponse:
-        """One of them, by its name or an alias."""
-        return cast(CollectionResponse, self._json("GET", path_of("collections", name)))
+    def collection(
+        self,
+        name: str,
+        *,
+        create: bool = False,
+        fields: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> Collection:
+        """One of them, by its name or an alias, with methods for its documents.
+
+        create: make it where it is missing, else that raises NotFoundError. fields: metadata fields by name
+        and type. settings: others of `CollectionRequest`. Raises ConflictError where it exists with others.
+        """
+        wanted = settings if fields is None else {"fields": dict(fields), **settings}
+        path = path_of("collections", name)
+        try:
+            found = self._json("GET", path)
+        except NotFoundError:
+            if not create:
+                raise
+            try:
+                found = self.create_collection(name, cast(CollectionRequest, wanted))
+            except ConflictError:  # made by somebody else meanwhile
+                found = self._json("GET", path)
+        agreeing(found, wanted)
+        return Collection(self, name, found)
 
     def create_collection(
         self, name: str, settings: CollectionRequest | None = None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from tercet_client.async_client import AsyncClient
 from tercet_client.client import Client
+from tercet_client.collection import agreeing
 from tercet_client.errors import ConflictError, NotFoundError
 from tercet_client.types import CollectionRequest, CollectionResponse
 
@@ -22,13 +25,14 @@ def open_collection(
     creation. A collection that exists is not written, so that a key for reading suffices.
     """
     try:
-        found = client.collection(name)
+        found = client.collection(name).description
     except NotFoundError:
         try:
             return client.create_collection(name, default if settings is None else settings)
         except ConflictError:  # made by somebody else meanwhile
-            found = client.collection(name)
-    return _agreeing(found, settings or {})
+            found = client.collection(name).description
+    agreeing(found, settings or {})
+    return cast(CollectionResponse, found)
 
 
 async def open_collection_async(
@@ -40,24 +44,11 @@ async def open_collection_async(
 ) -> CollectionResponse:
     """The same for an event loop."""
     try:
-        found = await client.collection(name)
+        found = (await client.collection(name)).description
     except NotFoundError:
         try:
             return await client.create_collection(name, default if settings is None else settings)
         except ConflictError:
-            found = await client.collection(name)
-    return _agreeing(found, settings or {})
-
-
-def _agreeing(found: CollectionResponse, settings: CollectionRequest) -> CollectionResponse:
-    for setting, wanted in settings.items():
-        has = found.get(setting)
-        if wanted is not None and has != wanted:
-            raise ConflictError(
-                409,
-                f"collection {found['name']!r} has {setting} {has!r}, not {wanted!r}; settings are fixed at "
-                "creation: leave this one out, choose another name, or delete the collection",
-                "collection_exists",
-                setting,
-            )
-    return found
+            found = (await client.collection(name)).description
+    agreeing(found, settings or {})
+    return cast(CollectionResponse, found)

@@ -14,13 +14,20 @@ class ConnectionFailedError(TercetError):
 
 
 class ApiError(TercetError):
-    """The server refused. status: of HTTP; code: for programs; param: the field that is wrong, if any."""
+    """The server refused.
 
-    def __init__(self, status: int, message: str, code: str = "", param: str | None = None) -> None:
+    status: of HTTP; type: the kind of error that goes with the status; code: the exact reason, for programs;
+    param: the field that is wrong, if any.
+    """
+
+    def __init__(
+        self, status: int, message: str, code: str = "", param: str | None = None, type: str = ""
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.param = param
+        self.type = type
 
 
 class NotFoundError(ApiError):
@@ -48,6 +55,7 @@ def error_of(answer: httpx.Response) -> ApiError:
     kind = KINDS.get(answer.status_code, ApiError)
     try:
         error = answer.json()["error"]
-        return kind(answer.status_code, str(error["message"]), str(error["code"]), error["param"])
+        given = str(error["message"]), str(error["code"]), error["param"], str(error["type"])
+        return kind(answer.status_code, *given)
     except (ValueError, KeyError, TypeError):
         return kind(answer.status_code, f"{answer.url} answered {answer.status_code}: {answer.text[:200]!r}")

@@ -1,0 +1,1 @@
+"""Tercet inside a Python program: an encoder, and collections of a data root without a server."""
