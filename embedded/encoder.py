@@ -29,7 +29,7 @@ from tercet.models.representations import (
 from tercet.models.texts.blank import without_blank
 from tercet.service.search.query_terms import require_meaning
 from tercet.service.search.scoring import score_texts
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
 
 PAIRS = 256  # scored at a time, so that many pairs take no more memory than some
 

@@ -18,15 +18,15 @@ from tercet.embedded.errors import TercetError
 from tercet.embedded.failures import translated
 from tercet.index.documents.json_values import loads
 from tercet.models.encoder import Encoder
-from tercet.service.access import EVERYTHING
-from tercet.service.http.body_check import BodyCheck
+from tercet.service.keys.access import EVERYTHING
+from tercet.service.requests.body_check import BodyCheck
 from tercet.service.load.deadlines import NO_DEADLINE
 from tercet.service.routes.document_bodies import KeyHeaders
 from tercet.service.routes.pages import ListPage
 from tercet.service.runtime import Runtime
 from tercet.service.schemas.search import CollectionName
-from tercet.service.settings import Settings
-from tercet.service.telemetry import Telemetry
+from tercet.service.settings.settings import Settings
+from tercet.service.telemetry.metrics import Telemetry
 
 Handler = Callable[..., Coroutine[Any, Any, Any]]
 Result = TypeVar("Result")

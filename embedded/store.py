@@ -17,7 +17,7 @@ from tercet.embedded.records import Position
 from tercet.embedded.service import EmbeddedService
 from tercet.service.routes import aliases, backups, collections, document_writes, documents, rerank, search
 from tercet.service.routes.upkeep import merge_collection
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
 
 Answer = dict[str, Any]
 

@@ -14,7 +14,7 @@ import tercet_client
 import tercet
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.service.conftest import real_server
 
 TEA, RAIL, BREAD = (

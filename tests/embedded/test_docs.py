@@ -12,7 +12,7 @@ import tercet_client
 
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.service.conftest import real_server
 
 ROOT = Path(__file__).resolve().parents[2]
