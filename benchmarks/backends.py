@@ -5,7 +5,7 @@ exported. Its queries are then asked of our own snapshot and of the engine's, in
 time is of the whole process: Qdrant's local mode and Milvus Lite run in it, and are plain Python, so the part
 that is spent in the engine's client is told beside. Servers of either spend theirs elsewhere.
 
-Run: python benchmarks/backends.py [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
+Run: python -m benchmarks.backends [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
 """
 
 import argparse
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from serving.server import machine
 
+from benchmarks.serving.server import machine
 from tercet.cluster.backends.collections import EngineCollections
 from tercet.cluster.backends.engine import Engine, EngineCollection
 from tercet.cluster.backends.milvus.engine import MilvusEngine

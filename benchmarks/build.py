@@ -6,7 +6,7 @@ texts, sorted by length, and does nothing else: `share_of_encoding` is how near 
 by the clock and by processor time; a rebuild learns no codebook. Then one opens the collection and searches
 it; its anonymous memory grows by what it copies, for mapped files are not counted.
 
-Run: python benchmarks/build.py [--passages 50000] [--checkpoint minilm-m3] [--output FILE]
+Run: python -m benchmarks.build [--passages 50000] [--checkpoint minilm-m3] [--output FILE]
 """
 
 import argparse

@@ -6,7 +6,7 @@ which sends prepared bodies of the same bytes one after the other, and counts th
 of their process is read after each stretch; it grew by as much as its median in the
 second half is above that in the first.
 
-Run: PYTHONPATH=clients/python/src python benchmarks/client_stream.py [--documents 100000] [--work FOLDER]
+Run: PYTHONPATH=clients/python/src python -m benchmarks.client_stream [--documents 100000] [--work FOLDER]
 """
 
 import argparse
@@ -24,11 +24,11 @@ import httpx
 import numpy as np
 import psutil
 from safetensors.numpy import save
-from serving.server import machine, serving
 from tercet_client import Client, EmbeddedDocuments, Embeddings, upsert
-from writes.documents import TEXT, Batches
-from writes.http import BINARY, arrays_of
 
+from benchmarks.serving.server import machine, serving
+from benchmarks.writes.documents import TEXT, Batches
+from benchmarks.writes.http import BINARY, arrays_of
 from tercet.models.loader import load_encoder
 
 RESULT = Path(__file__).resolve().parent / "results" / "client_stream.json"

@@ -5,7 +5,7 @@ files of token codes and lexical rows are put out of memory. Each query's candid
 that all but token codes is in memory again, as it mostly is where a collection is larger than that; then each
 is searched once.
 
-Run: python benchmarks/cold.py FOLDER [--documents 4000000]
+Run: python -m benchmarks.cold FOLDER [--documents 4000000]
 """
 
 import argparse
@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import scale
 
+from benchmarks import scale
 from tercet.index.collection import Collection
 from tercet.index.files.pieces import Pieces
 from tercet.models.checkpoint import SHIPPED
@@ -76,7 +76,8 @@ def main() -> None:
     for way in WAYS:
         command = [
             sys.executable,
-            __file__,
+            "-m",
+            "benchmarks.cold",
             str(asked.folder),
             "--way",
             way,

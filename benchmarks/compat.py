@@ -7,7 +7,7 @@ client is the plainest there is, so that what it takes itself counts little. Sin
 disturbs either, the cost is also measured within the server: of each request, the time that a client waits
 less the time that the server counts for its batches, which leaves tokenizing in it.
 
-Run: python benchmarks/compat.py [--rounds 100]
+Run: python -m benchmarks.compat [--rounds 100]
 """
 
 import argparse
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from serving.server import DEMO, machine, serving
 
+from benchmarks.serving.server import DEMO, machine, serving
 from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 

@@ -9,7 +9,7 @@ FAISS owns, query by query in turn, lists with FAISS's own refinement. And graph
 2,000 or 16,000 are equal: the least recall of a query, near the equal ones and elsewhere, where of equal
 scores any will do.
 
-Run: python benchmarks/dense.py [--documents 200000]
+Run: python -m benchmarks.dense [--documents 200000]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """How fast does a CPU, or a GPU, encode passages of mixed length, beside other programs?
 
-usage: python benchmarks/encode.py [--shape minilm|bge-m3|colbert] [--device cpu|cuda] [--length TOKENS]
+usage: python -m benchmarks.encode [--shape minilm|bge-m3|colbert] [--device cpu|cuda] [--length TOKENS]
                                    [--passages N] [--rounds N] [--runs N] [--instructions avx2]
                                    [--peer NAME …]
 
@@ -34,10 +34,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from encoding.shapes import SHAPES, Shape, write
-from roofline import Work
-from serving.server import machine
 
+from benchmarks.encoding.shapes import SHAPES, Shape, write
+from benchmarks.roofline import Work
+from benchmarks.serving.server import machine
 from tercet.models.checkpoint import read_settings
 from tercet.models.export_onnx import export
 from tercet.models.representations import Int64

@@ -6,7 +6,7 @@ our exact search of all documents, and the three-way sum by the printed script, 
 usual candidates. The local mode and Milvus Lite compute in float32: where two of our scores differ by no more
 than TIE, they may stand in another order, which counts as equal and is reported.
 
-Run: python benchmarks/exports.py [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
+Run: python -m benchmarks.exports [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
 """
 
 import argparse
@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from pymilvus import MilvusClient
 from qdrant_client import QdrantClient, models
-from serving.server import machine
 
+from benchmarks.serving.server import machine
 from tercet.evaluation.beir import read_dataset
 from tercet.index.candidates import Document, Weights
 from tercet.index.collection import Collection

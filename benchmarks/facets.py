@@ -4,7 +4,7 @@ Keyword fields of 10 values, of 1,000, and of one for each document, in no order
 over all documents, and over those that a filter of 1% and of 50% allows. The filter is remembered, as those
 of an application are: what is timed is counting. Counts are held against NumPy's.
 
-Run: python benchmarks/facets.py [--folder FOLDER]
+Run: python -m benchmarks.facets [--folder FOLDER]
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dense import processor
 
+from benchmarks.dense import processor
 from tercet.index.candidates import Document, Facet, FacetValue
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection

@@ -5,7 +5,7 @@ uvloop, as `cluster/shards/http_transport.py` does. Servers answer bodies of the
 are made of, and all else that a router does, is left out. `tercet plan` takes the growth for each shard from
 here.
 
-Run: python benchmarks/fan_out.py
+Run: python -m benchmarks.fan_out
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ filter is remembered, as those of an application are; `first_ms` is a search wit
 10,000 values in an `in` over 100 segments of 1,000 documents, from the JSON on; `--attack` runs this alone,
 on a former commit too, and `--former FILE` takes what it printed there into the results.
 
-Run: python benchmarks/filters.py [--folder FOLDER] [--attack] [--former FILE]
+Run: python -m benchmarks.filters [--folder FOLDER] [--attack] [--former FILE]
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dense import CLUSTERS, DIMENSION, processor
-from sparse import VOCABULARY
-from sparse import collection as lexical
 
+from benchmarks.dense import CLUSTERS, DIMENSION, processor
+from benchmarks.sparse import VOCABULARY
+from benchmarks.sparse import collection as lexical
 from tercet.index.candidates import Document, Weights
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection

@@ -6,7 +6,7 @@ for 10 hits. Then the whole search of a judged collection with the embedded chec
 representations to the answer's JSON, which shows the idf of the query's terms. A query's time is the least of
 several passes, a kind's time the mean over queries. Opening, where the idf is computed, is timed too.
 
-Run: python benchmarks/idf.py [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
+Run: python -m benchmarks.idf [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
 """
 
 import argparse
@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 import orjson
-from serving.server import machine
-from sparse import DOCUMENTS, VOCABULARY
-from sparse import collection as synthetic
 
+from benchmarks.serving.server import machine
+from benchmarks.sparse import DOCUMENTS, VOCABULARY
+from benchmarks.sparse import collection as synthetic
 from tercet.evaluation.beir import read_dataset
 from tercet.index.candidates import CandidateLimits, Document, Weights
 from tercet.index.catalog.settings import CollectionSettings

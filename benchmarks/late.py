@@ -6,7 +6,7 @@
 order, and texts of ten hits. The machine's limit is what its integer products reach on tiles in
 cache, and OpenBLAS on a matrix product of the same shape, on as many threads.
 
-Run: python benchmarks/late.py [--repeats 30]
+Run: python -m benchmarks.late [--repeats 30]
 """
 
 import argparse

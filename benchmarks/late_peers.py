@@ -6,7 +6,7 @@ with its defaults (codes of 4 bits); ours is a whole search with the weights 0, 
 by the default codec and by codes of 4 bits.
 nDCG@10 is there, too, so that a faster answer that is worse shows. No time has the encoding in it.
 
-Run: python benchmarks/late_peers.py PYTHON_OF_MAXSIM_CPU PYTHON_OF_FAST_PLAID [--sets NAME …] [--repeats 5]
+Run: python -m benchmarks.late_peers PYTHON_OF_MAXSIM_CPU PYTHON_OF_FAST_PLAID [--sets NAME …] [--repeats 5]
 """
 
 import argparse
@@ -20,10 +20,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import late
 import numpy as np
-from token_codecs import ROOT, Encoded, codebook_of, encoded, filled
 
+from benchmarks import late
+from benchmarks.token_codecs import ROOT, Encoded, codebook_of, encoded, filled
 from tercet.evaluation.metrics import measure
 from tercet.index.candidates import Weights
 from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec

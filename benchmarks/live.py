@@ -4,7 +4,7 @@ Each part prints its figures and says which bars it missed. Ratios are of one ru
 dense vector of 384, 100 lexical weights and 60 token vectors of 128. The work folder has to lie on a disk,
 not in memory, since writes are forced.
 
-Run: python benchmarks/live.py [PART ...] [--quick] [--work FOLDER]
+Run: python -m benchmarks.live [PART ...] [--quick] [--work FOLDER]
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from serving.server import machine
+from benchmarks.serving.server import machine
 
 RESULT = Path(__file__).resolve().parent / "results" / "live.json"
 # Those that other parts would disturb stand first.
@@ -33,7 +33,7 @@ def main() -> None:
     for part in asked.parts or PARTS:
         before = machine()
         with tempfile.TemporaryDirectory(dir=asked.work.resolve(), prefix="live-") as work:
-            module = importlib.import_module(f"writes.{part}")
+            module = importlib.import_module(f"benchmarks.writes.{part}")
             figures, misses = module.measure(Path(work), quick=asked.quick)
         record[part] = {
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

@@ -6,7 +6,7 @@ delete; what was acknowledged and is gone after SIGKILL, and after a loss of pow
 recorded by strace, and carried out again on a model of a disk that keeps what was forced and nothing else
 (`power/disk.py`).
 
-Run: python benchmarks/live_peers.py PYTHON_OF_MILVUS_LITE PYTHON_OF_QDRANT_CLIENT [--kills 5] [--no-record]
+Run: python -m benchmarks.live_peers PYTHON_OF_MILVUS_LITE PYTHON_OF_QDRANT_CLIENT [--kills 5] [--no-record]
 """
 
 import argparse
@@ -21,11 +21,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from power.disk import Loss
-from power.replay import Replay
-from power.states import write_tree
-from power.trace import calls, record
-from serving.server import machine
+from benchmarks.serving.server import machine
+from tests.endurance.power.disk import Loss
+from tests.endurance.power.replay import Replay
+from tests.endurance.power.states import write_tree
+from tests.endurance.power.trace import calls, record
 
 HERE = Path(__file__).resolve().parent
 RESULT = HERE / "results" / "live_peers.json"

@@ -1,6 +1,6 @@
 """How fast the page shows its first hits, and what it weighs: a real browser opens a shared address.
 
-    python benchmarks/page.py [--openings 20] [--screenshots docs/images]
+    python -m benchmarks.page [--openings 20] [--screenshots docs/images]
 
 Each opening is a fresh browser context, so that nothing is cached, of a server over the bundled corpus with
 `multi-m3`. The time runs from the navigation until the first hit is drawn. `--screenshots` writes the
@@ -23,7 +23,8 @@ from urllib.parse import quote
 
 import httpx
 from playwright.sync_api import sync_playwright
-from serving.server import DEMO, ROOT, build, machine, serving
+
+from benchmarks.serving.server import DEMO, ROOT, build, machine, serving
 
 RESULTS = ROOT / "benchmarks" / "results" / "page.json"
 QUERY = "how do bees tell each other where food is?"

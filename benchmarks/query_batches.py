@@ -4,7 +4,7 @@ A server over the abstracts of Cranfield, and its queries: as texts, and as read
 no encoder. One connection that sends one query after the other, eight that do so at a time, and one that
 sends batches. Rounds of all alternate; the figures are medians, the ratios those of the rounds.
 
-Run: python benchmarks/query_batches.py [--rounds 5]
+Run: python -m benchmarks.query_batches [--rounds 5]
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from serving.cranfield import build, texts_of
-from serving.server import ROOT, machine, serving
 
+from benchmarks.serving.cranfield import build, texts_of
+from benchmarks.serving.server import ROOT, machine, serving
 from tercet.models.loader import load_encoder
 
 RESULT = ROOT / "benchmarks" / "results" / "query_batches.json"

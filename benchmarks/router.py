@@ -8,7 +8,7 @@ as a server does. Times are the process's own, of user and system, a search; med
 A plan (`tercet plan`) goes by what a router takes for sixteen clients: the last line says what to write in
 `cluster/capacity/measured.py`.
 
-Run: python benchmarks/router.py [--quick]
+Run: python -m benchmarks.router [--quick]
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from serving.cranfield import texts_of
-from serving.server import Server, machine, serving
 
+from benchmarks.serving.cranfield import texts_of
+from benchmarks.serving.server import Server, machine, serving
 from tercet.cluster.shards.placement import shards_of
 from tercet.index.candidates import Document
 from tercet.ingest.target import open_or_create

@@ -5,7 +5,7 @@ and to a deployment of `tercet deploy ray` over copies of the same shards, in tu
 queries. Times are of user and system, a search; medians over the turns. Ray's own processes (control, daemon,
 agents, controller, proxies) and HAProxy are told apart from ours, and what they take while nobody asks.
 
-Run: python benchmarks/router_ray.py [--quick]
+Run: python -m benchmarks.router_ray [--quick]
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from typing import Any
 
 import httpx
 import psutil
-from router import CACHE_BYTES, CLIENTS, NAME, ROOT, SHARDS, build
-from serving.cranfield import texts_of
-from serving.server import Server, environment, free_port, machine, serving, wait_until_ready
 
+from benchmarks.router import CACHE_BYTES, CLIENTS, NAME, ROOT, SHARDS, build
+from benchmarks.serving.cranfield import texts_of
+from benchmarks.serving.server import Server, environment, free_port, machine, serving, wait_until_ready
 from tercet.models.checkpoint import ENGLISH
 
 RESULT = ROOT / "benchmarks" / "results" / "router_ray.json"

@@ -1,6 +1,6 @@
 """What does it bring to choose an adapter by text? Fixed, hard and soft routing on two domains.
 
-usage: python benchmarks/routing.py [--quick] [--work FOLDER]
+usage: python -m benchmarks.routing [--quick] [--work FOLDER]
 
 Two LoRA adapters of the embedded checkpoint learn from Microsoft's documentation and from abstracts of
 papers. Queries and documents that neither has seen make a collection of each domain and one of both. Measured
@@ -22,8 +22,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from effects.figures import SIDES, Figures, mean, measured, paired
-from training_effects import DATA, RESULTS, machine, once
+from benchmarks.effects.figures import SIDES, Figures, mean, measured, paired
+from benchmarks.training_effects import DATA, RESULTS, machine, once
 
 CHECKPOINT = Path(__file__).resolve().parent.parent / "checkpoints" / "minilm-m3"
 BASE = {"checkpoint": "minilm-m3", "name": "minilm-m3", "licence": "Apache-2.0"}

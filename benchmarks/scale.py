@@ -13,7 +13,7 @@ collections is the business of quality.py and token_codecs.py.
 
 Figures of other numbers of documents, measured before, stay in the results.
 
-Run: python benchmarks/scale.py [--documents 100000 1000000] [--folder FOLDER]   (FOLDER keeps what was built)
+Run: python -m benchmarks.scale [--documents 100000 1000000] [--folder FOLDER]   (FOLDER keeps what was built)
 """
 
 import argparse

@@ -4,7 +4,7 @@ Collections of folders in BEIR's layout are built by `tercet index build` with i
 vectors as `int8`. Judged queries are encoded one by one before, and each is searched for by the three sides
 and default settings in one process, warm. A query's time is the least of several passes.
 
-Run: python benchmarks/search.py [FOLDER ...] [--checkpoint minilm-m3]   (default: ../shared/data/cranfield)
+Run: python -m benchmarks.search [FOLDER ...] [--checkpoint minilm-m3]   (default: ../shared/data/cranfield)
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from serving.server import machine
 
+from benchmarks.serving.server import machine
 from tercet.evaluation.beir import TEST, read_judged_queries
 from tercet.index.collection import Collection
 from tercet.index.snapshot import Snapshot

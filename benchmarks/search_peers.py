@@ -9,7 +9,7 @@ three runs; queries a second are answered to as many clients as there are cores,
 Ours are measured before and after each peer, and it is compared with the mean. LanceDB's graphs are asked
 with an effort of 200 and score 40 rows again; `dense, like effort` is our search with as much.
 
-Run: python benchmarks/search_peers.py PYTHON_OF_MILVUS_LITE PYTHON_OF_QDRANT_CLIENT PYTHON_OF_LANCEDB
+Run: python -m benchmarks.search_peers PYTHON_OF_MILVUS_LITE PYTHON_OF_QDRANT_CLIENT PYTHON_OF_LANCEDB
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scale
-from peers.asked import CLIENTS, TOP, measured
-from serving.server import machine
 
+from benchmarks import scale
+from benchmarks.peers.asked import CLIENTS, TOP, measured
+from benchmarks.serving.server import machine
 from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
 from tercet.index.collection import Collection
 from tercet.index.fusion import weighted_sum

@@ -8,7 +8,7 @@ every division in turn, so that noise on the machine meets them alike: each side
 Where vectors are scanned, the hits of all divisions have to be the same, with their scores. Through graphs,
 recall@200 of the dense side is held against the exact best.
 
-Run: python benchmarks/segments.py [--documents 100000] [--folder FOLDER] [--queries 100]
+Run: python -m benchmarks.segments [--documents 100000] [--folder FOLDER] [--queries 100]
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dense import CLUSTERS, DIMENSION, points, processor
-from sparse import VOCABULARY
-from sparse import collection as lexical
 
+from benchmarks.dense import CLUSTERS, DIMENSION, points, processor
+from benchmarks.sparse import VOCABULARY
+from benchmarks.sparse import collection as lexical
 from tercet.index.candidates import CandidateLimits, Document, Hit, SearchResult, Weights
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection

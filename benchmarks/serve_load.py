@@ -2,7 +2,7 @@
 
 Each part starts real servers, prints a table and says which bars it missed. Ratios are of one run.
 
-Run: python benchmarks/serve_load.py [PART ...] [--quick]
+Run: python -m benchmarks.serve_load [PART ...] [--quick]
 """
 
 import argparse
@@ -12,10 +12,13 @@ import json
 import sys
 from pathlib import Path
 
-from serving.server import machine
+from benchmarks.serving.server import machine
 
 RESULT = Path(__file__).resolve().parent / "results" / "serve_load.json"
-PARTS = ("overload", "loop", "workers", "clients", "collections", "large", "latency", "embed", "fuzz")
+MEASURED = ("overload", "loop", "latency", "embed")
+TRIED = ("workers", "clients", "many_collections", "large", "fuzz")
+PARTS = MEASURED + TRIED
+FOLDERS = dict.fromkeys(MEASURED, "benchmarks.serving") | dict.fromkeys(TRIED, "tests.endurance.serving")
 
 
 def main() -> None:
@@ -27,7 +30,7 @@ def main() -> None:
     missed: list[str] = []
     for part in asked.parts or PARTS:
         before = machine()
-        figures, misses = importlib.import_module(f"serving.{part}").measure(quick=asked.quick)
+        figures, misses = importlib.import_module(f"{FOLDERS[part]}.{part}").measure(quick=asked.quick)
         record[part] = {
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "machine": before,

@@ -5,7 +5,7 @@ next?
 the mean are kept, at evenly spaced quantiles. Documents and queries are those of scale.py, fewer; a process
 on one core, warm, times each search by its processor time.
 
-Run: python benchmarks/service_times.py [--documents 50000]
+Run: python -m benchmarks.service_times [--documents 50000]
 """
 
 import argparse
@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import scale
 
+from benchmarks import scale
 from tercet.index.snapshot import Snapshot
 from tercet.models.checkpoint import SHIPPED
 from tercet.models.encoder import encode

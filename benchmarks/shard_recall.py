@@ -9,7 +9,7 @@ standard error of the mean.
 
 Without ../shared/data nothing is measured, and the command says so.
 
-Run: python benchmarks/shard_recall.py [--passages 24000] [--queries 600] [--vectors FILE]
+Run: python -m benchmarks.shard_recall [--passages 24000] [--queries 600] [--vectors FILE]
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from build import SCALE_MIX, SEED
-from serving.server import machine
 
+from benchmarks.build import SCALE_MIX, SEED
+from benchmarks.serving.server import machine
 from tercet.cluster.shards.placement import shards_of
 from tercet.index.candidates import CandidateLimits, DenseOptions, Document, Page, Weights
 from tercet.index.dense.index import least_effort

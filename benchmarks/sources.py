@@ -5,7 +5,7 @@ ids, as one CSV file, as JSONL, as JSONL packed by gzip, and as nested Parquet f
 of structs with lists). Each is read to its end in a process of its own, as a build reads it. The first
 documents of each are encoded by an encoder beside it: reading may take a twentieth of that time.
 
-Run: python benchmarks/sources.py [--megabytes 1000] [--checkpoint minilm-m3]
+Run: python -m benchmarks.sources [--megabytes 1000] [--checkpoint minilm-m3]
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
-from build import machine, write_passages
+
+from benchmarks.build import machine, write_passages
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks" / "results" / "sources.json"

@@ -9,7 +9,7 @@ machine meets them alike.
 
 Figures of other numbers of documents, measured before, stay in the results.
 
-Run: python benchmarks/sparse.py [--documents 200000 1000000]
+Run: python -m benchmarks.sparse [--documents 200000 1000000]
 """
 
 import argparse

@@ -5,7 +5,7 @@ Documents and queries are those of sparse.py but for the vocabulary, of which kA
 documents, since its graph took 102 s to build for a tenth of them. Each peer runs in a process of its own
 environment, one after the other. Times are of the processor, the least of several passes of each query.
 
-Run: python benchmarks/sparse_peers.py PYTHON_OF_BMP PYTHON_OF_KANNOLO [--documents 200000]
+Run: python -m benchmarks.sparse_peers PYTHON_OF_BMP PYTHON_OF_KANNOLO [--documents 200000]
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sparse import DOCUMENTS, TOP, Query, best_rows, collection, processor
 
+from benchmarks.sparse import DOCUMENTS, TOP, Query, best_rows, collection, processor
 from tercet.index.files.array_folder import ArrayFolder
 from tercet.index.sparse.inverted_index import InvertedIndex, build_inverted
 from tercet.models.representations import SparseRows

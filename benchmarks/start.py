@@ -3,7 +3,7 @@
 A start before the others leaves their bytecode, as an installation does. The least of several is told, as
 other processes can only add to it.
 
-Run: python benchmarks/start.py [--starts 5] [--no-record]
+Run: python -m benchmarks.start [--starts 5] [--no-record]
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from serving.server import environment, machine, serving
+from benchmarks.serving.server import environment, machine, serving
 
 RESULT = Path(__file__).resolve().parent / "results" / "start.json"
 IMPORTS = ("tercet.index.collection", "tercet.service.serving")

@@ -7,7 +7,7 @@ a build draws them, since one tells little: with 35 to 300 queries a change of o
 are on the mean over collections. Searches with the default candidates are compared with the same
 candidates, all of them scored exactly.
 
-Run: python benchmarks/token_codecs.py [--sets NAME …] [--samples 3] [--queries 300]
+Run: python -m benchmarks.token_codecs [--sets NAME …] [--samples 3] [--queries 300]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """What traces cost a search: servers without tracing, with a sampling of 0 and of 1, in turns in one run.
 
-    python benchmarks/tracing.py [--blocks 40]
+    python -m benchmarks.tracing [--blocks 40]
 
 Each server has the embedded encoder and the bundled corpus, of which a search takes a few milliseconds, so
 that what tracing adds shows. Spans go to a collector in this process, which drops them. Each block of
@@ -25,7 +25,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
-from serving.server import DEMO, ROOT, Server, build, demo_queries, machine, serving
+
+from benchmarks.serving.server import DEMO, ROOT, Server, build, demo_queries, machine, serving
 
 RESULTS = ROOT / "benchmarks" / "results" / "tracing.json"
 SEARCHES = 60  # of a block

@@ -1,6 +1,6 @@
 """Which published effects of pre-training and fine-tuning appear at a scale of two CPUs?
 
-usage: python benchmarks/training_effects.py [GROUP …] [--quick] [--seeds N] [--work FOLDER] [--table]
+usage: python -m benchmarks.training_effects [GROUP …] [--quick] [--seeds N] [--work FOLDER] [--table]
 
 Each group has a control. Its variants are trained from the same start on the same data with the same seeds,
 and measured on judged collections that no run has seen. Each cell of the table has the difference from the
@@ -31,8 +31,8 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from effects.figures import CLS, SIDES, Figures, long_texts, mean, measured, paired, zero_shot
-from effects.variants import (
+from benchmarks.effects.figures import CLS, SIDES, Figures, long_texts, mean, measured, paired, zero_shot
+from benchmarks.effects.variants import (
     DISTILLATION,
     FINETUNING,
     FULL,

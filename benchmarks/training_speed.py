@@ -1,6 +1,6 @@
 """What does training cost beside a bare forward and backward pass, and how much memory does it take?
 
-usage: python benchmarks/training_speed.py [--batch N] [--steps N] [--rounds N] [--precision float32|bfloat16]
+usage: python -m benchmarks.training_speed [--batch N] [--steps N] [--rounds N] [--precision float32|bfloat16]
            [--before FOLDER]
 
 Fine-tunes all-MiniLM-L6-v2 with every term of the M3 loss on pairs of ../shared/data, and sends the same

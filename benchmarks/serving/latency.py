@@ -29,13 +29,13 @@ from typing import Any
 
 import httpx
 import uvloop
-from serving.cranfield import build, texts_of
-from serving.loop import BASE
-from serving.server import ROOT, Server, serving
-from serving.sessions import bare_sessions
-from serving.timed_command import CLOCKS
-from serving.trees import tree_of
 
+from benchmarks.serving.cranfield import build, texts_of
+from benchmarks.serving.loop import BASE
+from benchmarks.serving.server import ROOT, Server, serving
+from benchmarks.serving.sessions import bare_sessions
+from benchmarks.serving.timed_command import CLOCKS
+from benchmarks.serving.trees import tree_of
 from tercet.models.encoder import Encoder
 from tercet.models.loader import load_encoder
 from tercet.models.representations import OUTPUTS

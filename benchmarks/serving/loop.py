@@ -16,9 +16,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from serving.generator import get, post
-from serving.server import DEMO, ROOT, Server, build, demo_queries, serving
-from serving.trees import tree_of
+from benchmarks.serving.generator import get, post
+from benchmarks.serving.server import DEMO, ROOT, Server, build, demo_queries, serving
+from benchmarks.serving.trees import tree_of
 
 BASE = "3a6c0d1"  # the commit before the edge was one
 ROUNDS, REQUESTS = 10, 200

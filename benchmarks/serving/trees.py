@@ -7,7 +7,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from serving.server import ROOT
+from benchmarks.serving.server import ROOT
 
 
 def tree_of(commit: str, folder: Path) -> Path | None:
