@@ -104,7 +104,7 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 # PEER: the Python of an environment with FlagEmbedding, see docs/benchmarks.md; without it peers are left out.
-BENCHMARKS := search sparse idf dense late token_codecs segments scale filters quality encode build serve_load query_batches tracing page compat live client_stream exports
+BENCHMARKS := search sparse dense late token_codecs segments scale filters quality encode build serve_load query_batches page compat live client_stream exports
 bench: setup .venv/.installed-bench
 	missed=; \
 	for name in $(BENCHMARKS); do PYTHONPATH=clients/python/src $(BIN)/python -m benchmarks.$$name $(if $(PEER),$$([ $$name = encode ] && echo --peer flagembedding=$(PEER))) || missed="$$missed $$name"; done; \

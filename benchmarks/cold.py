@@ -9,10 +9,8 @@ Run: python -m benchmarks.cold FOLDER [--documents 4000000]
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -21,13 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import scale
+from benchmarks.recording import dated, write
 from tercet.index.collection import Collection
 from tercet.index.files.pieces import Pieces
 from tercet.models.checkpoint import SHIPPED
 from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 
-RESULT = scale.ROOT / "benchmarks" / "results" / "cold.json"
 QUERIES = 50
 COLD = ("token_codes", "forward_token_ids", "forward_weights")
 WAYS = ("one by one", "at once")
@@ -88,13 +86,11 @@ def main() -> None:
         found[way] = json.loads(done.stdout.splitlines()[-1])
         print(f"{way:>10} {found[way]}", flush=True)
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "hardware": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs",
         "documents": asked.documents,
         "queries": QUERIES,
         "searches": found,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("cold", dated(record))
 
 
 if __name__ == "__main__":

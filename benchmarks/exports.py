@@ -11,7 +11,6 @@ Run: python -m benchmarks.exports [FOLDER]   (default: ../shared/data/cranfield,
 
 import argparse
 import contextlib
-import datetime
 import io
 import json
 import sys
@@ -25,7 +24,7 @@ import numpy as np
 from pymilvus import MilvusClient
 from qdrant_client import QdrantClient, models
 
-from benchmarks.serving.server import machine
+from benchmarks.recording import ROOT, dated, machine, write
 from tercet.evaluation.beir import read_dataset
 from tercet.index.candidates import Document, Weights
 from tercet.index.collection import Collection
@@ -45,9 +44,7 @@ from tercet.transfer.qdrant.connection import QdrantPlace
 from tercet.transfer.qdrant.target import QdrantTarget
 from tercet.transfer.queries import CollectionQuery
 
-ROOT = Path(__file__).resolve().parent.parent
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
-RESULT = ROOT / "benchmarks" / "results" / "exports.json"
 KINDS: tuple[LexicalKind, ...] = ("plain", "idf")
 QUERIES = 100
 TOP = 10
@@ -73,14 +70,12 @@ def main() -> None:
             figures[kind] = compared(Path(work), snapshot, encoder, texts)
             print(json.dumps({kind: figures[kind]}, indent=2), flush=True)
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
         "collection": folder.name,
         "documents": len(dataset.documents),
         "queries": len(texts),
         **figures,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("exports", dated(record, before))
     different = sum(
         each["other"]
         for kind in KINDS

@@ -10,13 +10,11 @@ pictures of the docs. Needs the system's Chromium.
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,9 +22,9 @@ from urllib.parse import quote
 import httpx
 from playwright.sync_api import sync_playwright
 
-from benchmarks.serving.server import DEMO, ROOT, build, machine, serving
+from benchmarks.recording import ROOT, dated, write
+from benchmarks.serving.server import DEMO, build, serving
 
-RESULTS = ROOT / "benchmarks" / "results" / "page.json"
 QUERY = "how do bees tell each other where food is?"
 KOREAN = "배추를 발효시킨 음식은 무엇인가요?"
 BAR_MS, BAR_BYTES = 1000.0, 150_000
@@ -84,8 +82,7 @@ def main() -> None:
     )
     print(f"first hits within {BAR_MS:,.0f} ms, {BAR_BYTES:,} bytes, no errors: {'met' if met else 'MISSED'}")
     if not arguments.no_record:
-        record = {"date": date.today().isoformat(), **machine(), "openings": arguments.openings, **figures}
-        RESULTS.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write("page", dated({"openings": arguments.openings, **figures}))
     raise SystemExit(not met)
 
 

@@ -14,10 +14,7 @@ Run: python -m benchmarks.segments [--documents 100000] [--folder FOLDER] [--que
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Mapping
@@ -28,7 +25,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.dense import CLUSTERS, DIMENSION, points, processor
+from benchmarks.dense import CLUSTERS, DIMENSION, points
+from benchmarks.recording import dated, write
 from benchmarks.sparse import VOCABULARY
 from benchmarks.sparse import collection as lexical
 from tercet.index.candidates import CandidateLimits, Document, Hit, SearchResult, Weights
@@ -39,7 +37,6 @@ from tercet.index.snapshot import Snapshot
 from tercet.index.writer import SegmentLimits
 from tercet.models.representations import Representations, SparseRows, TokenVectors
 
-RESULT = Path(__file__).parent / "results" / "segments.json"
 DIVISIONS = (1, 10, 100)
 KINDS: tuple[DenseKind, ...] = ("flat", "hnsw")
 QUERIES, TOKENS, TOKEN_DIMENSION, QUERY_TOKENS, BATCH, TOP = 100, 16, 128, 8, 5_000, 10
@@ -248,8 +245,6 @@ def main() -> None:
         recall = recalls(opened["hnsw"], opened["flat"][1], queries)
         print(f"recall@{CANDIDATES} through graphs: {recall}")
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
         "load_average": round(os.getloadavg()[0], 1),
         "documents": arguments.documents,
         "queries": len(queries),
@@ -257,7 +252,7 @@ def main() -> None:
         "searches": found,
         f"recall@{CANDIDATES}": recall,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("segments", dated(record))
 
 
 if __name__ == "__main__":

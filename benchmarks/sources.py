@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import datetime
 import gzip
 import itertools
 import json
@@ -29,10 +28,9 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.build import machine, write_passages
+from benchmarks.build import write_passages
+from benchmarks.recording import dated
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULT = ROOT / "benchmarks" / "results" / "sources.json"
 PASSAGES = 100_000
 ENCODED = 400
 LANGUAGES = ("de", "en", "ko")
@@ -58,13 +56,11 @@ def main() -> None:
                 rows.append({"kind": kind, **pool.submit(measure, source, asked.checkpoint).result()})
             print(line_of(rows[-1]), flush=True)
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
         "origin": origin,
         "checkpoint": asked.checkpoint,
         "sources": rows,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("sources", dated(record))
     for row in rows:
         assert row["peak_anonymous_bytes"] < LIMIT_BYTES, f"{row['kind']} took more than 500 MB"
         assert row["speed_of_encoding"] >= 1 - SHARE, f"reading {row['kind']} slows a build by more than 5%"

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.serving.server import ROOT
+from benchmarks.recording import ROOT
 from benchmarks.writes.documents import Batches, collection, queries
 from tercet.index.collection import Collection
 from tercet.index.live.collection import LiveCollection

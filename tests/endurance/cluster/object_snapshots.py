@@ -10,7 +10,6 @@ Run: python -m tests.endurance.cluster.object_snapshots [--kills 100] [--s3-kill
 """
 
 import argparse
-import datetime
 import json
 import os
 import random
@@ -29,14 +28,12 @@ from typing import cast
 
 import httpx
 
-from benchmarks.serving.server import machine
 from tercet.cluster.errors import ClusterError
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.snapshots.published import newest_published
 from tests.endurance.crashes.processes import answer_of, warm_up
 from tests.endurance.snapshots import kills, speed, world
 
-RESULT = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "object_snapshots.json"
 PUBLISHERS = 16
 FLIPS = 20
 ALL_REFUSED = f"{FLIPS} of {FLIPS}"
@@ -51,14 +48,10 @@ def main() -> None:
     parser.add_argument("--rclone", help="the program, for the store that overwrites")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
     parser.add_argument("--folder", type=Path, help="an empty one on the disk to be used")
-    parser.add_argument("--no-record", action="store_true")
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
-    before = machine()
     warm_up()
     record: dict[str, object] = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
         "seed": asked.seed,
     }
     with tempfile.TemporaryDirectory(prefix="tercet-objects-", dir=asked.folder) as name:
@@ -72,8 +65,6 @@ def main() -> None:
                 record["rclone serve s3"] = refused(folder / "a", bucket)
         record["speed"] = speed.measure(folder / "c", LARGE_BYTES)
     print(json.dumps(record, indent=2))
-    if not asked.no_record:
-        RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     if "problems" in json.dumps(record):
         sys.exit("something was half, lost or sent again")
 

@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import numpy as np
 
+from benchmarks.recording import ROOT
 from benchmarks.serving.cranfield import texts_of
-from benchmarks.serving.server import ROOT
 from tercet.cluster.shards.placement import shards_of
 from tercet.index.candidates import Document
 from tercet.index.collection import Collection

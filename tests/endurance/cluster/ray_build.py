@@ -13,7 +13,6 @@ Run: OMP_NUM_THREADS=1 python -m tests.endurance.cluster.ray_build [--passages 2
 """
 
 import argparse
-import datetime
 import json
 import os
 import random
@@ -33,7 +32,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from benchmarks.build import anonymous_bytes, machine, write_passages
+from benchmarks.build import anonymous_bytes, write_passages
 from tercet.cluster.building import blocks
 from tercet.cluster.building.build import build_shards
 from tercet.cluster.building.encoders import encoder_opener
@@ -52,8 +51,6 @@ from tercet.index.verify import verify
 from tercet.service.settings_reading import load_settings
 from tests.endurance.cluster import dying
 
-ROOT = Path(__file__).resolve().parents[3]
-RESULT = ROOT / "benchmarks" / "results" / "ray_build.json"
 SHARDS = 2
 KILLS = 3  # at each moment
 QUERIES = ("how plants make food from light", "the first railway", "기후 변화", "who wrote the symphony")
@@ -66,13 +63,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--block-documents", type=int, default=1_024)
     parser.add_argument("--checkpoint", default="minilm-m3")
-    parser.add_argument("--output", type=Path, default=RESULT)
     asked = parser.parse_args()
     assert os.environ.get("OMP_NUM_THREADS") == "1", "set OMP_NUM_THREADS=1"
     blocks.blocks_of.__defaults__ = (asked.block_documents, blocks.BLOCK_BYTES)
     with tempfile.TemporaryDirectory(prefix="tercet-ray-") as folder:
         record = measure(Path(folder), asked)
-    asked.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(record, indent=2))
     for made in (record["ray"], *record["reshard"].values()):
         assert made["different_documents"] == made["twice"] == 0, "the build on Ray is another one"
@@ -83,8 +78,6 @@ def measure(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
     corpus = folder / "passages.jsonl"
     origin = write_passages(corpus, asked.passages)
     record: dict[str, Any] = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
         "load": os.getloadavg()[0],
         "passages": asked.passages,
         "origin": origin,

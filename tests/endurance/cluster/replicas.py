@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime
 import json
 import signal
 import tempfile
@@ -29,8 +28,9 @@ import httpx
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.recording import ROOT
 from benchmarks.serving.cranfield import texts_of
-from benchmarks.serving.server import Server, machine, serving
+from benchmarks.serving.server import Server, serving
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.shards.placement import shards_of
 from tercet.cluster.snapshots.pushing import push
@@ -42,8 +42,6 @@ from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations
 
-ROOT = Path(__file__).resolve().parents[3]
-RESULT = ROOT / "benchmarks" / "results" / "replicas.json"
 SHARDS = 2
 NAME = "cranfield"
 TEXTS, QUICK_TEXTS = 1_398, 200
@@ -228,9 +226,8 @@ def measured(*, quick: bool) -> Figures:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few searches, and no results are written")
+    parser.add_argument("--quick", action="store_true", help="few searches")
     given = parser.parse_args()
-    before = machine()
     figures = measured(quick=given.quick)
     print(json.dumps(figures, indent=2))
     missed = [
@@ -243,15 +240,6 @@ def main() -> None:
         for name in ROUTERS[1:]
         if figures["stopped"][name]["failed"]
     ]
-    if not given.quick:
-        record = {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "machine": before,
-            "searches_per_second": RATE,
-            **figures,
-            "missed": missed,
-        }
-        RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     if missed:
         raise SystemExit("; ".join(missed))
 

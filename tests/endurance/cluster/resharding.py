@@ -9,13 +9,12 @@ be those of one server with the same documents.
 
 All run on this machine, as processes, over a folder. Seconds are those of a machine that did other work too.
 
-Run: python -m tests.endurance.cluster.resharding [--documents 5000] [--writers 4] [--kills 10] [--no-record]
+Run: python -m tests.endurance.cluster.resharding [--documents 5000] [--writers 4] [--kills 10]
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import random
 import signal
@@ -32,12 +31,11 @@ from typing import Any
 
 import httpx
 
-from benchmarks.serving.server import Server, environment, free_port, machine, serving
+from benchmarks.serving.server import Server, environment, free_port, serving
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.shards.map import newest_map
 from tercet.models.checkpoint import ENGLISH
 
-RESULT = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "resharding.json"
 NAME = "articles"
 CODEC = "int8"  # which learns nothing of the documents that there are first
 DOCUMENTS = f"/collections/{NAME}/documents"
@@ -301,16 +299,10 @@ def main() -> None:
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--kills", type=int, default=10, help="of the command that moves to three shards")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
-    parser.add_argument("--no-record", action="store_true")
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
-    before = machine()
     figures = measured(asked.documents, asked.writers, asked.kills, asked.seed)
-    date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    record = {"date": date, "machine": before, "seed": asked.seed, **figures}
-    print(json.dumps(record, indent=2))
-    if not asked.no_record:
-        RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(figures, indent=2))
     wrong = figures["lost_or_old_documents"] or figures["documents_that_should_not_be"] or figures["failures"]
     if wrong or not figures["same_hits_and_scores"]:
         raise SystemExit("something was lost, or answers are others")

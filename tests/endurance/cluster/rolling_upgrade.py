@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime
 import json
 import signal
 import sys
@@ -33,7 +32,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.serving.server import machine
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.snapshots.pushing import push
 from tercet.models.representations import Int64
@@ -52,7 +50,6 @@ from tests.endurance.cluster.questions import (
 )
 from tests.endurance.serving.exchange import Answer
 
-RESULT = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "rolling_upgrade.json"
 SHARDS, ROUTERS = 2, 2
 SERVERS = 2  # of each shard
 DOCUMENTS, QUERIES = 600, 12
@@ -279,22 +276,10 @@ async def measured(scratch: Path, *, quick: bool) -> Figures:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer requests; no results are written")
+    parser.add_argument("--quick", action="store_true", help="fewer requests")
     asked = parser.parse_args()
-    before = machine()
     with tempfile.TemporaryDirectory(prefix="tercet-rolling-") as scratch:
         figures = asyncio.run(measured(Path(scratch), quick=asked.quick))
-    record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
-        "shards": SHARDS,
-        "servers_of_each": SERVERS,
-        "routers": ROUTERS,
-        "requests_a_second": RATE,
-        **figures,
-    }
-    if not asked.quick:
-        RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     missed = [
         f"{half}: {each[name]} {name}"
         for half, each in figures.items()

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime
 import json
 import signal
 import statistics
@@ -31,14 +30,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.serving.server import machine
 from tests.endurance.cluster.network import Link, NoNamespaceError, namespace
 from tests.endurance.cluster.nodes import Node
 from tests.endurance.cluster.open_loop import Client, Outcome, sent, whole_again_seconds
 from tests.endurance.cluster.questions import Question, Sent, corpus, mixed, questions, rows_of
 from tests.endurance.cluster.relay import Fault, Relay
 
-RESULT = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "shard_faults.json"
 SHARDS = 3
 KILLED, SPOILED, CUT_OFF = range(SHARDS)  # what happens to each
 DOCUMENTS, QUERIES = 750, 24
@@ -305,10 +302,10 @@ async def measured(scratch: Path, link: Link | None, only: str, *, quick: bool) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer documents; no results are written")
-    parser.add_argument("--only", metavar="WORD", help="faults of this name; no results are written")
+    parser.add_argument("--quick", action="store_true", help="fewer documents")
+    parser.add_argument("--only", metavar="WORD", help="faults of this name")
     asked = parser.parse_args()
-    before, no_network = machine(), None
+    no_network = None
     with tempfile.TemporaryDirectory(prefix="tercet-faults-") as scratch, ExitStack() as stack:
         try:
             link = stack.enter_context(namespace())
@@ -316,8 +313,6 @@ def main() -> None:
             link, no_network = None, str(error)
         figures = asyncio.run(measured(Path(scratch), link, asked.only or "", quick=asked.quick))
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
         "shards": SHARDS,
         "requests_a_second": RATE,
         "deadlines_seconds": [OWN_SECONDS, SERVER_SECONDS],
@@ -328,8 +323,6 @@ def main() -> None:
         "phases": figures,
     }
     print(json.dumps({name: value for name, value in record.items() if name != "phases"}))
-    if not (asked.quick or asked.only):
-        RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     missed = [
         f"{each['fault']}: {each[name]} {name}"
         for each in figures

@@ -13,7 +13,6 @@ Run: python -m tests.endurance.live.churn [--set npl] [--rounds 25] [--work FOLD
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import multiprocessing
 import pickle
@@ -29,7 +28,6 @@ import numpy as np
 
 from benchmarks import scale
 from benchmarks.dense import private_bytes
-from benchmarks.serving.server import machine
 from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.metrics import measure
 from tercet.index.candidates import Document
@@ -47,7 +45,6 @@ from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations
 
 DATA = scale.ROOT.parent / "shared" / "data"
-RESULT = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "churn.json"
 SAMPLE = 2_000  # documents that the codebook is learned from
 PUT, DELETED = 1000, 500
 LIMITS = LiveLimits(flush_documents=2_000)
@@ -195,8 +192,6 @@ def main() -> None:
     live, fresh = answers["live"], answers["built"]
     ratios = {part: live[part] / fresh[part] for part in ("private_bytes", "file_bytes", "median_ms")}
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
         "set": asked.set,
         "rounds": asked.rounds,
         "bars": {"memory": TIMES, "nDCG@10": DIFFERENCE},
@@ -204,7 +199,6 @@ def main() -> None:
         **answers,
         "live_to_built": ratios,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(record, indent=2))
     missed = [f"memory {ratios['private_bytes']:.2f} times"] if ratios["private_bytes"] > TIMES else []
     if abs(live["nDCG@10"] - fresh["nDCG@10"]) > DIFFERENCE:

@@ -6,11 +6,10 @@ begins and after it is acknowledged.
 It is killed at a random moment. Then the collection is verified, opened and read: each acknowledged write
 must be there, and each other one whole or not at all. The next process goes on with the same collection.
 
-Run: python -m tests.endurance.live.crash [--kills 1000] [--seed N] [--folder FOLDER] [--no-record]
+Run: python -m tests.endurance.live.crash [--kills 1000] [--seed N] [--folder FOLDER]
 """
 
 import argparse
-import datetime
 import json
 import random
 import sys
@@ -22,7 +21,6 @@ from typing import cast
 
 import psutil
 
-from benchmarks.serving.server import machine
 from tercet.index.collection import Collection
 from tests.endurance.crashes.inspection import inspect
 from tests.endurance.crashes.journal import Journal, contents_in
@@ -30,7 +28,6 @@ from tests.endurance.crashes.processes import answer_of, killed_after, warm_up
 from tests.endurance.crashes.workload import NAME, SETTINGS, THREADS
 from tests.endurance.crashes.writer import write_until_killed
 
-RESULT = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "crash.json"
 LONGEST_SECONDS = 0.8  # of a life
 SHOWN = 10
 
@@ -105,10 +102,8 @@ def main() -> None:
         help="of delays and writes; threads make each run its own",
     )
     parser.add_argument("--folder", type=Path, help="an empty one on the disk to be used")
-    parser.add_argument("--no-record", action="store_true", help="leave benchmarks/results alone")
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
-    before = machine()
     warm_up()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tercet-crash-", dir=asked.folder) as name:
@@ -120,8 +115,6 @@ def main() -> None:
             if run.kills % 100 == 0:
                 print(f"{run.kills} kills, {run.acknowledged.total()} writes acknowledged", flush=True)
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
         "file_system": file_system,
         "seed": asked.seed,
         "threads": THREADS,
@@ -138,8 +131,6 @@ def main() -> None:
     print(json.dumps(record, indent=2))
     for what in (run.lost + run.half_applied + run.problems)[:SHOWN]:
         print(what)
-    if not asked.no_record:
-        RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     if run.failed:
         sys.exit(f"something was lost or damaged; --seed {asked.seed} gives the same delays and writes")
 

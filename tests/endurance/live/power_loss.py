@@ -6,11 +6,10 @@ of them loses power in several ways (`power/disk.py`). Each state that is found 
 verified, opened and read: each write that was acknowledged must be there, and each other one whole or not at
 all.
 
-Run: python -m tests.endurance.live.power_loss [--random 3] [--seed N] [--stride 1] [--no-record]
+Run: python -m tests.endurance.live.power_loss [--random 3] [--seed N] [--stride 1]
 """
 
 import argparse
-import datetime
 import json
 import os
 import random
@@ -20,7 +19,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.serving.server import machine
+from benchmarks.recording import ROOT
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionNotFoundError, SearchIndexError
 from tests.endurance.crashes.inspection import Found, inspect
@@ -31,8 +30,6 @@ from tests.endurance.power.replay import Replay
 from tests.endurance.power.states import assert_same, digest_of, read_tree, write_tree
 from tests.endurance.power.trace import Call, calls, record
 
-ROOT = Path(__file__).resolve().parents[3]
-RESULT = ROOT / "benchmarks" / "results" / "power_loss.json"
 MEMORY = Path("/dev/shm")  # noqa: S108 - states are written to memory where there is some
 SHOWN = 10
 
@@ -106,10 +103,9 @@ def main() -> None:
     parser.add_argument("--random", type=int, default=3, help="random losses after each change")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
     parser.add_argument("--stride", type=int, default=1, help="look after each so many changes alone")
-    parser.add_argument("--no-record", action="store_true", help="leave benchmarks/results alone")
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
-    before, started = machine(), time.monotonic()
+    started = time.monotonic()
     generator = random.Random(asked.seed)
     modes: list[Mode] = [*MODES, *["random" for _ in range(asked.random)]]  # type: ignore[list-item]
     with tempfile.TemporaryDirectory(prefix="tercet-power-", dir=MEMORY if MEMORY.is_dir() else None) as name:
@@ -131,8 +127,6 @@ def main() -> None:
                 print(f"{changes} changes, {states.distinct} states", flush=True)
         assert_same(Loss("there", generator).tree(replay.root), left)
     result = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
         "seed": asked.seed,
         "seconds": round(time.monotonic() - started),
         "acknowledged_writes": dict(journal.acknowledged),
@@ -149,8 +143,6 @@ def main() -> None:
     problems = states.unreadable + states.lost + states.half_applied
     for what in problems[:SHOWN]:
         print(what)
-    if not asked.no_record:
-        RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     if problems:
         sys.exit(f"{len(problems)} problems; --seed {asked.seed} gives the same losses")
 

@@ -12,7 +12,6 @@ Run: python -m tests.endurance.live.same_as_built [--operations N] [--seed N] [-
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import sys
 import tempfile
@@ -23,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.serving.server import machine
 from tercet.index.candidates import Document, Weights
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.settings import CollectionSettings
@@ -35,7 +33,6 @@ from tercet.index.snapshot import Snapshot
 from tercet.index.verify import verify
 from tercet.models.representations import Representations, SparseRows, TokenVectors
 
-RESULT = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "same_as_built.json"
 DENSE, COLBERT, VOCABULARY = 32, 16, 500
 IDS = 400
 WORDS = ["tea", "water", "train", "station", "bees", "flower", "noon", "hot", "salt", "winter", "river"]
@@ -286,7 +283,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, default=Path(), help="where collections are written")
     asked = parser.parse_args()
-    before = machine()
     with tempfile.TemporaryDirectory(dir=asked.work.resolve(), prefix="same-") as folder:
         print("seed", asked.seed)
         run, answers = Run(Path(folder), asked.seed), 0
@@ -301,8 +297,6 @@ def main() -> None:
         documents = min(GRAPH_DOCUMENTS, 6 * asked.operations // 1000 * 1000)
         found, segments = recall(Path(folder), documents, asked.seed)
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
         "seed": asked.seed,
         "operations": dict(run.operations),
         "equal_answers": answers,
@@ -311,8 +305,6 @@ def main() -> None:
         "recall@10": found,
     }
     print(json.dumps(record, indent=2))
-    if asked.operations >= parser.get_default("operations"):
-        RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     if found < RECALL:
         sys.exit(f"recall@10 is {found:.4f}, not {RECALL}")
 

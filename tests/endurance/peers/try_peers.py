@@ -53,7 +53,7 @@ def _search(folder: Path) -> list[str]:
 
 
 def _write(folder: Path) -> list[str]:
-    return ["write", str(folder / "written"), str(folder / "marks"), "5"]
+    return [str(folder / "written")]
 
 
 def _encode(key: str) -> Arguments:

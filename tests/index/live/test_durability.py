@@ -15,7 +15,7 @@ import pytest
 def run(repository: Path, name: str, *arguments: object) -> dict[str, Any]:
     """What a test of endurance prints as its record."""
     process = subprocess.run(
-        [sys.executable, "-m", f"tests.endurance.live.{name}", "--no-record", *map(str, arguments)],
+        [sys.executable, "-m", f"tests.endurance.live.{name}", *map(str, arguments)],
         cwd=repository,
         capture_output=True,
         text=True,

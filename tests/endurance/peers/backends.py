@@ -5,11 +5,10 @@ exported. Its queries are then asked of our own snapshot and of the engine's, in
 time is of the whole process: Qdrant's local mode and Milvus Lite run in it, and are plain Python, so the part
 that is spent in the engine's client is told beside. Servers of either spend theirs elsewhere.
 
-Run: python -m benchmarks.backends [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
+Run: python -m tests.endurance.peers.backends [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
 """
 
 import argparse
-import datetime
 import json
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.serving.server import machine
+from benchmarks.recording import ROOT
 from tercet.cluster.backends.collections import EngineCollections
 from tercet.cluster.backends.engine import Engine, EngineCollection
 from tercet.cluster.backends.milvus.engine import MilvusEngine
@@ -41,9 +40,7 @@ from tercet.transfer.push import Target, export
 from tercet.transfer.qdrant.connection import QdrantPlace
 from tercet.transfer.qdrant.target import QdrantTarget
 
-ROOT = Path(__file__).resolve().parent.parent
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
-RESULT = ROOT / "benchmarks" / "results" / "backends.json"
 NAME = "docs"
 QUERIES = 50
 TOP = 10
@@ -79,7 +76,6 @@ def main() -> None:
     folder: Path = parser.parse_args().folder
     if not folder.is_dir():
         sys.exit(f"{folder}: no judged collection is there; give one in BEIR's layout")
-    before = machine()
     encoder, dataset = load_encoder("minilm-m3"), read_dataset(folder)
     documents = encode(encoder, [document.encoded_text for document in dataset.documents])
     queries = [encode(encoder, [text], "query") for text in list(dataset.queries.values())[:QUERIES]]
@@ -89,15 +85,14 @@ def main() -> None:
         for engine in ("qdrant_local", "milvus_lite"):
             figures[engine] = compared(own, opened(engine, Path(work), own), queries)
             print(json.dumps({engine: figures[engine]}, indent=2), flush=True)
-    record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
-        "collection": folder.name,
-        "documents": len(dataset.documents),
-        "queries": len(queries),
-        **figures,
-    }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    others = [
+        f"{engine}: {found['answers_equal_to_the_last_digit']} of {len(queries)} answers are ours"
+        for engine, each in figures.items()
+        for part, found in each.items()
+        if part.startswith("candidates") and found["answers_equal_to_the_last_digit"] != len(queries)
+    ]
+    if others:
+        sys.exit("; ".join(others))
 
 
 def written(
