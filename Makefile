@@ -61,7 +61,7 @@ outside: .venv/.installed-cpu
 
 # Peers of docs/benchmarks.md: each installed from its lock file below .venv-peers, and run once. PEERS: names, or all of them.
 peers: setup
-	PYTHONPATH=. $(BIN)/python benchmarks/peers/try_peers.py $(PEERS)
+	$(BIN)/python -m tests.endurance.peers.try_peers $(PEERS)
 
 # All that needs a GPU, in an environment with the libraries of docker/Dockerfile.gpu: the tests marked gpu, a build and a
 # search by each engine as in the image, and the speed beside the GPU's own; the image itself where Docker is there.
@@ -76,7 +76,7 @@ on-gpu: .venv-gpu/.installed
 		$(GPU)/tercet index build examples/demo/corpus.jsonl --collection $$engine --bm25 --data build/gpu --engine $$engine --device cuda \
 		&& $(GPU)/tercet search $$engine "why does dough rise" --weights 1,1,1,1 --data build/gpu --engine $$engine --device cuda || exit 1; \
 	done
-	PYTHONPATH=. $(GPU)/python benchmarks/encode.py --device cuda $(if $(PEER),--peer flagembedding=$(PEER))
+	$(GPU)/python -m benchmarks.encode --device cuda $(if $(PEER),--peer flagembedding=$(PEER))
 	if command -v docker; then docker build --file docker/Dockerfile.gpu --tag tercet:gpu . \
 		&& docker run --rm --gpus all --entrypoint python tercet:gpu -c "import torch; assert torch.cuda.is_available()"; fi
 
@@ -104,11 +104,11 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 # PEER: the Python of an environment with FlagEmbedding, see docs/benchmarks.md; without it peers are left out.
-BENCHMARKS := search sparse idf dense late token_codecs segments scale filters quality encode build serve_load query_batches tracing page compat live client_stream exports same_as_built churn crash power_loss concurrent_writes
+BENCHMARKS := search sparse dense late token_codecs segments scale filters quality encode build serve_load query_batches page compat live client_stream exports
 bench: setup .venv/.installed-bench
 	missed=; \
-	for name in $(BENCHMARKS); do PYTHONPATH=clients/python/src $(BIN)/python benchmarks/$$name.py $(if $(PEER),$$([ $$name = encode ] && echo --peer flagembedding=$(PEER))) || missed="$$missed $$name"; done; \
-	$(if $(PEER),$(BIN)/python benchmarks/parity.py $(PEER) || missed="$$missed parity";) \
+	for name in $(BENCHMARKS); do PYTHONPATH=clients/python/src $(BIN)/python -m benchmarks.$$name $(if $(PEER),$$([ $$name = encode ] && echo --peer flagembedding=$(PEER))) || missed="$$missed $$name"; done; \
+	$(if $(PEER),$(BIN)/python -m benchmarks.parity $(PEER) || missed="$$missed parity";) \
 	test -z "$$missed" || { echo "failed:$$missed"; exit 1; }
 
 .venv/bin/python:

@@ -6,16 +6,14 @@ texts, sorted by length, and does nothing else: `share_of_encoding` is how near 
 by the clock and by processor time; a rebuild learns no codebook. Then one opens the collection and searches
 it; its anonymous memory grows by what it copies, for mapped files are not counted.
 
-Run: python benchmarks/build.py [--passages 50000] [--checkpoint minilm-m3] [--output FILE]
+Run: python -m benchmarks.build [--passages 50000] [--checkpoint minilm-m3] [--output FILE]
 """
 
 import argparse
-import datetime
 import gzip
 import json
 import multiprocessing
 import os
-import platform
 import random
 import resource
 import subprocess
@@ -28,9 +26,9 @@ from pathlib import Path
 
 import psutil
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.recording import ROOT, dated, write
+
 SCALE_MIX = ROOT.parent / "shared" / "data" / "scale-mix" / "corpus.jsonl.gz"
-RESULT = ROOT / "benchmarks" / "results" / "build.json"
 PEAK_LIMIT_BYTES = 1.5e9
 SEED = 7
 SEARCHES = 200
@@ -41,15 +39,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--passages", type=int, default=50_000)
     parser.add_argument("--checkpoint", default=str(ROOT / "checkpoints" / "minilm-m3"))
-    parser.add_argument("--output", type=Path, default=RESULT)
+    parser.add_argument("--output", default="build", help="the name of the result")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tercet-build-") as folder:
         data = Path(folder)
         corpus = data / "passages.jsonl"
         origin = write_passages(corpus, asked.passages)
         record = {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "machine": machine(),
             "passages": asked.passages,
             "origin": origin,
             "source_bytes": corpus.stat().st_size,
@@ -63,7 +59,7 @@ def main() -> None:
             for work in ("build", "rebuild")
             for unit in ("tokens_per_second", "tokens_per_cpu_second")
         }
-    asked.output.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write(asked.output, dated(record))
     print(json.dumps(record, indent=2))
     assert record["build"]["peak_rss_bytes"] < PEAK_LIMIT_BYTES, "the build used more than 1.5 GB"
     assert record["serve"]["copied_bytes"] < record["serve"]["array_bytes"] / 4, "serving copies arrays"
@@ -209,19 +205,6 @@ def anonymous_bytes(pid: int) -> int:
     except OSError:
         return 0
     return int(next(line for line in rollup.splitlines() if line.startswith("Anonymous")).split()[1]) * 1024
-
-
-def machine() -> dict[str, str | int]:
-    """The hardware that the figures belong to."""
-    cpu = next(
-        (
-            line.split(":")[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if "model name" in line
-        ),
-        platform.processor(),
-    )
-    return {"cpu": cpu, "cores": os.cpu_count() or 0, "memory_gb": round(psutil.virtual_memory().total / 1e9)}
 
 
 if __name__ == "__main__":

@@ -6,11 +6,10 @@ which sends prepared bodies of the same bytes one after the other, and counts th
 of their process is read after each stretch; it grew by as much as its median in the
 second half is above that in the first.
 
-Run: PYTHONPATH=clients/python/src python benchmarks/client_stream.py [--documents 100000] [--work FOLDER]
+Run: PYTHONPATH=clients/python/src python -m benchmarks.client_stream [--documents 100000] [--work FOLDER]
 """
 
 import argparse
-import datetime
 import json
 import statistics
 import tempfile
@@ -24,14 +23,14 @@ import httpx
 import numpy as np
 import psutil
 from safetensors.numpy import save
-from serving.server import machine, serving
 from tercet_client import Client, EmbeddedDocuments, Embeddings, upsert
-from writes.documents import TEXT, Batches
-from writes.http import BINARY, arrays_of
 
+from benchmarks.recording import dated, machine, write
+from benchmarks.serving.server import serving
+from benchmarks.writes.documents import TEXT, Batches
+from benchmarks.writes.http import BINARY, arrays_of
 from tercet.models.loader import load_encoder
 
-RESULT = Path(__file__).resolve().parent / "results" / "client_stream.json"
 BATCH, STRETCH, PREPARED = 100, 10_000, 8
 SHARE = 0.8
 GROWTH_BYTES = 16 * 2**20
@@ -45,9 +44,8 @@ def main() -> None:
     before = machine()
     with tempfile.TemporaryDirectory(dir=asked.work.resolve(), prefix="stream-") as work:
         figures = measured(Path(work), asked.documents)
-    record = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "machine": before, **figures}
-    print(json.dumps(record, indent=2))
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(figures, indent=2))
+    write("client_stream", dated(figures, before))
     assert figures["share"] >= SHARE, f"{figures['share']} of the bare rate, not {SHARE}"
     assert figures["memory_grew_mib"] * 2**20 <= GROWTH_BYTES, "the client's memory grew"
 

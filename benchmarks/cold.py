@@ -5,29 +5,27 @@ files of token codes and lexical rows are put out of memory. Each query's candid
 that all but token codes is in memory again, as it mostly is where a collection is larger than that; then each
 is searched once.
 
-Run: python benchmarks/cold.py FOLDER [--documents 4000000]
+Run: python -m benchmarks.cold FOLDER [--documents 4000000]
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-import scale
 
+from benchmarks import scale
+from benchmarks.recording import dated, write
 from tercet.index.collection import Collection
 from tercet.index.files.pieces import Pieces
 from tercet.models.checkpoint import SHIPPED
 from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 
-RESULT = scale.ROOT / "benchmarks" / "results" / "cold.json"
 QUERIES = 50
 COLD = ("token_codes", "forward_token_ids", "forward_weights")
 WAYS = ("one by one", "at once")
@@ -76,7 +74,8 @@ def main() -> None:
     for way in WAYS:
         command = [
             sys.executable,
-            __file__,
+            "-m",
+            "benchmarks.cold",
             str(asked.folder),
             "--way",
             way,
@@ -87,13 +86,11 @@ def main() -> None:
         found[way] = json.loads(done.stdout.splitlines()[-1])
         print(f"{way:>10} {found[way]}", flush=True)
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "hardware": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs",
         "documents": asked.documents,
         "queries": QUERIES,
         "searches": found,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("cold", dated(record))
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ client is the plainest there is, so that what it takes itself counts little. Sin
 disturbs either, the cost is also measured within the server: of each request, the time that a client waits
 less the time that the server counts for its batches, which leaves tokenizing in it.
 
-Run: python benchmarks/compat.py [--rounds 100]
+Run: python -m benchmarks.compat [--rounds 100]
 """
 
 import argparse
-import datetime
 import json
 import statistics
 import tempfile
@@ -22,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from serving.server import DEMO, machine, serving
 
+from benchmarks.recording import dated, machine, write
+from benchmarks.serving.server import DEMO, serving
 from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 
-RESULT = Path(__file__).resolve().parent / "results" / "compat.json"
 TEXTS = 32
 WARM = 5
 ADDED_MS = 3.0
@@ -44,14 +43,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tercet-compat-") as data, serving(Path(data)) as server:
         figures = measured(server.url, texts, rounds)
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
         "texts": TEXTS,
         "rounds": rounds,
         **figures,
     }
     print(json.dumps(record, indent=2))
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("compat", dated(record, before))
     for name in ("float", "base64"):
         added = figures[name]["added_ms"]
         assert added <= ADDED_MS, f"{name} adds {added} ms, not {ADDED_MS:g}"

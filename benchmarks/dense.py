@@ -9,14 +9,12 @@ FAISS owns, query by query in turn, lists with FAISS's own refinement. And graph
 2,000 or 16,000 are equal: the least recall of a query, near the equal ones and elsewhere, where of equal
 scores any will do.
 
-Run: python benchmarks/dense.py [--documents 200000]
+Run: python -m benchmarks.dense [--documents 200000]
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
+from benchmarks.recording import dated, write
 from tercet.index.candidates import DenseOptions
 from tercet.index.dense.building import build_dense
 from tercet.index.dense.index import LIST_CANDIDATES, DenseIndex, least_effort, usual_effort
@@ -36,7 +35,6 @@ from tercet.index.files.array_folder import ArrayFolder
 
 Search = Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int64]]
 
-RESULT = Path(__file__).parent / "results" / "dense.json"
 DIMENSION, CLUSTERS, QUERIES, TOP = 384, 2_000, 300, 200
 ROUNDS = 5
 CASES: tuple[tuple[DenseKind, DenseOptions], ...] = (
@@ -224,8 +222,6 @@ def main() -> None:
             equal_cases.append(among_equal(equal, Path(name)))
             print(json.dumps(equal_cases[-1]))
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
         "load_average": round(os.getloadavg()[0], 1),
         "documents": documents,
         "dimension": DIMENSION,
@@ -234,7 +230,7 @@ def main() -> None:
         "beside_faiss": faiss_cases,
         "equal_vectors": equal_cases,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("dense", dated(record))
     default = next(case for case in cases if case["ef_search"] == usual_effort(TOP))
     assert float(str(default[f"recall@{TOP}"])) >= RECALL_BAR, f"HNSW finds less than {RECALL_BAR}"
     for case in faiss_cases:
@@ -242,12 +238,6 @@ def main() -> None:
     for case in equal_cases:
         least = min(case[f"least_recall@{TOP}_{place}"] for place in ("near", "elsewhere"))
         assert least >= EQUAL_BAR, f"a query among {case['equal']} equal vectors finds {least}"
-
-
-def processor() -> str:
-    """The processor's name as the kernel gives it."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 if __name__ == "__main__":

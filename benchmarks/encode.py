@@ -1,6 +1,6 @@
 """How fast does a CPU, or a GPU, encode passages of mixed length, beside other programs?
 
-usage: python benchmarks/encode.py [--shape minilm|bge-m3|colbert] [--device cpu|cuda] [--length TOKENS]
+usage: python -m benchmarks.encode [--shape minilm|bge-m3|colbert] [--device cpu|cuda] [--length TOKENS]
                                    [--passages N] [--rounds N] [--runs N] [--instructions avx2]
                                    [--peer NAME …]
 
@@ -17,7 +17,6 @@ that has no others, for our own kernels and torch, which can be told so.
 from __future__ import annotations
 
 import argparse
-import datetime
 import gzip
 import importlib.metadata
 import json
@@ -34,10 +33,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from encoding.shapes import SHAPES, Shape, write
-from roofline import Work
-from serving.server import machine
 
+from benchmarks import recording
+from benchmarks.encoding.shapes import SHAPES, Shape, write
+from benchmarks.roofline import Work
 from tercet.models.checkpoint import read_settings
 from tercet.models.export_onnx import export
 from tercet.models.representations import Int64
@@ -274,8 +273,7 @@ def report(
             f"{by_clock:.2f}, by processor time {by_processor:.2f}"
         )
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "hardware": machine() | ({"gpu": gpu()} if on_gpu else {}),
+        **({"gpu": gpu()} if on_gpu else {}),
         "versions": {name: found for name in PACKAGES if (found := version(name))}
         | {"python": sys.version.split()[0]},
         "shape": shape.name,
@@ -288,9 +286,7 @@ def report(
     parts = ["encode", shape.name]
     parts += [str(arguments.length)] * bool(arguments.length) + ["cuda"] * on_gpu
     parts += [arguments.instructions] * bool(arguments.instructions)
-    (HERE / "results" / f"{'-'.join(parts)}.json").write_text(
-        json.dumps(record, indent=2) + "\n", encoding="utf-8"
-    )
+    recording.write("-".join(parts), recording.dated(record))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,11 @@ our exact search of all documents, and the three-way sum by the printed script, 
 usual candidates. The local mode and Milvus Lite compute in float32: where two of our scores differ by no more
 than TIE, they may stand in another order, which counts as equal and is reported.
 
-Run: python benchmarks/exports.py [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
+Run: python -m benchmarks.exports [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
 """
 
 import argparse
 import contextlib
-import datetime
 import io
 import json
 import sys
@@ -24,8 +23,8 @@ from typing import Any
 import numpy as np
 from pymilvus import MilvusClient
 from qdrant_client import QdrantClient, models
-from serving.server import machine
 
+from benchmarks.recording import ROOT, dated, machine, write
 from tercet.evaluation.beir import read_dataset
 from tercet.index.candidates import Document, Weights
 from tercet.index.collection import Collection
@@ -45,9 +44,7 @@ from tercet.transfer.qdrant.connection import QdrantPlace
 from tercet.transfer.qdrant.target import QdrantTarget
 from tercet.transfer.queries import CollectionQuery
 
-ROOT = Path(__file__).resolve().parent.parent
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
-RESULT = ROOT / "benchmarks" / "results" / "exports.json"
 KINDS: tuple[LexicalKind, ...] = ("plain", "idf")
 QUERIES = 100
 TOP = 10
@@ -73,14 +70,12 @@ def main() -> None:
             figures[kind] = compared(Path(work), snapshot, encoder, texts)
             print(json.dumps({kind: figures[kind]}, indent=2), flush=True)
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
         "collection": folder.name,
         "documents": len(dataset.documents),
         "queries": len(texts),
         **figures,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("exports", dated(record, before))
     different = sum(
         each["other"]
         for kind in KINDS

@@ -4,26 +4,23 @@ Keyword fields of 10 values, of 1,000, and of one for each document, in no order
 over all documents, and over those that a filter of 1% and of 50% allows. The filter is remembered, as those
 of an application are: what is timed is counting. Counts are held against NumPy's.
 
-Run: python benchmarks/facets.py [--folder FOLDER]
+Run: python -m benchmarks.facets [--folder FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import tempfile
 import time
-from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dense import processor
 
+from benchmarks.recording import dated, write
 from tercet.index.candidates import Document, Facet, FacetValue
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
@@ -32,7 +29,6 @@ from tercet.index.snapshot import Snapshot
 from tercet.index.writer import SegmentLimits
 from tercet.models.representations import Representations, SparseRows
 
-RESULT = Path(__file__).parent / "results" / "facets.json"
 DOCUMENTS, BATCH, DIMENSION, VOCABULARY = 1_000_000, 10_000, 8, 1_000
 VALUES = {"of_10": 10, "of_1000": 1_000, "own": DOCUMENTS}
 SEGMENTS = (1, 20)
@@ -136,13 +132,11 @@ def main() -> None:
                     lines.append({"values": values, "segments": segments, "filter": name, **figures})
                     print(json.dumps(lines[-1]), flush=True)
     record = {
-        "date": datetime.datetime.now(UTC).date().isoformat(),
-        "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
         "load_average": round(os.getloadavg()[0], 1),
         "documents": DOCUMENTS,
         "facets": lines,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("facets", dated(record))
     assert all(line["median_ms"] <= BAR_MS for line in lines), f"more than {BAR_MS} ms"
 
 

@@ -5,7 +5,7 @@ uvloop, as `cluster/shards/http_transport.py` does. Servers answer bodies of the
 are made of, and all else that a router does, is left out. `tercet plan` takes the growth for each shard from
 here.
 
-Run: python benchmarks/fan_out.py
+Run: python -m benchmarks.fan_out
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import datetime
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import aiohttp
 import uvloop
 
-RESULT = Path(__file__).parent / "results" / "fan_out.json"
+from benchmarks.recording import dated, write
+
 SHARDS = (1, 2, 4, 8, 16)
 SEARCHES, WARM_UP, AT_ONCE, REPEATS = 300, 20, 4, 5
 BODIES = ((32_768, 16_384), (2_048, 8_192))
@@ -82,7 +80,9 @@ async def asked(ports: list[int]) -> float:
 
 def measure() -> None:
     servers = [
-        subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.fan_out", "--serve"], stdout=subprocess.PIPE, text=True
+        )
         for _ in range(2)
     ]
     try:
@@ -100,14 +100,12 @@ def measure() -> None:
             server.wait()
     first, last = SHARDS[0], SHARDS[-1]
     record = {
-        "date": datetime.date.today().isoformat(),
-        "hardware": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs",
         "load": round(os.getloadavg()[0], 1),
         "processor_ms": {str(shards): round(value, 3) for shards, value in found.items()},
         "ms_a_shard": round((found[last] - found[first]) / (last - first), 3),
     }
     print(json.dumps(record))
-    RESULT.write_text(json.dumps(record, indent=2) + "\n")
+    write("fan_out", dated(record))
 
 
 def main() -> None:

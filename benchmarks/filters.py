@@ -12,7 +12,7 @@ filter is remembered, as those of an application are; `first_ms` is a search wit
 10,000 values in an `in` over 100 segments of 1,000 documents, from the JSON on; `--attack` runs this alone,
 on a former commit too, and `--former FILE` takes what it printed there into the results.
 
-Run: python benchmarks/filters.py [--folder FOLDER] [--attack] [--former FILE]
+Run: python -m benchmarks.filters [--folder FOLDER] [--attack] [--former FILE]
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import datetime
 import json
 import operator
 import os
-import platform
 import random
 import tempfile
 import time
@@ -34,10 +33,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dense import CLUSTERS, DIMENSION, processor
-from sparse import VOCABULARY
-from sparse import collection as lexical
 
+from benchmarks.dense import CLUSTERS, DIMENSION
+from benchmarks.recording import dated, write
+from benchmarks.sparse import VOCABULARY
+from benchmarks.sparse import collection as lexical
 from tercet.index.candidates import Document, Weights
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
@@ -46,7 +46,6 @@ from tercet.index.snapshot import Snapshot
 from tercet.index.writer import SegmentLimits
 from tercet.models.representations import Representations, SparseRows
 
-RESULT = Path(__file__).parent / "results" / "filters.json"
 DOCUMENTS, QUERIES, TERMS, TOP, BATCH = 100_000, 100, 12, 10, 10_000
 PARTS = {"50%": 2, "5%": 20, "0.5%": 200, "0.005%": 20_000}
 PASSES = 3
@@ -354,8 +353,6 @@ def main() -> None:
         tried = trees(snapshot, made)
         print(json.dumps(tried))
     record = {
-        "date": datetime.datetime.now(UTC).date().isoformat(),
-        "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
         "load_average": round(os.getloadavg()[0], 1),
         "documents": DOCUMENTS,
         "dimension": DIMENSION,
@@ -367,7 +364,7 @@ def main() -> None:
             "now": attacked,
         },
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("filters", dated(record))
     assert tried["outside"] == tried["hits_missing"] == sum(line["outside"] for line in lines) == 0
     assert all(line[f"recall@{TOP}"] >= RECALL_BAR for line in lines), f"recall below {RECALL_BAR}"
     independent = [line for line in lines if line["filter"] in ("keyword", "number", "datetime")]

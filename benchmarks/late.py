@@ -6,14 +6,11 @@
 order, and texts of ten hits. The machine's limit is what its integer products reach on tiles in
 cache, and OpenBLAS on a matrix product of the same shape, on as many threads.
 
-Run: python benchmarks/late.py [--repeats 30]
+Run: python -m benchmarks.late [--repeats 30]
 """
 
 import argparse
-import datetime
-import json
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from benchmarks.recording import dated, write
 from tercet.index.candidates import CandidateLimits, Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.codebook import TILE
@@ -36,7 +34,6 @@ from tercet.index.token_vectors.codebook_training import train_codebook
 from tercet.index.token_vectors.integer_query import LANES
 from tercet.models.representations import Float32, Representations, SparseRows, TokenVectors
 
-RESULT = Path(__file__).parent / "results" / "late.json"
 QUERY_TOKENS, CANDIDATES, TOKENS, DOCUMENTS, CLUSTERS, QUERIES = 32, 400, 200, 800, 2_000, 10
 CODECS: tuple[TokenCodec, ...] = ("float16", "int8", "residual4", "residual2", "residual1")
 NOISE = 0.7  # length of what is added to a query token
@@ -190,14 +187,12 @@ def main() -> None:
             print(f"{dimension:>9} {codec:>10} {size:>7.1f} {median:>7.2f} {rate:>7.1f} {share:>16.2f}")
         print(f"{'':>9} peaks: {peaks['integer']:.0f} integer, {peaks['float32']:.0f} float32")
     record = {
-        "date": datetime.date.today().isoformat(),
-        "hardware": f"{platform.processor() or platform.machine()}, {threads} CPUs",
         "query_tokens": QUERY_TOKENS,
         "candidates": CANDIDATES,
         "tokens": TOKENS,
         "results": results,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n")
+    write("late", dated(record))
 
 
 if __name__ == "__main__":

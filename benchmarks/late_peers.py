@@ -6,24 +6,22 @@ with its defaults (codes of 4 bits); ours is a whole search with the weights 0, 
 by the default codec and by codes of 4 bits.
 nDCG@10 is there, too, so that a faster answer that is worse shows. No time has the encoding in it.
 
-Run: python benchmarks/late_peers.py PYTHON_OF_MAXSIM_CPU PYTHON_OF_FAST_PLAID [--sets NAME …] [--repeats 5]
+Run: python -m benchmarks.late_peers PYTHON_OF_MAXSIM_CPU PYTHON_OF_FAST_PLAID [--sets NAME …] [--repeats 5]
 """
 
 import argparse
-import datetime
 import json
-import os
-import platform
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import late
 import numpy as np
-from token_codecs import ROOT, Encoded, codebook_of, encoded, filled
 
+from benchmarks import late
+from benchmarks.recording import dated, write
+from benchmarks.token_codecs import ROOT, Encoded, codebook_of, encoded, filled
 from tercet.evaluation.metrics import measure
 from tercet.index.candidates import Weights
 from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec
@@ -33,7 +31,6 @@ from tercet.models.checkpoint import SHIPPED
 from tercet.models.loader import load_encoder
 
 PEERS = Path(__file__).resolve().parent / "peers"
-RESULT = ROOT / "benchmarks" / "results" / "late_peers.json"
 LATE = Weights(0, 0, 1)
 
 
@@ -147,11 +144,9 @@ def main() -> None:
                 flush=True,
             )
     record = {
-        "date": datetime.date.today().isoformat(),
-        "hardware": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs",
         **results,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n")
+    write("late_peers", dated(record))
 
 
 if __name__ == "__main__":

@@ -4,20 +4,18 @@ Each part prints its figures and says which bars it missed. Ratios are of one ru
 dense vector of 384, 100 lexical weights and 60 token vectors of 128. The work folder has to lie on a disk,
 not in memory, since writes are forced.
 
-Run: python benchmarks/live.py [PART ...] [--quick] [--work FOLDER]
+Run: python -m benchmarks.live [PART ...] [--quick] [--work FOLDER]
 """
 
 import argparse
-import datetime
 import importlib
 import json
 import sys
 import tempfile
 from pathlib import Path
 
-from serving.server import machine
+from benchmarks.recording import dated, earlier, machine, write
 
-RESULT = Path(__file__).resolve().parent / "results" / "live.json"
 # Those that other parts would disturb stand first.
 PARTS = ("puts", "http", "ingest", "restart", "searches", "singles", "growth")
 
@@ -28,23 +26,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a shorter run that is not recorded")
     parser.add_argument("--work", type=Path, default=Path(), help="where collections are written")
     asked = parser.parse_args()
-    record = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
+    record = earlier("live")
     missed: list[str] = []
     for part in asked.parts or PARTS:
         before = machine()
         with tempfile.TemporaryDirectory(dir=asked.work.resolve(), prefix="live-") as work:
-            module = importlib.import_module(f"writes.{part}")
+            module = importlib.import_module(f"benchmarks.writes.{part}")
             figures, misses = module.measure(Path(work), quick=asked.quick)
-        record[part] = {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "machine": before,
-            **figures,
-            "missed": misses,
-        }
+        record[part] = dated({**figures, "missed": misses}, before)
         missed += [f"{part}: {miss}" for miss in misses]
         print(json.dumps({part: record[part]}, indent=2), flush=True)
         if not asked.quick:
-            RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+            write("live", record)
     if missed:
         sys.exit("missed:\n" + "\n".join(missed))
 

@@ -1,6 +1,6 @@
 """How fast the page shows its first hits, and what it weighs: a real browser opens a shared address.
 
-    python benchmarks/page.py [--openings 20] [--screenshots docs/images]
+    python -m benchmarks.page [--openings 20] [--screenshots docs/images]
 
 Each opening is a fresh browser context, so that nothing is cached, of a server over the bundled corpus with
 `multi-m3`. The time runs from the navigation until the first hit is drawn. `--screenshots` writes the
@@ -10,22 +10,21 @@ pictures of the docs. Needs the system's Chromium.
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 from playwright.sync_api import sync_playwright
-from serving.server import DEMO, ROOT, build, machine, serving
 
-RESULTS = ROOT / "benchmarks" / "results" / "page.json"
+from benchmarks.recording import ROOT, dated, write
+from benchmarks.serving.server import DEMO, build, serving
+
 QUERY = "how do bees tell each other where food is?"
 KOREAN = "배추를 발효시킨 음식은 무엇인가요?"
 BAR_MS, BAR_BYTES = 1000.0, 150_000
@@ -83,8 +82,7 @@ def main() -> None:
     )
     print(f"first hits within {BAR_MS:,.0f} ms, {BAR_BYTES:,} bytes, no errors: {'met' if met else 'MISSED'}")
     if not arguments.no_record:
-        record = {"date": date.today().isoformat(), **machine(), "openings": arguments.openings, **figures}
-        RESULTS.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write("page", dated({"openings": arguments.openings, **figures}))
     raise SystemExit(not met)
 
 

@@ -1,6 +1,6 @@
 """Do torch and ONNX float32 give what FlagEmbedding gives, on 200 texts of 1 to 512 tokens in many scripts?
 
-usage: python benchmarks/parity.py PEER_PYTHON [--peers FOLDER] [--texts N]
+usage: python -m benchmarks.parity PEER_PYTHON [--peers FOLDER] [--texts N]
 
 A random XLM-RoBERTa checkpoint with the real 250,002-token vocabulary is written by `random_xlmr.py` of
 the peers' folder; the texts are parts of ../shared/data cut to varied lengths. Fails where a bar is missed:
@@ -10,7 +10,6 @@ the peers' folder; the texts are parts of ../shared/data cut to varied lengths. 
 from __future__ import annotations
 
 import argparse
-import datetime
 import gzip
 import importlib.metadata
 import json
@@ -23,15 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.recording import ROOT, dated, write
 from tercet.models.encoder import encode
 from tercet.models.export_onnx import export, largest_differences
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations, SparseRows, TokenVectors
 
-ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
 PEERS = ROOT.parent / "shared" / "peers"
-RESULTS = Path(__file__).resolve().parent / "results" / "parity.json"
 SETS = ("xquad-en", "xquad-de", "xquad-el", "xquad-hi", "xquad-ru", "xquad-vi", "xquad-zh", "arcd")
 EAST_ASIAN_SETS = ("korquad1-dev", "jaquad-dev")
 ODD_TEXTS = (
@@ -133,7 +131,6 @@ def report(found: dict[str, Representations], peer: Representations) -> None:
         name: importlib.metadata.version(name) for name in ("torch", "transformers", "onnxruntime", "numpy")
     }
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "peer": "FlagEmbedding 1.4.2, float32 on a CPU",
         "versions": versions,
         "texts": len(lengths),
@@ -147,8 +144,7 @@ def report(found: dict[str, Representations], peer: Representations) -> None:
         "engines": engines,
     }
     print(json.dumps(record, indent=2))
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("parity", dated(record))
     for name, result in engines.items():
         assert result["same_token_ids"], f"{name}: token ids differ"
         assert max(result["largest_difference"].values()) <= BAR, f"{name}: {result['largest_difference']}"

@@ -2,7 +2,7 @@
 
 Each figure takes one file of benchmarks/results and is left out where that is missing. Nothing is measured.
 
-Run: python benchmarks/plots.py
+Run: python -m benchmarks.plots
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -18,7 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.recording import ROOT
+
 RESULTS, IMAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "images"
 TICKS, SEGMENTS = (1, 2, 5, 10, 20, 50), (1, 10, 100)
 OURS, OTHERS, BAR = "#00796b", "#b0bec5", "#c62828"

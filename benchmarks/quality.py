@@ -9,17 +9,13 @@ quantization, or the int8 graph's own weights as `benchmarks/turned_back.py` wri
 checkpoints that come with the project. A collection's result is written as soon as it is there, beside those
 of the same checkpoint that were measured before.
 
-Run: python benchmarks/quality.py [--sets GROUP] [--checkpoint FOLDER] [FOLDER ...]
+Run: python -m benchmarks.quality [--sets GROUP] [--checkpoint FOLDER] [FOLDER ...]
      (groups: english, multilingual, crosslingual, pooled; other folders are in BEIR's layout)
-     python benchmarks/quality.py --float32 trained/minilm-m3
-     python benchmarks/quality.py --table      prints what was measured
+     python -m benchmarks.quality --float32 trained/minilm-m3
+     python -m benchmarks.quality --table      prints what was measured
 """
 
 import argparse
-import datetime
-import json
-import os
-import platform
 import statistics
 import tempfile
 from dataclasses import replace
@@ -27,8 +23,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import psutil
 
+from benchmarks.recording import ROOT, dated, earlier, write
 from tercet.evaluation.beir import Dataset, read_dataset
 from tercet.evaluation.metrics import measure
 from tercet.evaluation.rankings import ranking
@@ -47,10 +43,8 @@ from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import LexicalKind
 
-ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
 CHECKPOINT, MULTILINGUAL = (ROOT / "checkpoints" / name for name in SHIPPED)
-RESULTS = ROOT / "benchmarks" / "results"
 
 MEASURE = "nDCG@10"
 EVERY, INDEXED, FLOAT32 = "every document", "through the index", "float32, every document"
@@ -133,14 +127,14 @@ def main() -> None:
     parser.add_argument("--float32", type=Path, help="a checkpoint for torch, trained or turned back")
     parser.add_argument("--table", action="store_true", help="print what was measured, and measure nothing")
     asked = parser.parse_args()
-    result = result_file(asked.checkpoint)
+    result = result_name(asked.checkpoint)
     int8 = load_encoder(str(asked.checkpoint), precision="int8")
     float32 = None if asked.float32 is None else load_encoder(str(asked.float32), "torch", device="cpu")
     folders = [] if asked.table else asked.folders or [DATA / name for name in SETS[asked.sets]]
     for folder in folders:
         entry = measured(folder, int8, float32)
         # Others may have been measured meanwhile.
-        write(result, int8, {**stored(result, int8.info.fingerprint), folder.name: entry})
+        keep(result, int8, {**stored(result, int8.info.fingerprint), folder.name: entry})
     sets = stored(result, int8.info.fingerprint)
     failed = [
         f"{name}: {bar}" for name, entry in sets.items() for bar, holds in entry["bars"].items() if not holds
@@ -154,14 +148,14 @@ def main() -> None:
     assert not failed, "\n".join(failed)
 
 
-def result_file(checkpoint: Path) -> Path:
-    """Where the figures of a checkpoint are kept."""
-    return RESULTS / ("quality.json" if checkpoint == CHECKPOINT else f"quality-{checkpoint.name}.json")
+def result_name(checkpoint: Path) -> str:
+    """The name of the result that keeps the figures of a checkpoint."""
+    return "quality" if checkpoint == CHECKPOINT else f"quality-{checkpoint.name}"
 
 
-def stored(result: Path, fingerprint: str) -> dict[str, Any]:
+def stored(result: str, fingerprint: str) -> dict[str, Any]:
     """What was measured of this very checkpoint, by collection: entries that have every variant."""
-    record = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
+    record = earlier(result)
     if record.get("fingerprint") != fingerprint:
         return {}
     return {
@@ -171,16 +165,14 @@ def stored(result: Path, fingerprint: str) -> dict[str, Any]:
     }
 
 
-def write(result: Path, encoder: Encoder, sets: dict[str, Any]) -> None:
+def keep(result: str, encoder: Encoder, sets: dict[str, Any]) -> None:
     """Replaces the file of figures."""
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
         "checkpoint": encoder.info.name,
         "fingerprint": encoder.info.fingerprint,
         "sets": sets,
     }
-    result.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write(result, dated(record))
 
 
 def measured(folder: Path, int8: Encoder, float32: Encoder | None) -> dict[str, Any]:
@@ -293,7 +285,7 @@ def multilingual_bars(dataset: str, figures: dict[str, dict[str, float]]) -> dic
         bar = CROSSLINGUAL_BARS[dataset]
         bars[f"the sum reaches {bar}"] = every[SUM] >= bar
     if dataset in SUM_BARS:
-        english = json.loads(result_file(CHECKPOINT).read_text(encoding="utf-8"))["sets"][dataset]["results"]
+        english = earlier(result_name(CHECKPOINT))["sets"][dataset]["results"]
         for name in (SUM, SUM_WITH_BM25):
             bar = as_advised(english)[name][MEASURE] - ENGLISH_MARGIN
             bars[f"{name} is within {ENGLISH_MARGIN} of {CHECKPOINT.name}'s, or above"] = advised[name] >= bar
@@ -344,17 +336,6 @@ def print_table(group: str, sets: dict[str, Any]) -> None:
     if any(WINDOWED in entry["results"] for entry in sets.values()):
         means = means_of({name: as_advised(entry["results"]) for name, entry in sets.items()})
         print(f"mean with {' and '.join(IN_WINDOWS)} in windows:", {n: round(m, 4) for n, m in means.items()})
-
-
-def machine() -> dict[str, str | int]:
-    """The hardware that the figures belong to."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
-    return {
-        "cpu": names[0] if names else platform.processor(),
-        "cores": os.cpu_count() or 0,
-        "memory_gb": round(psutil.virtual_memory().total / 1e9),
-    }
 
 
 if __name__ == "__main__":

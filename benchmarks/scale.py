@@ -13,15 +13,12 @@ collections is the business of quality.py and token_codecs.py.
 
 Figures of other numbers of documents, measured before, stay in the results.
 
-Run: python benchmarks/scale.py [--documents 100000 1000000] [--folder FOLDER]   (FOLDER keeps what was built)
+Run: python -m benchmarks.scale [--documents 100000 1000000] [--folder FOLDER]   (FOLDER keeps what was built)
 """
 
 import argparse
-import datetime
 import gzip
 import json
-import os
-import platform
 import tempfile
 import time
 from collections.abc import Iterator
@@ -32,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.recording import ROOT, dated, earlier, write
 from tercet.evaluation.rankings import ranking
 from tercet.index.candidates import Document, Weights
 from tercet.index.collection import Collection
@@ -53,9 +51,7 @@ from tercet.models.representations import (
     offsets_of,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
 PASSAGES = ROOT.parent / "shared" / "data" / "scale-mix" / "corpus.jsonl.gz"
-RESULT = ROOT / "benchmarks" / "results" / "scale.json"
 SAMPLE, QUERIES, QUERY_WORDS, CHECKED = 20_000, 200, 12, 10
 TERMS, TOKENS, BATCH = 100, 60, 5_000
 DENSE_NOISE, TOKEN_NOISE = 0.4, 0.3  # lengths, beside vectors of length 1
@@ -213,7 +209,7 @@ def main() -> None:
     texts, asked = passages()
     real = encode(encoder, texts, "document")
     queries = encode(encoder, asked, "query")
-    results: dict[str, Any] = json.loads(RESULT.read_text())["documents"] if RESULT.exists() else {}
+    results: dict[str, Any] = earlier("scale").get("documents", {})
     columns = (("documents", 10), ("built s", 8), ("GB", 6), ("median", 7), ("p99", 7), ("retrieve", 9))
     print(*(f"{name:>{width}}" for name, width in (*columns, ("score", 7), ("found", 6))))
     with tempfile.TemporaryDirectory() as scratch:
@@ -225,13 +221,9 @@ def main() -> None:
             figures = timed(snapshot, queries)
             size = size_of(root / f"scale-{documents}") / 1e9
             share = found_of_best(snapshot, queries)
-            results[str(documents)] = {
-                "date": datetime.date.today().isoformat(),
-                **figures,
-                "build_seconds": seconds,
-                "gigabytes": size,
-                "found": share,
-            }
+            results[str(documents)] = dated(
+                {**figures, "build_seconds": seconds, "gigabytes": size, "found": share}
+            )
             print(
                 f"{documents:>10,} {seconds or 0:>8.0f} {size:>6.2f} {figures['median_ms']:>7.2f} "
                 f"{figures['p99_ms']:>7.2f} {figures['retrieve_median_ms']:>9.2f} "
@@ -239,8 +231,6 @@ def main() -> None:
                 flush=True,
             )
     record = {
-        "date": datetime.date.today().isoformat(),
-        "hardware": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs",
         "bars": BARS,
         "times_for_ten_times_as_many": {
             documents: results[documents]["median_ms"] / results[tenth]["median_ms"]
@@ -249,7 +239,7 @@ def main() -> None:
         },
         "documents": dict(sorted(results.items(), key=lambda item: int(item[0]))),
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n")
+    write("scale", dated(record))
 
 
 if __name__ == "__main__":

@@ -4,14 +4,12 @@ Collections of folders in BEIR's layout are built by `tercet index build` with i
 vectors as `int8`. Judged queries are encoded one by one before, and each is searched for by the three sides
 and default settings in one process, warm. A query's time is the least of several passes.
 
-Run: python benchmarks/search.py [FOLDER ...] [--checkpoint minilm-m3]   (default: ../shared/data/cranfield)
+Run: python -m benchmarks.search [FOLDER ...] [--checkpoint minilm-m3]   (default: ../shared/data/cranfield)
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import subprocess
 import sys
 import tempfile
@@ -21,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from serving.server import machine
 
+from benchmarks.recording import ROOT, dated, machine, write
 from tercet.evaluation.beir import TEST, read_judged_queries
 from tercet.index.collection import Collection
 from tercet.index.snapshot import Snapshot
@@ -31,9 +29,7 @@ from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Float64, Representations
 
-ROOT = Path(__file__).resolve().parent.parent
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
-RESULT = ROOT / "benchmarks" / "results" / "search.json"
 KINDS = {"default": [], "int8": ["--token-codec", "int8"]}
 PASSES = 10
 LIMIT_MS = 2.5  # of the median search among cranfield's abstracts
@@ -114,13 +110,11 @@ def main() -> None:
                 flush=True,
             )
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": before,
         "checkpoint": asked.checkpoint,
         "bar": {"cranfield": {"median_ms": LIMIT_MS}},
         "sets": sets,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("search", dated(record, before))
 
 
 if __name__ == "__main__":

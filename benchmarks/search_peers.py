@@ -9,13 +9,12 @@ three runs; queries a second are answered to as many clients as there are cores,
 Ours are measured before and after each peer, and it is compared with the mean. LanceDB's graphs are asked
 with an effort of 200 and score 40 rows again; `dense, like effort` is our search with as much.
 
-Run: python benchmarks/search_peers.py PYTHON_OF_MILVUS_LITE PYTHON_OF_QDRANT_CLIENT PYTHON_OF_LANCEDB
+Run: python -m benchmarks.search_peers PYTHON_OF_MILVUS_LITE PYTHON_OF_QDRANT_CLIENT PYTHON_OF_LANCEDB
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import subprocess
 import tempfile
@@ -26,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scale
-from peers.asked import CLIENTS, TOP, measured
-from serving.server import machine
 
+from benchmarks import scale
+from benchmarks.peers.asked import CLIENTS, TOP, measured
+from benchmarks.recording import dated, write
 from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
 from tercet.index.collection import Collection
 from tercet.index.fusion import weighted_sum
@@ -41,7 +40,6 @@ from tercet.models.loader import load_encoder
 from tercet.models.representations import Float32, Output, Representations
 
 PEERS = Path(__file__).resolve().parent / "peers"
-RESULT = Path(__file__).resolve().parent / "results" / "search_peers.json"
 QUERIES = 50
 SUMS = {"dense": Weights(1, 0, 0), "dense and lexical": Weights(1, 1, 0)}
 LIKE_EFFORT = "dense, like effort"
@@ -171,15 +169,13 @@ def main() -> None:
                 f"{system:>18} {kind:>18}", *(f"{name} {value}" for name, value in line.items()), flush=True
             )
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
         "documents": asked.documents,
         "queries": QUERIES,
         "clients": CLIENTS,
         "bar": {"ours_to_theirs": TIMES_A_PEER},
         "systems": systems,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("search_peers", dated(record))
 
 
 if __name__ == "__main__":

@@ -8,16 +8,13 @@ every division in turn, so that noise on the machine meets them alike: each side
 Where vectors are scanned, the hits of all divisions have to be the same, with their scores. Through graphs,
 recall@200 of the dense side is held against the exact best.
 
-Run: python benchmarks/segments.py [--documents 100000] [--folder FOLDER] [--queries 100]
+Run: python -m benchmarks.segments [--documents 100000] [--folder FOLDER] [--queries 100]
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Mapping
@@ -27,10 +24,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dense import CLUSTERS, DIMENSION, points, processor
-from sparse import VOCABULARY
-from sparse import collection as lexical
 
+from benchmarks.dense import CLUSTERS, DIMENSION, points
+from benchmarks.recording import dated, write
+from benchmarks.sparse import VOCABULARY
+from benchmarks.sparse import collection as lexical
 from tercet.index.candidates import CandidateLimits, Document, Hit, SearchResult, Weights
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
@@ -39,7 +37,6 @@ from tercet.index.snapshot import Snapshot
 from tercet.index.writer import SegmentLimits
 from tercet.models.representations import Representations, SparseRows, TokenVectors
 
-RESULT = Path(__file__).parent / "results" / "segments.json"
 DIVISIONS = (1, 10, 100)
 KINDS: tuple[DenseKind, ...] = ("flat", "hnsw")
 QUERIES, TOKENS, TOKEN_DIMENSION, QUERY_TOKENS, BATCH, TOP = 100, 16, 128, 8, 5_000, 10
@@ -248,8 +245,6 @@ def main() -> None:
         recall = recalls(opened["hnsw"], opened["flat"][1], queries)
         print(f"recall@{CANDIDATES} through graphs: {recall}")
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
         "load_average": round(os.getloadavg()[0], 1),
         "documents": arguments.documents,
         "queries": len(queries),
@@ -257,7 +252,7 @@ def main() -> None:
         "searches": found,
         f"recall@{CANDIDATES}": recall,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("segments", dated(record))
 
 
 if __name__ == "__main__":

@@ -1,21 +1,18 @@
-"""What serving holds under load, faults, hostile clients and large requests, part by part.
+"""What serving holds under load, and what a search and an encoding cost through it, part by part.
 
 Each part starts real servers, prints a table and says which bars it missed. Ratios are of one run.
 
-Run: python benchmarks/serve_load.py [PART ...] [--quick]
+Run: python -m benchmarks.serve_load [PART ...] [--quick]
 """
 
 import argparse
-import datetime
 import importlib
 import json
 import sys
-from pathlib import Path
 
-from serving.server import machine
+from benchmarks.recording import dated, earlier, machine, write
 
-RESULT = Path(__file__).resolve().parent / "results" / "serve_load.json"
-PARTS = ("overload", "loop", "workers", "clients", "collections", "large", "latency", "embed", "fuzz")
+PARTS = ("overload", "latency", "embed")
 
 
 def main() -> None:
@@ -23,21 +20,16 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="a shorter run that is not recorded")
     asked = parser.parse_args()
-    record = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
+    record = earlier("serve_load")
     missed: list[str] = []
     for part in asked.parts or PARTS:
         before = machine()
-        figures, misses = importlib.import_module(f"serving.{part}").measure(quick=asked.quick)
-        record[part] = {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "machine": before,
-            **figures,
-            "missed": misses,
-        }
+        figures, misses = importlib.import_module(f"benchmarks.serving.{part}").measure(quick=asked.quick)
+        record[part] = dated({**figures, "missed": misses}, before)
         missed += [f"{part}: {miss}" for miss in misses]
         print(json.dumps({part: record[part]}, indent=2))
         if not asked.quick:
-            RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+            write("serve_load", record)
     if missed:
         sys.exit("missed:\n" + "\n".join(missed))
 

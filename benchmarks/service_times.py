@@ -5,28 +5,26 @@ next?
 the mean are kept, at evenly spaced quantiles. Documents and queries are those of scale.py, fewer; a process
 on one core, warm, times each search by its processor time.
 
-Run: python benchmarks/service_times.py [--documents 50000]
+Run: python -m benchmarks.service_times [--documents 50000]
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-import scale
 
+from benchmarks import scale
+from benchmarks.recording import dated, write
 from tercet.index.snapshot import Snapshot
 from tercet.models.checkpoint import SHIPPED
 from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Float64, Representations
 
-RESULT = Path(__file__).parent / "results" / "service_times.json"
 PASSAGES, REPEATS, WARM_UP = 3_000, 20, 2
 QUANTILES = np.linspace(0, 1, 21)
 
@@ -64,8 +62,6 @@ def main() -> None:
         times = processor_seconds(collection.snapshot(), queries)
     by_query = np.median(times, axis=1)
     record = {
-        "date": datetime.date.today().isoformat(),
-        "hardware": f"{platform.processor() or platform.machine()}, one of {os.cpu_count()} CPUs",
         "load": round(os.getloadavg()[0], 1),
         "documents": arguments.documents,
         "queries": len(by_query),
@@ -75,7 +71,7 @@ def main() -> None:
         "by_run": spread((times / by_query[:, None]).reshape(-1)),
     }
     print(json.dumps(record))
-    RESULT.write_text(json.dumps(record, indent=2) + "\n")
+    write("service_times", dated(record))
 
 
 if __name__ == "__main__":

@@ -5,14 +5,13 @@ ids, as one CSV file, as JSONL, as JSONL packed by gzip, and as nested Parquet f
 of structs with lists). Each is read to its end in a process of its own, as a build reads it. The first
 documents of each are encoded by an encoder beside it: reading may take a twentieth of that time.
 
-Run: python benchmarks/sources.py [--megabytes 1000] [--checkpoint minilm-m3]
+Run: python -m benchmarks.sources [--megabytes 1000] [--checkpoint minilm-m3]
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import datetime
 import gzip
 import itertools
 import json
@@ -28,10 +27,10 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
-from build import machine, write_passages
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULT = ROOT / "benchmarks" / "results" / "sources.json"
+from benchmarks.build import write_passages
+from benchmarks.recording import dated
+
 PASSAGES = 100_000
 ENCODED = 400
 LANGUAGES = ("de", "en", "ko")
@@ -57,13 +56,11 @@ def main() -> None:
                 rows.append({"kind": kind, **pool.submit(measure, source, asked.checkpoint).result()})
             print(line_of(rows[-1]), flush=True)
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
         "origin": origin,
         "checkpoint": asked.checkpoint,
         "sources": rows,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("sources", dated(record))
     for row in rows:
         assert row["peak_anonymous_bytes"] < LIMIT_BYTES, f"{row['kind']} took more than 500 MB"
         assert row["speed_of_encoding"] >= 1 - SHARE, f"reading {row['kind']} slows a build by more than 5%"

@@ -9,14 +9,11 @@ machine meets them alike.
 
 Figures of other numbers of documents, measured before, stay in the results.
 
-Run: python benchmarks/sparse.py [--documents 200000 1000000]
+Run: python -m benchmarks.sparse [--documents 200000 1000000]
 """
 
 import argparse
-import datetime
-import json
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,13 +23,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.recording import dated, earlier, write
 from tercet.index.files.array_folder import ArrayFolder
 from tercet.index.search.lexical_search import LexicalSearch
 from tercet.index.sparse.inverted_index import InvertedIndex, build_inverted
 from tercet.index.sparse.query import LexicalQuery
 from tercet.models.representations import SparseRows
 
-RESULT = Path(__file__).parent / "results" / "sparse.json"
 DOCUMENTS, VOCABULARY, TOKENS, QUERY_TERMS, QUERIES, TOP = 200_000, 250_002, 92, 12, 300, 100
 PASSES = 3
 SPEEDUP_BAR, POSTING_BAR_NS = 20, 0.8
@@ -146,7 +143,6 @@ def measured(documents: int) -> dict[str, Any]:
     frequencies = np.bincount(rows.token_ids, minlength=VOCABULARY)
     touched = float(np.mean([frequencies[tokens].sum() for tokens, _ in queries]))
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "load_average": round(os.getloadavg()[0], 1),
         "postings": len(rows.token_ids),
         "postings_per_query": round(touched),
@@ -175,26 +171,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--documents", type=int, nargs="+", default=[DOCUMENTS, 5 * DOCUMENTS])
     sizes = parser.parse_args().documents
-    results = json.loads(RESULT.read_text())["documents"] if RESULT.exists() else {}
-    results |= {str(documents): measured(documents) for documents in sizes}
+    results = earlier("sparse").get("documents", {})
+    results |= {str(documents): dated(measured(documents)) for documents in sizes}
     record = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
         "bars": {"speedup_sort": SPEEDUP_BAR, "ns_per_posting": POSTING_BAR_NS},
         "top": TOP,
         "documents": dict(sorted(results.items(), key=lambda each: int(each[0]))),
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("sparse", dated(record))
     for documents in map(str, sizes):
         found = results[documents]
         assert found["speedup"]["sort"] >= SPEEDUP_BAR, f"less than {SPEEDUP_BAR} times faster"
         assert found["ns_per_posting"] <= POSTING_BAR_NS, f"more than {POSTING_BAR_NS} ns a posting"
-
-
-def processor() -> str:
-    """The processor's name as the kernel gives it."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 if __name__ == "__main__":

@@ -5,16 +5,14 @@ Documents and queries are those of sparse.py but for the vocabulary, of which kA
 documents, since its graph took 102 s to build for a tenth of them. Each peer runs in a process of its own
 environment, one after the other. Times are of the processor, the least of several passes of each query.
 
-Run: python benchmarks/sparse_peers.py PYTHON_OF_BMP PYTHON_OF_KANNOLO [--documents 200000]
+Run: python -m benchmarks.sparse_peers PYTHON_OF_BMP PYTHON_OF_KANNOLO [--documents 200000]
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import subprocess
 import tempfile
 import time
@@ -23,20 +21,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sparse import DOCUMENTS, TOP, Query, best_rows, collection, processor
 
+from benchmarks.recording import dated, write
+from benchmarks.sparse import DOCUMENTS, TOP, Query, best_rows, collection
 from tercet.index.files.array_folder import ArrayFolder
 from tercet.index.sparse.inverted_index import InvertedIndex, build_inverted
 from tercet.models.representations import SparseRows
 
 PEERS = Path(__file__).parent / "peers"
-RESULT = Path(__file__).parent / "results" / "sparse_peers.json"
 VOCABULARY, PASSES = 60_000, 3
 
 Figures = dict[str, Any]
 
 
-def write(folder: Path, rows: SparseRows, queries: list[Query]) -> None:
+def write_inputs(folder: Path, rows: SparseRows, queries: list[Query]) -> None:
     """What peers read."""
     np.savez(folder / "documents.npz", indptr=rows.indptr, token_ids=rows.token_ids, weights=rows.weights)
     lengths = [len(token_ids) for token_ids, _ in queries]
@@ -100,7 +98,7 @@ def main() -> None:
     rows, queries = collection(np.random.default_rng(0), arguments.documents, VOCABULARY)
     with tempfile.TemporaryDirectory(prefix="tercet-sparse-") as name:
         folder = Path(name)
-        write(folder, rows, queries)
+        write_inputs(folder, rows, queries)
         runs = {
             "tercet": tercet(folder, rows, queries),
             "bmp": peer(arguments.bmp, "sparse_bmp.py", folder),
@@ -109,8 +107,6 @@ def main() -> None:
     frequencies = np.bincount(rows.token_ids, minlength=VOCABULARY)
     postings = float(np.mean([frequencies[token_ids].sum() for token_ids, _ in queries]))
     record: Figures = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
         "load_average": round(os.getloadavg()[0], 1),
         "documents": arguments.documents,
         "postings_per_query": round(postings),
@@ -125,7 +121,7 @@ def main() -> None:
             for name, run in runs.items()
         },
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write("sparse_peers", dated(record))
     for name, figures in record["searches"].items():
         print(f"{name:>8}", *(f"{key} {value}" for key, value in figures.items()))
     medians = {name: figures["median_ms"] for name, figures in record["searches"].items()}

@@ -3,11 +3,10 @@
 A start before the others leaves their bytecode, as an installation does. The least of several is told, as
 other processes can only add to it.
 
-Run: python benchmarks/start.py [--starts 5] [--no-record]
+Run: python -m benchmarks.start [--starts 5] [--no-record]
 """
 
 import argparse
-import datetime
 import json
 import os
 import resource
@@ -16,9 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from serving.server import environment, machine, serving
+from benchmarks.recording import dated, write
+from benchmarks.serving.server import environment, serving
 
-RESULT = Path(__file__).resolve().parent / "results" / "start.json"
 IMPORTS = ("tercet.index.collection", "tercet.service.serving")
 
 
@@ -48,18 +47,15 @@ def main() -> None:
         ready = min(until_ready(Path(folder)) for _ in range(given.starts))
     imports = {module: min(importing(module) for _ in range(given.starts)) for module in IMPORTS}
     result = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": machine(),
         "starts": given.starts,
         "processor_seconds": {
             "until_ready": round(ready, 2),
             **{f"import {module}": round(seconds, 2) for module, seconds in imports.items()},
         },
     }
-    text = json.dumps(result, indent=2) + "\n"
-    sys.stdout.write(text)
+    print(json.dumps(result, indent=2))
     if not given.no_record:
-        RESULT.write_text(text, encoding="utf-8")
+        write("start", dated(result))
 
 
 if __name__ == "__main__":

@@ -7,15 +7,12 @@ a build draws them, since one tells little: with 35 to 300 queries a change of o
 are on the mean over collections. Searches with the default candidates are compared with the same
 candidates, all of them scored exactly.
 
-Run: python benchmarks/token_codecs.py [--sets NAME …] [--samples 3] [--queries 300]
+Run: python -m benchmarks.token_codecs [--sets NAME …] [--samples 3] [--queries 300]
 """
 
 import argparse
-import datetime
 import itertools
-import json
 import os
-import platform
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from benchmarks.recording import ROOT, dated, write
 from tercet.evaluation.beir import Dataset, read_dataset
 from tercet.evaluation.metrics import measure
 from tercet.evaluation.rankings import ranking
@@ -44,9 +42,7 @@ from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations, TokenVectors
 
-ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
-RESULT = ROOT / "benchmarks" / "results" / "token_codecs.json"
 SETS = ("cranfield", "cacm", "lisa", "npl", "scifact", "xquad-en")
 CODECS: tuple[tuple[TokenCodec, int], ...] = (  # and how many tokens share a vector
     ("int8", 1),
@@ -236,14 +232,12 @@ def main() -> None:
     held = all(-means[DEFAULT][side] <= bar for side, bar in BARS.items())
     print(f"{DEFAULT} loses at most {BARS}: {'yes' if held else 'NO'}")
     record = {
-        "date": datetime.date.today().isoformat(),
-        "hardware": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs",
         "samples": arguments.samples,
         "bars": BARS,
         "mean_changes": means,
         "sets": results,
     }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n")
+    write("token_codecs", dated(record))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What does training cost beside a bare forward and backward pass, and how much memory does it take?
 
-usage: python benchmarks/training_speed.py [--batch N] [--steps N] [--rounds N] [--precision float32|bfloat16]
+usage: python -m benchmarks.training_speed [--batch N] [--steps N] [--rounds N] [--precision float32|bfloat16]
            [--before FOLDER]
 
 Fine-tunes all-MiniLM-L6-v2 with every term of the M3 loss on pairs of ../shared/data, and sends the same
@@ -14,10 +14,8 @@ these. Exits with 1 where a bar is missed.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -28,12 +26,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.recording import ROOT, dated, earlier, write
 from tercet.training.settings.reading import settings_from
 from tercet.training.settings.run import FinetuneRun
 
-ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
-RESULTS = Path(__file__).resolve().parent / "results" / "training_speed.json"
 LEAST_SHARE = 0.8
 ONE_PASS = 32  # pairs
 MOST_BYTES = 6e9
@@ -110,15 +107,12 @@ def bare(run: FinetuneRun, folder: Path) -> float:
     return tokens / (time.process_time() - started)
 
 
-def in_a_process(work: str, options: argparse.Namespace, source: Path = ROOT) -> tuple[float, int]:
-    """What `train` or `bare` of a version of the source gives in a process of its own, and the most memory
-    that this has had, in bytes.
-    """
+def in_a_process(work: str, options: argparse.Namespace) -> tuple[float, int]:
+    """What `train` or `bare` gives in a process of its own, and the most memory of it in bytes."""
     named = ("batch", "steps", "precision")
     arguments = [f"--{name}={getattr(options, name)}" for name in named]
     found = subprocess.run(
-        [sys.executable, __file__, f"--only={work}", *arguments],
-        env={**os.environ, "PYTHONPATH": str(source.resolve())},
+        [sys.executable, "-m", "benchmarks.training_speed", f"--only={work}", *arguments],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -133,14 +127,6 @@ def measured(work: Callable[[FinetuneRun, Path], float], run: FinetuneRun) -> tu
         return work(run, Path(folder) / "output"), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def processor() -> str:
-    """Name of the processor."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next(
-        (line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine()
-    )
-
-
 def main() -> int:
     """Prints a table, writes the results, and returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -148,32 +134,25 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--precision", default="float32", choices=["float32", "bfloat16"])
-    parser.add_argument("--before", type=Path, help="a checkout of another version")
     parser.add_argument("--only", choices=["train", "bare"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only is not None:
         work = {"train": train, "bare": bare}[options.only]
         print(json.dumps(measured(work, settings(options.batch, options.steps, options.precision))))
         return 0
-    rates, bare_rates, before_rates, peaks = [], [], [], []
+    rates, bare_rates, peaks = [], [], []
     for _ in range(options.rounds):
         rate, peak = in_a_process("train", options)
         rates.append(rate)
         peaks.append(peak)
         bare_rates.append(in_a_process("bare", options)[0])
-        if options.before is not None:
-            before_rates.append(in_a_process("train", options, options.before)[0])
     share = statistics.median(trained / rate for trained, rate in zip(rates, bare_rates, strict=True))
     peak = max(peaks)
     print(f"training      {statistics.median(rates):8,.0f} tokens/s")
     print(f"bare passes   {statistics.median(bare_rates):8,.0f} tokens/s")
-    if before_rates:
-        print(f"before        {statistics.median(before_rates):8,.0f} tokens/s")
     print(f"share         {share:8.2f}  (bar {LEAST_SHARE})")
     print(f"peak memory   {peak / 1e9:8.2f} GB  (bar {MOST_BYTES / 1e9:.0f})")
     result = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "processor": processor(),
         "cpus": len(os.sched_getaffinity(0)),
         "load": os.getloadavg()[0],
         "precision": options.precision,
@@ -181,13 +160,12 @@ def main() -> int:
         "steps": options.steps,
         "training_tokens_per_processor_second": rates,
         "bare_tokens_per_processor_second": bare_rates,
-        "before_tokens_per_processor_second": before_rates,
         "share": share,
         "peak_bytes": peak,
     }
-    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    stored[f"{options.precision}, batch {options.batch}"] = result
-    RESULTS.write_text(json.dumps(stored, indent=2) + "\n")
+    stored = earlier("training_speed")
+    stored[f"{options.precision}, batch {options.batch}"] = dated(result)
+    write("training_speed", stored)
     fast_enough = share >= LEAST_SHARE or options.batch > ONE_PASS
     return 0 if fast_enough and peak <= MOST_BYTES else 1
 

@@ -4,7 +4,7 @@ The weights before quantization do not come with the project. These are the very
 integers stand for, so that what remains between the two engines is the rounding of what is multiplied with
 them: `benchmarks/quality.py --float32 FOLDER` measures what that costs.
 
-Run: python benchmarks/turned_back.py minilm-m3|multi-m3 FOLDER
+Run: python -m benchmarks.turned_back minilm-m3|multi-m3 FOLDER
 """
 
 from __future__ import annotations

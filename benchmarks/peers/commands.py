@@ -1,9 +1,6 @@
-"""What each system is asked to do, by scripts that run in environments of their own: NumPy alone.
+"""How fast a system takes writes, by scripts that run in environments of their own: NumPy alone.
 
-Run as `python SCRIPT COMMAND FOLDER …`, one of
-  speed FOLDER         prints one JSON object of rates and times
-  write FOLDER MARKS N puts documents one by one, each acknowledged number a line in MARKS; 0 ends never
-  read FOLDER          prints the numbers of the documents that are there as JSON
+Run as `python SCRIPT FOLDER`; prints one JSON object of rates and times.
 """
 
 from __future__ import annotations
@@ -34,9 +31,6 @@ class Store(Protocol):
     def nearest(self, number: int) -> int | None:
         """The document nearest to the dense vector that belongs to a number."""
 
-    def numbers(self) -> list[int]:
-        """All that are there."""
-
 
 def dense(number: int) -> np.ndarray:
     """float32[384] of unit length."""
@@ -52,16 +46,8 @@ def sparse(number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main(open_store: Callable[[Path], Store]) -> None:
-    """Runs one command; the process ends without closing the store, as one that is killed."""
-    command, folder, *rest = sys.argv[1:]
-    store = open_store(Path(folder))
-    if command == "speed":
-        answer: object = speed(store)
-    elif command == "write":
-        answer = write(store, Path(rest[0]), int(rest[1]))
-    else:
-        answer = sorted(store.numbers())
-    sys.stdout.write(json.dumps(answer) + "\n")
+    """Prints the figures of a new store; the process ends without closing it."""
+    sys.stdout.write(json.dumps(speed(open_store(Path(sys.argv[1])))) + "\n")
     sys.stdout.flush()
     os._exit(0)
 
@@ -85,17 +71,6 @@ def speed(store: Store) -> dict[str, float]:
         "milliseconds_until_a_search_finds_a_put": round(float(np.median(seen)), 2),
         "milliseconds_until_a_search_misses_a_delete": round(float(np.median(gone)), 2),
     }
-
-
-def write(store: Store, marks: Path, count: int) -> int:
-    """Puts with their acknowledgements."""
-    out = os.open(marks, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    number = 0
-    while not count or number < count:
-        store.put([number])
-        os.write(out, f"{number}\n".encode())
-        number += 1
-    return number
 
 
 def rate(count: int, call: Callable[[int], None]) -> float:

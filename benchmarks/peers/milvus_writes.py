@@ -43,13 +43,6 @@ class Milvus:
         (hits,) = self._client.search(NAME, [dense(number)], anns_field="dense", limit=1)
         return int(hits[0]["id"]) if hits else None
 
-    def numbers(self) -> list[int]:
-        found = []
-        batches = self._client.query_iterator(NAME, batch_size=1000, filter="id >= 0", output_fields=["id"])
-        while rows := batches.next():
-            found += [int(row["id"]) for row in rows]
-        return found
-
 
 if __name__ == "__main__":
     main(Milvus)

@@ -40,14 +40,6 @@ class Qdrant:
         found = self._client.query_points(NAME, query=dense(number).tolist(), using="dense", limit=1).points
         return int(found[0].id) if found else None
 
-    def numbers(self) -> list[int]:
-        found, offset = [], None
-        while True:
-            points, offset = self._client.scroll(NAME, limit=1000, offset=offset, with_payload=False)
-            found += [int(point.id) for point in points]
-            if offset is None:
-                return found
-
 
 if __name__ == "__main__":
     main(Qdrant)

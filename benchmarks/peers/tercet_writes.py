@@ -51,10 +51,6 @@ class Tercet:
         hits = self._live.snapshot().search(query, top_k=1, weights=DENSE, candidates=DENSE_ALONE).hits
         return int(hits[0].document.id) if hits else None
 
-    def numbers(self) -> list[int]:
-        snapshot = self._live.snapshot()
-        return [int(document.id) for document in snapshot.page(None, snapshot.documents + 1)]
-
 
 def representations(numbers: Sequence[int]) -> Representations:
     """Those of some documents."""

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import numpy as np
-from serving.server import ROOT
 
+from benchmarks.recording import ROOT
 from tercet.index.candidates import Document
 from tercet.ingest.target import open_or_create
 from tercet.models.encoder import Encoder, encode

@@ -25,10 +25,10 @@ from urllib.parse import urlsplit
 
 import httpx
 import onnxruntime
-from serving.cranfield import texts_of
-from serving.server import Server, serving
-from serving.sessions import bare_sessions
 
+from benchmarks.serving.cranfield import texts_of
+from benchmarks.serving.server import Server, serving
+from benchmarks.serving.sessions import bare_sessions
 from tercet.models.checkpoint import ENGLISH, MULTILINGUAL
 from tercet.models.encoder import Encoder, Engine, encode
 from tercet.models.errors import UnsupportedError

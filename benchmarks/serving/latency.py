@@ -1,9 +1,8 @@
 """What a search costs beside its arithmetic.
 
-Processor time of `POST /search`, of which encoder sessions and late interaction are taken off, in servers of
-this tree and of the commit before the edge was one, whose turns alternate; what HTTP adds to the same search
-in Python; and the encoding of one short query beside a bare session run. One encoder thread where processor
-time is split, since that of one thread can be read; the default elsewhere.
+Processor time of `POST /search`, of which encoder sessions and late interaction are taken off; what HTTP adds
+to the same search in Python; and the encoding of one short query beside a bare session run. One encoder
+thread where processor time is split, since that of one thread can be read; the default elsewhere.
 
 The collections hold the abstracts of Cranfield, in representations by the embedded encoder; the larger one
 repeats them with noise in dense vectors and weights, and with few token vectors, since late interaction is
@@ -15,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import shutil
 import socket
 import statistics
 import tempfile
@@ -29,13 +27,11 @@ from typing import Any
 
 import httpx
 import uvloop
-from serving.cranfield import build, texts_of
-from serving.loop import BASE
-from serving.server import ROOT, Server, serving
-from serving.sessions import bare_sessions
-from serving.timed_command import CLOCKS
-from serving.trees import tree_of
 
+from benchmarks.serving.cranfield import build, texts_of
+from benchmarks.serving.server import Server, serving
+from benchmarks.serving.sessions import bare_sessions
+from benchmarks.serving.timed_command import CLOCKS
 from tercet.models.encoder import Encoder
 from tercet.models.loader import load_encoder
 from tercet.models.representations import OUTPUTS
@@ -49,7 +45,6 @@ LARGE = 50_000  # documents
 QUICK_TEXTS, QUICK_LARGE = 300, 5_000
 SHORT_QUERY = "lift of a slender delta wing at supersonic speed"
 WARM_UP = 30
-REST_RATIO = 1.0
 ADDED_MS = 1.5
 ENCODE_RATIO = 1.5
 PLAIN = {"Accept-Encoding": "identity"}  # compression is the client's choice
@@ -84,21 +79,10 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
             if quick
             else build(data / "collections", encoder, texts, LARGE)
         )
-        with ExitStack() as running:
-            trees = {"this": (ROOT, data)}
-            base = tree_of(BASE, Path(scratch) / "base")
-            if base is not None:
-                trees["base"] = base, shutil.copytree(data, Path(scratch) / "base-data")
-            servers = {
-                tree: running.enter_context(timed_server(root, code, Path(scratch) / f"{tree}.clocks"))
-                for tree, (code, root) in trees.items()
-            }
+        with timed_server(data, Path(scratch) / "clocks") as (server, clocks):
             for name in names:
                 rounds, searches = (2, 30) if quick else (10, 60)
-                figures[name] = processor_time(servers, name, queries, rounds, searches)
-                ratio = figures[name].get("rest_ratio")
-                if ratio is not None and ratio > REST_RATIO:
-                    missed.append(f"{name}: {ratio} of the former processor time, the bar is {REST_RATIO}")
+                figures[name] = processor_time(server, clocks, name, queries, rounds, searches)
         figures["wall"] = wall = wall_time(data, encoder, names[0], queries, 60 if quick else 500)
     if wall["added_ms"] > ADDED_MS:
         missed.append(f"HTTP adds {wall['added_ms']} ms, the bar is {ADDED_MS}")
@@ -109,40 +93,30 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
 
 
 @contextmanager
-def timed_server(data: Path, code: Path, clocks: Path) -> Iterator[tuple[Server, Path]]:
-    """A server with the code of a tree, and the file of its clocks."""
+def timed_server(data: Path, clocks: Path) -> Iterator[tuple[Server, Path]]:
+    """A server, and the file of its clocks."""
     clocks.write_bytes(CLOCKS.pack(0, 0))
     program = [str(Path(__file__).with_name("timed_command.py")), str(clocks), "serve"]
-    with serving(data, program=program, code=code, threads=1, log_level="info") as server:
+    with serving(data, program=program, threads=1, log_level="info") as server:
         yield server, clocks
 
 
 def processor_time(
-    servers: dict[str, tuple[Server, Path]], name: str, queries: Sequence[str], rounds: int, searches: int
-) -> dict[str, Any]:
-    """Each tree's milliseconds a search of a collection, in turns of so many searches."""
-    turns = {tree: Turns() for tree in servers}
-    with ExitStack() as open_clients:
-        clients = {
-            tree: open_clients.enter_context(httpx.Client(base_url=server.url, headers=PLAIN, timeout=60))
-            for tree, (server, _) in servers.items()
-        }
+    server: Server, clocks: Path, name: str, queries: Sequence[str], rounds: int, searches: int
+) -> dict[str, float]:
+    """Milliseconds a search of a collection, in turns of so many searches."""
+    turns = Turns()
+    with httpx.Client(base_url=server.url, headers=PLAIN, timeout=60) as client:
         for turn in range(rounds + 1):  # the first warms up
-            for tree, (server, clocks) in servers.items():
-                before = server.cpu_seconds, *CLOCKS.unpack(clocks.read_bytes())
-                for number in range(searches):
-                    query = queries[(turn * searches + number) % len(queries)]
-                    clients[tree].post(
-                        "/search", json={"collection": name, "query": query}
-                    ).raise_for_status()
-                after = server.cpu_seconds, *CLOCKS.unpack(clocks.read_bytes())
-                if turn:
-                    spent = [1000 * (b - a) / searches for a, b in zip(before, after, strict=True)]
-                    turns[tree].blocks.append((spent[0], spent[1], spent[2]))
-    figures: dict[str, Any] = {tree: turn.figures() for tree, turn in turns.items()}
-    if "base" in figures:
-        figures["rest_ratio"] = round(figures["this"]["rest_ms"] / figures["base"]["rest_ms"], 2)
-    return figures
+            before = server.cpu_seconds, *CLOCKS.unpack(clocks.read_bytes())
+            for number in range(searches):
+                query = queries[(turn * searches + number) % len(queries)]
+                client.post("/search", json={"collection": name, "query": query}).raise_for_status()
+            after = server.cpu_seconds, *CLOCKS.unpack(clocks.read_bytes())
+            if turn:
+                spent = [1000 * (b - a) / searches for a, b in zip(before, after, strict=True)]
+                turns.blocks.append((spent[0], spent[1], spent[2]))
+    return turns.figures()
 
 
 def wall_time(
@@ -234,12 +208,9 @@ def serving_here(
 
 
 def _print(figures: dict[str, Any]) -> None:
-    print(f"{'collection':20s} {'tree':6s} {'all':>8s} {'session':>8s} {'late':>8s} {'rest':>8s}  ms of CPU")
+    print(f"{'collection':20s} {'all':>8s} {'session':>8s} {'late':>8s} {'rest':>8s}  ms of CPU")
     for name, found in figures.items():
-        for tree in ("base", "this"):
-            if tree in found:
-                print(f"{name:20s} {tree:6s} " + " ".join(f"{value:8.2f}" for value in found[tree].values()))
-        if "rest_ratio" in found:
-            print(f"{name:20s} rest is {found['rest_ratio']} of the base's")
+        if name != "wall":
+            print(f"{name:20s} " + " ".join(f"{value:8.2f}" for value in found.values()))
     for name, value in figures["wall"].items():
         print(f"{name:20s} {value:8.2f}")

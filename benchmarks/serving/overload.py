@@ -34,8 +34,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from serving.generator import OK, Due, Outcome, Sent, generator, get, post, saturate, send, send_then_probe
-from serving.server import DEMO, Server, build, demo_queries, serving
+
+from benchmarks.serving.generator import (
+    OK,
+    Due,
+    Outcome,
+    Sent,
+    generator,
+    get,
+    post,
+    saturate,
+    send,
+    send_then_probe,
+)
+from benchmarks.serving.server import DEMO, Server, build, demo_queries, serving
 
 LOADS = (0.5, 2.0, 4.0, 10.0)
 SHARES = {"search": 12, "embed 1": 5, "embed 32": 3}  # of 20 requests

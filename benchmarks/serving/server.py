@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import socket
 import subprocess
 import sys
@@ -17,9 +16,9 @@ from pathlib import Path
 import httpx
 import psutil
 
+from benchmarks.recording import ROOT
 from tercet.models.checkpoint import ENGLISH
 
-ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "examples" / "demo"
 START_SECONDS = 120.0
 
@@ -51,19 +50,18 @@ def serving(
     command: str = "serve",
     port: int = 0,
     program: Sequence[str] | None = None,
-    code: Path = ROOT,
     **settings: str | int | float,
 ) -> Iterator[Server]:
     """A ready server over a data root; settings by name, without the prefix.
 
-    program: what Python runs instead of the `tercet` command; code: the repository whose code it is.
+    program: what Python runs instead of the `tercet` command.
     """
     port = port or free_port()
     # Figures of a server are compared with earlier ones, which were the smaller encoder's.
     # Queries of a benchmark come again, and are encoded each time.
     settings = {"checkpoint": ENGLISH, "query_cache_bytes": 0, **settings}
     variables = {f"TERCET_{name.upper()}": str(value) for name, value in settings.items()}
-    places = {"PYTHONPATH": str(code / "src"), "TERCET_PORT": str(port), "TERCET_DATA": str(data)}
+    places = {"TERCET_PORT": str(port), "TERCET_DATA": str(data)}
     with (data / f"{command}-{port}.log").open("ab") as log:  # the process has it open by itself
         process = subprocess.Popen(
             [sys.executable, *(program or ["-m", "tercet.cli.main", command])],
@@ -143,12 +141,3 @@ def demo_queries() -> list[str]:
     """The queries of the bundled corpus."""
     lines = (DEMO / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     return [str(json.loads(line)["query"]) for line in lines]
-
-
-def machine() -> dict[str, str | int | float]:
-    """The hardware that figures belong to, and how busy it was."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    cpu = next(
-        (line.partition(":")[2].strip() for line in lines if "model name" in line), platform.processor()
-    )
-    return {"cpu": cpu, "cores": os.cpu_count() or 0, "load": round(os.getloadavg()[0], 1)}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from writes.documents import TEXT, Batches, collection
 
+from benchmarks.writes.documents import TEXT, Batches, collection
 from tercet.index.candidates import Document
 from tercet.index.live.collection import LiveCollection
 

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import numpy as np
 from safetensors.numpy import save
-from serving.server import serving
-from writes.documents import TEXT, Batches
 
+from benchmarks.serving.server import serving
+from benchmarks.writes.documents import TEXT, Batches
 from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from serving.server import DEMO, environment, serving
+
+from benchmarks.serving.server import DEMO, environment, serving
 
 BATCH = 64
 CLIENTS = 3

@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from writes.documents import Batches, bytes_written, collection
-
+from benchmarks.writes.documents import Batches, bytes_written, collection
 from tercet.index.live.collection import LiveCollection
 from tercet.index.live.entries import encode_rows
 from tercet.index.segments.checks import check_batch

@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from serving.server import ROOT
-from writes.documents import Batches, collection, queries
-
+from benchmarks.recording import ROOT
+from benchmarks.writes.documents import Batches, collection, queries
 from tercet.index.collection import Collection
 from tercet.index.live.collection import LiveCollection
 from tercet.index.live.records import LiveLimits
@@ -26,12 +25,10 @@ def measure(work: Path, *, quick: bool) -> tuple[dict[str, Any], list[str]]:
     """Seconds until a search answers, in a process that did not write."""
     documents = 2_000 if quick else 50_000
     made = collection(work)
-    program = (
-        f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); from writes.restart import fill\n"
-    )
+    program = "from benchmarks.writes.restart import fill\n"
     child = subprocess.run(
         [sys.executable, "-c", f"{program}fill({str(work)!r}, {documents})"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
         check=False,
     )
     assert child.returncode == -signal.SIGKILL, child.returncode

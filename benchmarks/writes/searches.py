@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from writes.documents import Batches, collection, queries
 
+from benchmarks.writes.documents import Batches, collection, queries
 from tercet.index.live.collection import LiveCollection
 from tercet.index.live.records import LiveLimits, LiveObserver
 from tercet.models.representations import Representations
-from tercet.service.app import SWITCH_SECONDS
+from tercet.service.serving import SWITCH_SECONDS
 
 BATCH = 20
 WRITTEN_A_SECOND = 200

@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from writes.documents import Batches, collection, queries
-
+from benchmarks.writes.documents import Batches, collection, queries
 from tercet.index.live.collection import LiveCollection
 from tercet.index.snapshot import Snapshot
 from tercet.models.representations import Representations

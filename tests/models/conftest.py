@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.tiny.word_pieces import BERT_POSITIONS, BERT_WIDTH, PIECES, word_piece_json
 from tercet.models.graphs.record import FOLDER
+from tests.tiny.word_pieces import BERT_POSITIONS, BERT_WIDTH, PIECES, word_piece_json
 
 torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("transformers", reason="these tests compare with torch: install tercet[torch]")

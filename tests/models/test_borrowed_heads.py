@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.tiny.late_folders import write_pylate
 from tercet.models.borrowed_heads import named_with_heads, split_heads
 from tercet.models.encoder import encode
 from tercet.models.errors import CheckpointError, UnsupportedError
@@ -18,6 +17,7 @@ from tercet.models.loader import load_encoder
 from tercet.models.representations import OUTPUTS
 from tercet.models.weights.head_weights import HeadWeights, LinearHead, read_heads, write_heads
 from tests.models.conftest import write_bert
+from tests.tiny.late_folders import write_pylate
 
 TEXTS = ["hello world", "wing, air. heat!"]
 

@@ -1,5 +1,5 @@
-"""Both engines give what plain transformers gives, for each family of `benchmarks/tiny/families.py`; what the
-other layouts of `benchmarks/tiny/layouts.py` give is alike on both.
+"""Both engines give what plain transformers gives, for each family of `tests/tiny/families.py`; what the
+other layouts of `tests/tiny/layouts.py` give is alike on both.
 
 The reference is one pass over one text without padding, by the library's plainest attention, pooled here.
 """
@@ -20,13 +20,13 @@ from tokenizers import Tokenizer as Library
 from torch.nn import functional
 from transformers import AutoModel, GteConfig, PreTrainedModel
 
-from benchmarks.tiny.families import FAMILIES, SIZES, Family, write
-from benchmarks.tiny.layouts import LAYOUTS, Layout
 from tercet.models.encoder import Encoder, encode
 from tercet.models.export_onnx import export, largest_differences
 from tercet.models.loader import load_encoder
 from tercet.models.representations import InputType
 from tercet.models.weights.head_weights import read_heads
+from tests.tiny.families import FAMILIES, SIZES, Family, write
+from tests.tiny.layouts import LAYOUTS, Layout
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 

@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from benchmarks.tiny.sparse_folders import (
+from tercet.models.encoder import Encoder, encode, with_adapter
+from tercet.models.errors import AdapterNotFoundError, CheckpointError, UnsupportedError
+from tercet.models.export_onnx import export
+from tercet.models.loader import load_encoder, load_tokenizer
+from tercet.models.representations import Float32
+from tercet.models.static_encoder import TOKENS_AT_A_TIME
+from tests.tiny.sparse_folders import (
     STATIC,
     TOKENS,
     VECTOR,
@@ -21,12 +27,6 @@ from benchmarks.tiny.sparse_folders import (
     write_model2vec,
     write_static,
 )
-from tercet.models.encoder import Encoder, encode, with_adapter
-from tercet.models.errors import AdapterNotFoundError, CheckpointError, UnsupportedError
-from tercet.models.export_onnx import export
-from tercet.models.loader import load_encoder, load_tokenizer
-from tercet.models.representations import Float32
-from tercet.models.static_encoder import TOKENS_AT_A_TIME
 
 TEXTS = ["hello world", "the heat of the air", "", "wing wing air", "漢", "漢 wing", "별 밤"]
 UNKNOWN = 1

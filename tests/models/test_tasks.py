@@ -16,13 +16,13 @@ from tokenizers import Tokenizer as Library
 from torch.nn import functional
 from transformers import AutoModel
 
-from benchmarks.tiny.families import FAMILIES, write
 from tercet.models.checkpoint import EncodingSettings, read_settings
 from tercet.models.encoder import Encoder, encode, encode_tokens
 from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.export_onnx import export
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Float32, InputType, TokenBatch
+from tests.tiny.families import FAMILIES, write
 
 peft = pytest.importorskip("peft", reason="PEFT writes the adapters: install tercet[train]")
 

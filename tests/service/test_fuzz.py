@@ -1,6 +1,6 @@
 """Some 2,600 random and hostile requests against a real server: no 5xx, no hang, one error shape.
 
-Most are made from the OpenAPI description, the others by the generator of `benchmarks/serving/fuzz.py`,
+Most are made from the OpenAPI description, the others by the generator of `tests/endurance/serving/fuzz.py`,
 which sends 100,000.
 """
 
@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from benchmarks.serving.exchange import Connection, fault_of
-from benchmarks.serving.hostile import Hostile
 from tercet.service.app import create_app
-from tercet.service.http.error_shapes import shape_of
-from tercet.service.settings.settings import Settings
+from tercet.service.compat.error_shapes import shape_of
+from tercet.service.settings import Settings
+from tests.endurance.serving.exchange import Connection, fault_of
+from tests.endurance.serving.hostile import Hostile
 
 EXAMPLES_OF_EACH_ROUTE_AND_MODE = 12
 HOSTILE_REQUESTS = 1300

@@ -15,7 +15,6 @@ from tokenizers import Tokenizer as Library
 pytest.importorskip("torch", reason="this encoder runs on torch: install tercet[torch]")
 pytest.importorskip("transformers", reason="this encoder runs on torch: install tercet[torch]")
 
-from benchmarks.tiny.late_folders import write_pylate
 from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Float32
@@ -23,6 +22,7 @@ from tercet.service.app import create_app, create_worker_app
 from tercet.service.settings.settings import Settings
 from tests.conftest import DOCUMENTS, build_demo
 from tests.service.conftest import real_server, serving
+from tests.tiny.late_folders import write_pylate
 
 QUERY = "hello, world wave"
 TEXTS = {"wave": "a wave, in the air.", "heat": "heat. heat! and a wing", "world": "hello world, hello wing"}

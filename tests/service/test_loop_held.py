@@ -12,10 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks.serving.extremes import Description
 from benchmarks.serving.server import serving
 from tercet.service.app import create_app
-from tercet.service.settings.settings import Settings
+from tercet.service.settings import Settings
+from tests.endurance.serving.extremes import Description
 
 SERVER = Path(__file__).with_name("watched_tiny.py")
 BUSY_MS = 20.0  # processor time of the loop's own thread in one turn

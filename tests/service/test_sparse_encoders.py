@@ -12,19 +12,19 @@ import httpx
 import numpy as np
 import pytest
 
-from benchmarks.tiny.sparse_folders import (
-    PLACES,
-    VECTOR,
-    write_inference_free,
-    write_model2vec,
-    write_splade,
-)
 from tercet.evaluation.run import evaluate
 from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.service.app import create_app, create_worker_app
 from tercet.service.settings.settings import Settings
 from tests.service.conftest import real_server
+from tests.tiny.sparse_folders import (
+    PLACES,
+    VECTOR,
+    write_inference_free,
+    write_model2vec,
+    write_splade,
+)
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 TEXTS = {"sky": "wing wing air", "greeting": "hello world", "heat": "heat wave, heat air", "none": ""}

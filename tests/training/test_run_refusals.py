@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from benchmarks.tiny.late_folders import Layer, write_pooled, write_pylate
 from tercet.models.errors import CheckpointError
 from tercet.training.errors import ConfigError, RunStateError, TrainingDataError
 from tercet.training.m3.teacher import Teacher
 from tercet.training.runs.state import Progress
+from tests.tiny.late_folders import Layer, write_pooled, write_pylate
 
 Run = Callable[..., Progress]
 

@@ -1,4 +1,4 @@
-"""Nothing acknowledged is lost: short runs of the benchmarks that kill the process and take its power."""
+"""Nothing acknowledged is lost: short runs of what kills the process and takes its power."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 
 def run(repository: Path, name: str, *arguments: object) -> dict[str, Any]:
-    """What a benchmark prints as its record."""
+    """What a test of endurance prints as its record."""
     process = subprocess.run(
-        [sys.executable, f"benchmarks/{name}.py", "--no-record", *map(str, arguments)],
+        [sys.executable, "-m", f"tests.endurance.live.{name}", *map(str, arguments)],
         cwd=repository,
         capture_output=True,
         text=True,

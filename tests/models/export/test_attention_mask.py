@@ -8,12 +8,12 @@ import onnx
 import onnxruntime
 import pytest
 
-from benchmarks.tiny.families import FAMILIES, write
 from tercet.models.checkpoint import read_settings
 from tercet.models.encoder import encode
 from tercet.models.export_onnx import export, write_graph
 from tercet.models.loader import load_encoder
 from tercet.models.torch_encoder import load_model
+from tests.tiny.families import FAMILIES, write
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 

@@ -16,7 +16,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from benchmarks.tiny.late_folders import (
+from tercet.models.checkpoint import EncodingSettings, read_settings
+from tercet.models.encoder import Encoder, Engine, encode, encode_tokens
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float32, InputType, Representations, TokenBatch
+from tercet.models.tokenizer import Tokenizer
+from tests.models.conftest import MadeOnce, export_both
+from tests.tiny.late_folders import (
     GELU,
     TANH,
     Layer,
@@ -25,13 +32,6 @@ from benchmarks.tiny.late_folders import (
     write_pylate,
     write_stanford,
 )
-from tercet.models.checkpoint import EncodingSettings, read_settings
-from tercet.models.encoder import Encoder, Engine, encode, encode_tokens
-from tercet.models.errors import CheckpointError, UnsupportedError
-from tercet.models.loader import load_encoder
-from tercet.models.representations import Float32, InputType, Representations, TokenBatch
-from tercet.models.tokenizer import Tokenizer
-from tests.models.conftest import MadeOnce, export_both
 
 TEXTS = [
     "hello world",

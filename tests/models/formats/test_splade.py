@@ -15,7 +15,17 @@ import torch
 from safetensors.numpy import save_file
 from transformers import AutoModelForMaskedLM, DistilBertConfig, ModernBertConfig, RobertaConfig
 
-from benchmarks.tiny.sparse_folders import (
+from tercet.models.checkpoint import EncodingSettings, read_settings
+from tercet.models.encoder import Encoder, encode
+from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.export_onnx import export, export_adapter
+from tercet.models.formats.sparse_modules import settings_of_sparse_modules
+from tercet.models.formats.splade import SpladeSettings
+from tercet.models.lexical import splade_rows as rows_module
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Float32, SparseRows, TokenBatch
+from tests.models.conftest import export_both
+from tests.tiny.sparse_folders import (
     PLACES,
     SPLADE_POOLING,
     TABLE,
@@ -27,17 +37,7 @@ from benchmarks.tiny.sparse_folders import (
     write_language_model,
     write_splade,
 )
-from benchmarks.tiny.word_pieces import word_piece_json
-from tercet.models.checkpoint import EncodingSettings, read_settings
-from tercet.models.encoder import Encoder, encode
-from tercet.models.errors import CheckpointError, UnsupportedError
-from tercet.models.export_onnx import export, export_adapter
-from tercet.models.formats.sparse_modules import settings_of_sparse_modules
-from tercet.models.formats.splade import SpladeSettings
-from tercet.models.lexical import splade_rows as rows_module
-from tercet.models.loader import load_encoder
-from tercet.models.representations import Float32, SparseRows, TokenBatch
-from tests.models.conftest import export_both
+from tests.tiny.word_pieces import word_piece_json
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 TEXTS = ["hello world", "the heat of the air, and a wave!", "", "wing wing", "별 밤", "word " * 60]

@@ -10,14 +10,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from benchmarks.tiny.late_folders import IDENTITY, POOLINGS, TANH, Layer, write_pooled
-from benchmarks.tiny.word_pieces import BERT_WIDTH
 from tercet.models.encoder import encode
 from tercet.models.errors import CheckpointError
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Float32
 from tercet.models.weights.dense_layers import DenseLayer, layer_arrays, layers_from_arrays
 from tests.models.conftest import export_both
+from tests.tiny.late_folders import IDENTITY, POOLINGS, TANH, Layer, write_pooled
+from tests.tiny.word_pieces import BERT_WIDTH
 
 TEXTS = ["hello world", "", "wing, air. heat!", "word " * 40]
 # As EmbeddingGemma has them, and as LaBSE and distiluse do.

@@ -10,12 +10,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from benchmarks.tiny.families import FAMILIES, write
 from tercet.models.encoder import encode
 from tercet.models.errors import CheckpointError
 from tercet.models.export_onnx import largest_differences
 from tercet.models.loader import load_encoder
 from tercet.models.weights.tensor_files import read_body, read_weights
+from tests.tiny.families import FAMILIES, write
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 Tensors = dict[str, torch.Tensor]

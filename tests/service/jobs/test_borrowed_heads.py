@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tiny.word_pieces import BERT_WIDTH
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.models.encoder import Encoder
@@ -24,6 +23,7 @@ from tercet.service.load.pools import Pool
 from tercet.service.settings.reading import load_settings
 from tercet.service.settings.settings import Settings
 from tests.models.conftest import write_bert
+from tests.tiny.word_pieces import BERT_WIDTH
 
 
 def encoding(encoder: Encoder) -> LocalEncoding:
