@@ -63,7 +63,11 @@ def serving(
     # Queries of a benchmark come again, and are encoded each time.
     settings = {"checkpoint": ENGLISH, "query_cache_bytes": 0, **settings}
     variables = {f"TERCET_{name.upper()}": str(value) for name, value in settings.items()}
-    places = {"PYTHONPATH": str(code / "src"), "TERCET_PORT": str(port), "TERCET_DATA": str(data)}
+    places = {
+        "PYTHONPATH": f"{code / 'src'}{os.pathsep}{code}",
+        "TERCET_PORT": str(port),
+        "TERCET_DATA": str(data),
+    }
     with (data / f"{command}-{port}.log").open("ab") as log:  # the process has it open by itself
         process = subprocess.Popen(
             [sys.executable, *(program or ["-m", "tercet.cli.main", command])],
