@@ -86,7 +86,8 @@ def serving(
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """This process's environment without settings of its own, with the repository's code and these."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TERCET_")}
-    return {**kept, "PYTHONPATH": str(ROOT / "src"), "TERCET_LOG_LEVEL": "warning", **variables}
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    return {**kept, "PYTHONPATH": paths, "TERCET_LOG_LEVEL": "warning", **variables}
 
 
 def wait_until_ready(url: str, seconds: float = START_SECONDS) -> None:
