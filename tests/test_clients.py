@@ -28,6 +28,8 @@ ARGUMENTS: dict[str, Any] = {
     "fields": {"f": "integer"},
     "backup": "b",
     "source": "s",
+    "filename": "f.csv",
+    "content": b"",
     "queries": ["q"],
 }
 WITH_FORMER_NAMES = {"inputs"}  # needed, too: by this name or by the one of before

@@ -142,6 +142,22 @@ export interface UpsertOptions {
   progress?: (done: Upserted) => void;
 }
 
+/** How the file of an import is read: the server's query parameters. */
+export interface ImportOptions {
+  textField?: string;
+  titleField?: string;
+  idField?: string;
+  metadataField?: string[];
+  noMetadataField?: string[];
+  generateIds?: boolean;
+  columns?: string;
+  encoding?: string;
+  delimiter?: string;
+  split?: "markdown" | "paragraphs" | "tokens";
+  splitSize?: number;
+  onError?: "stop" | "skip";
+}
+
 export class Client {
   constructor(url?: string, options?: ClientOptions);
   embed(inputs: string | string[], options?: EmbedOptions): Promise<Embeddings>;
@@ -202,6 +218,18 @@ export class Client {
   iterBackups(collection: string, options?: Paging): AsyncGenerator<t.BackupResponse, void>;
   restoreBackup(collection: string, backup: string, options?: { name?: string }): Promise<t.CollectionResponse>;
   deleteBackup(collection: string, backup: string): Promise<void>;
+  importFile(
+    collection: string,
+    filename: string,
+    content: BodyInit,
+    options?: ImportOptions,
+  ): AsyncGenerator<t.ImportProgress, void>;
+  previewImport(
+    collection: string,
+    filename: string,
+    content: BodyInit,
+    options?: ImportOptions,
+  ): Promise<t.ImportPreview>;
   startJob(
     collection: string,
     source: string | string[],

@@ -213,6 +213,26 @@ export class Client {
     await this.#send("DELETE", path("collections", collection, "backups", backup), { again: false });
   }
 
+  /** Writes the documents of a file, and yields how far it is. options: the query's, such as textField. */
+  async *importFile(collection, filename, content, options = {}) {
+    const answer = await this.#import(collection, { filename, ...named(options) }, content);
+    let rest = "";
+    for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + piece).split("\n");
+      rest = lines.pop();
+      for (const line of lines) {
+        const found = JSON.parse(line);
+        if (found.error) throw new ApiError(answer.status, found.error.message, found.error.code, found.error.param);
+        yield found;
+      }
+    }
+  }
+
+  /** What an import would read: columns, and the first three documents. */
+  async previewImport(collection, filename, content, options = {}) {
+    return (await this.#import(collection, { filename, ...named(options), dry_run: true }, content)).json();
+  }
+
   async startJob(collection, source, options = {}) {
     const body = { source, ...named(renamed(options, "model", "encoder")) };
     return this.#json("POST", path("collections", collection, "jobs"), { body, again: false });
@@ -304,6 +324,22 @@ export class Client {
       await answer?.body?.cancel();
       await pause(pauseBefore(attempt, answer));
     }
+  }
+
+  /** Sends a file. There is no limit of time: each group of documents takes its own. */
+  async #import(collection, query, body) {
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) search.append(name, String(each));
+    const headers = { ...this.#headers, "Content-Type": "application/octet-stream" };
+    const url = `${this.#url}${path("collections", collection, "import")}?${search}`;
+    let answer;
+    try {
+      answer = await this.#fetch(url, { method: "POST", headers, body });
+    } catch (error) {
+      throw new ConnectionFailedError(`${this.#url} does not answer: ${error.cause ?? error}`, { cause: error });
+    }
+    if (!answer.ok) throw await errorOf(answer);
+    return answer;
   }
 
   #attempt(url, init) {

@@ -381,6 +381,45 @@ export interface HitWindowResponse {
   end: number;
 }
 
+/** A column of the file, or an entry of its objects `metadata`. */
+export interface ImportColumn {
+  name: string;
+  samples: Array<unknown>;
+  type: "keyword" | "integer" | "number" | "boolean" | "datetime" | null;
+}
+
+/** How the file is read: as the request says, or as it was found. */
+export interface ImportOptions {
+  text_field: string | null;
+  title_field: string | null;
+  id_field: string | null;
+  generate_ids: boolean;
+  encoding: string | null;
+  delimiter: string | null;
+  split: string | null;
+}
+
+/** What an import would read; nothing is written. */
+export interface ImportPreview {
+  columns: Array<ImportColumn>;
+  options: ImportOptions;
+  documents: Array<DocumentResponse>;
+  skipped: number;
+  reasons: Array<string>;
+  problem: string | null;
+}
+
+/** A line of the answer: what is written so far and on the disk. The last one says `done`, or `error`. */
+export interface ImportProgress {
+  documents?: number | null;
+  skipped?: number | null;
+  position?: number | string | null;
+  fraction?: number | null;
+  done?: boolean | null;
+  reasons?: Array<string> | null;
+  error?: ErrorDetail | null;
+}
+
 /** The field, or one of a list's strings, has one of the values. */
 export interface InFilter {
   in: Record<string, Array<string | boolean | number>>;

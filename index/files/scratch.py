@@ -1,4 +1,4 @@
-"""Folders for what is needed only while it is worked on, below the system's temporary folder.
+"""Folders for what is needed only while it is worked on, by default below the system's temporary folder.
 
 Who is killed leaves its folder there, and its lock is free then: whoever makes the next folder removes it.
 """
@@ -19,12 +19,13 @@ PREFIX = "tercet-scratch-"
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """An empty folder, which goes with the context. Raises OSError."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+def scratch_folder(below: Path | None = None) -> Iterator[Path]:
+    """An empty folder, which goes with the context. below: where else to make it. Raises OSError."""
+    parent = Path(tempfile.gettempdir()) if below is None else below
+    for left in parent.glob(f"{PREFIX}*"):
         with suppress(SearchIndexError, OSError), _lock_of(left):  # of a living process, or of another user
             remove_folder(left)
-    with _new() as folder:
+    with _new(parent) as folder:
         content = folder / "content"
         content.mkdir()
         try:
@@ -41,11 +42,11 @@ def process_scratch_folder() -> Path:
 
 
 @contextmanager
-def _new() -> Iterator[Path]:
+def _new(parent: Path) -> Iterator[Path]:
     """A new folder, locked. One may be taken for left in the moment before it is locked."""
     with ExitStack() as stack:
         while True:
-            folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+            folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
             with suppress(SearchIndexError):
                 stack.enter_context(_lock_of(folder))
                 break

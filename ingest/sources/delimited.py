@@ -90,6 +90,11 @@ class DelimitedRows:
             self.names = self._header(text)
 
     @property
+    def delimiter(self) -> str:
+        """Between the cells, as it was given or found."""
+        return self._delimiter
+
+    @property
     def fraction(self) -> float:
         """Share of the file's bytes read so far, from 0 to 1."""
         return self._file.fraction

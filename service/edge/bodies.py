@@ -102,6 +102,26 @@ class Body:
         self.arriving = bool(message.get("more_body", False))
         return bytes(message.get("body", b""))
 
+    async def next_piece(self) -> bytes:
+        """The next piece of a body that is taken as it comes. Each has the time of a whole body.
+
+        Raises BodyTimeoutError, ClientDisconnect, and BodyEncodingError for a body that is encoded.
+        """
+        coding = _coding(self._scope)
+        if coding is not None:
+            raise BodyEncodingError(
+                f"the body's Content-Encoding is {coding[:100]}; send the file as it is, without one",
+                "unsupported_content_encoding",
+            )
+        try:
+            async with asyncio.timeout(self._limits.seconds if self.arriving else None):
+                return await self.piece()
+        except TimeoutError:
+            raise BodyTimeoutError(
+                f"no more of the body arrived within {self._limits.seconds:g} s "
+                "(setting body_timeout_seconds)"
+            ) from None
+
     async def read(self, pool: Pool) -> bytes:
         """All of it, decoded; pool: where that is done if it is large.
 

@@ -48,6 +48,7 @@ from tercet.service.http.checksums import (
 from tercet.service.http.departure import STATE as DEPARTURE
 from tercet.service.http.departure import Departure
 from tercet.service.http.hosts import AllowedHosts
+from tercet.service.http.streamed_route import STREAMED
 from tercet.service.load.gate import PASSAGE, Passage
 from tercet.service.load.pools import Pool
 from tercet.service.requests.direct import DirectRoutes
@@ -185,6 +186,8 @@ class _Exchange:
             self._departed = self._departed or asyncio.get_running_loop().create_future()
             await asyncio.shield(self._departed)
             return {"type": "http.disconnect"}
+        if self._scope["state"].get(STREAMED):
+            return await self._piece()
         self._leave_place()
         try:
             body = await self._body.read(self._options.codings)
@@ -199,6 +202,21 @@ class _Exchange:
         if self._key_use is not None:
             self._key_use.count(len(body))
         return {"type": "http.request", "body": body, "more_body": False}
+
+    async def _piece(self) -> Message:
+        """The next piece of a body that its route takes as it comes."""
+        self._leave_place()
+        try:
+            piece = await self._body.next_piece()
+        finally:
+            self._take_place()
+        if self._key_use is not None:
+            self._key_use.count(len(piece))
+        if not self._body.arriving:
+            self._body_read = True
+            if self._passage is not None:
+                self._passage.begin()
+        return {"type": "http.request", "body": piece, "more_body": self._body.arriving}
 
     async def send(self, message: Message) -> None:
         """Holds the beginning of the answer back until the first piece of its body is there."""

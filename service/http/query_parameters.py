@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -19,7 +19,9 @@ SHOWN_CHARACTERS = 100
 class QueryParameters:
     """Those that one route has, its dependencies' among them."""
 
-    def __init__(self, route: APIRoute) -> None:
+    def __init__(self, route: APIRoute, repeated: Collection[str] = ()) -> None:
+        """repeated: those that may be given several times."""
+        self._repeated = frozenset(repeated)
         self._known = tuple(sorted(set(_names(route.dependant))))
 
     def check(self, request: Request) -> None:
@@ -35,7 +37,7 @@ class QueryParameters:
                 raise InvalidRequestError(
                     f"there is no query parameter {shown!r}; {remedy}", shown, "unknown_parameter"
                 )
-            if name in seen:
+            if name in seen and name not in self._repeated:
                 raise InvalidRequestError(f"{name} is given twice; give it once", name)
             seen.add(name)
 

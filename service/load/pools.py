@@ -17,6 +17,7 @@ from tercet.service.load.relay import Awaited, expiring
 
 OPERATIONS_THREADS = 4  # they wait for the disk rather than compute
 BACKUP_THREADS = 2  # each reads all bytes of a collection
+IMPORTS_THREADS = 4  # each may wait for a process that parses PDF
 WRITES_THREADS = 64  # they wait for the disk together: one force serves all that came before it
 
 Arguments = ParamSpec("Arguments")
@@ -103,8 +104,8 @@ class Pools:
     search: retrieving and scoring. bodies: reading and gathering large ones. codings: compressing and
     decompressing them. operations: collections and jobs. readiness: looks at the data root. metrics: showing
     them. writes: documents, on their way to the disk. backups: making and restoring them. snapshots: fetching
-    what is published elsewhere, or publishing there. Beside them the encoding service has threads for texts,
-    and the collections for opening them.
+    what is published elsewhere, or publishing there. imports: reading files that clients send. Beside them
+    the encoding service has threads for texts, and the collections for opening them.
     """
 
     search: Pool
@@ -116,6 +117,7 @@ class Pools:
     writes: Pool
     backups: Pool
     snapshots: Pool
+    imports: Pool
 
     @staticmethod
     def open(searches: int | None = None) -> Pools:
@@ -130,6 +132,7 @@ class Pools:
             writes=Pool("writes", WRITES_THREADS),
             backups=Pool("backups", BACKUP_THREADS),
             snapshots=Pool("snapshots", 1),
+            imports=Pool("imports", IMPORTS_THREADS),
         )
 
     def close(self) -> None:

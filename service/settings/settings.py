@@ -259,6 +259,9 @@ class Settings(BaseSettings):
     max_bodies_bytes: int = Field(
         64 << 20, ge=1, description="Bytes of all bodies that are arriving or in work; more get 429."
     )
+    max_import_bytes: int = Field(
+        1 << 30, ge=1, description="Largest file of POST /collections/{name}/import."
+    )
     compression: bool = Field(True, description="Compress answers for clients that accept zstd or gzip.")
     max_concurrent_requests: int = Field(512, ge=1, description="Requests in work; more get 429.")
     max_wait_seconds: float = Field(

@@ -98,6 +98,7 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "POST /collections/{name}/documents/count",
         "POST /collections/{name}/documents/get",
         "POST /collections/{name}/documents/update",
+        "POST /collections/{name}/import",
         "POST /collections/{name}/documents/delete",
         "GET /collections/{name}/documents/{document_id}",
         "PATCH /collections/{name}/documents/{document_id}",
@@ -189,7 +190,7 @@ async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClie
     description = (await client.get("/openapi.json")).json()
     seen = 0
     for name, operation in operations(description):
-        if "requestBody" not in operation:
+        if "application/json" not in operation.get("requestBody", {}).get("content", {}):
             continue
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         reference = next(part["$ref"] for part in schema.get("anyOf", [schema]) if "$ref" in part)
@@ -309,7 +310,8 @@ async def test_what_is_answered_before_a_handler_runs_is_documented(make_client:
             assert (no_key == refused) == (refused in documented) == (not is_open), name
             assert name not in FORBIDDEN or 401 not in documented
             assert await ask(client, name, headers={"Host": "evil.example"}) == 403, name
-            assert await ask(client, name, content=b"x" * 101) == 413
+            if name != "POST /collections/{name}/import":  # whose limit is another one
+                assert await ask(client, name, content=b"x" * 101) == 413
             malformed = 422 if operation["tags"] == ["tei"] else 400
             assert {malformed, 403, 413} <= documented, name
 

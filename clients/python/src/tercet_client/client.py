@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast
 
@@ -13,8 +13,8 @@ import httpx
 
 from tercet_client.collection import Collection, agreeing
 from tercet_client.embeddings import MEDIA_TYPE, Dtype, Embeddings, documents_body
-from tercet_client.errors import ConflictError, ConnectionFailedError, NotFoundError, error_of
-from tercet_client.parts import address_of, page_of, path_of, renamed, which
+from tercet_client.errors import ConflictError, ConnectionFailedError, NotFoundError, error_of, progress_of
+from tercet_client.parts import Parameter, address_of, page_of, path_of, query_of, renamed, which
 from tercet_client.positions import Position
 from tercet_client.retries import pause_before
 from tercet_client.searching import Preset, Query, SearchKeywords
@@ -28,6 +28,8 @@ from tercet_client.types import (
     DocumentResponse,
     Filter,
     GetDocumentsResponse,
+    ImportPreview,
+    ImportProgress,
     InfoResponse,
     JobResponse,
     MergeResponse,
@@ -427,6 +429,40 @@ class Client:
         """Removes a backup."""
         self._send("DELETE", path_of("collections", collection, "backups", backup), again=False)
 
+    def import_file(
+        self,
+        collection: str,
+        filename: str,
+        content: bytes | Iterable[bytes],
+        **options: Parameter,
+    ) -> Iterator[ImportProgress]:
+        """Writes the documents of a file; yields how far it is, after each group that is on the disk.
+
+        filename: its ending says what the file is. options: the server's query parameters, such as
+        text_field, split and on_error. Raises ApiError where it ends early; what was written stays.
+        """
+        path = path_of("collections", collection, "import")
+        query = query_of(options, filename=filename)
+        try:
+            with self._http.stream("POST", path, params=query, content=content) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise error_of(answer)
+                for line in answer.iter_lines():
+                    yield cast(ImportProgress, progress_of(line))
+        except httpx.HTTPError as error:
+            raise ConnectionFailedError(
+                f"{self._http.base_url} does not answer: {error or type(error).__name__}"
+            ) from error
+
+    def preview_import(
+        self, collection: str, filename: str, content: bytes, **options: Parameter
+    ) -> ImportPreview:
+        """What an import would read: columns, and the first three documents. Nothing is written."""
+        path = path_of("collections", collection, "import")
+        query = query_of(options, filename=filename, dry_run=True)
+        return cast(ImportPreview, (self._send("POST", path, content=content, params=query)).json())
+
     def start_job(
         self,
         collection: str,
@@ -536,7 +572,7 @@ class Client:
         *,
         json: object = None,
         content: bytes | None = None,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, str | list[str]] | None = None,
         headers: Mapping[str, str] | None = None,
         again: bool = True,
     ) -> httpx.Response:

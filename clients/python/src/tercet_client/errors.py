@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import httpx
 
 
@@ -59,3 +62,12 @@ def error_of(answer: httpx.Response) -> ApiError:
         return kind(answer.status_code, *given)
     except (ValueError, KeyError, TypeError):
         return kind(answer.status_code, f"{answer.url} answered {answer.status_code}: {answer.text[:200]!r}")
+
+
+def progress_of(line: str) -> Any:
+    """A line of the answer to an import. Raises ApiError where the line says that it ended early."""
+    found = json.loads(line)
+    error = found.get("error")
+    if error is not None:
+        raise ApiError(200, str(error["message"]), str(error["code"]), error["param"])
+    return found

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from tercet_client.types import Filter
 
 Value = TypeVar("Value")
+Parameter = str | bool | int | Sequence[str] | None
+"""A parameter of a query; a sequence gives it several times."""
 
 
 def address_of(url: str) -> str:
@@ -33,6 +35,18 @@ def page_of(limit: int | None, after: str | None) -> dict[str, str]:
     """The parameters that ask for a page of a list; none for all of it."""
     given = {"limit": None if limit is None else str(limit), "after": after}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def query_of(options: Mapping[str, Parameter], **own: Parameter) -> dict[str, str | list[str]]:
+    """The parameters of a query. own: those that a method sets itself."""
+    given = {**options, **own}
+    return {name: _parameter(value) for name, value in given.items() if value is not None}
+
+
+def _parameter(value: str | bool | int | Sequence[str]) -> str | list[str]:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int) else list(value)
 
 
 def which(ids: Sequence[str] | None, filter: Filter | None) -> dict[str, Any]:

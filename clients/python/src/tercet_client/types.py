@@ -509,6 +509,57 @@ HitWindowResponse = TypedDict(
     },
 )
 
+# A column of the file, or an entry of its objects `metadata`.
+ImportColumn = TypedDict(
+    "ImportColumn",
+    {
+        "name": "str",
+        "samples": "list[Any]",
+        "type": "Literal['keyword', 'integer', 'number', 'boolean', 'datetime'] | None",
+    },
+)
+
+# How the file is read: as the request says, or as it was found.
+ImportOptions = TypedDict(
+    "ImportOptions",
+    {
+        "text_field": "str | None",
+        "title_field": "str | None",
+        "id_field": "str | None",
+        "generate_ids": "bool",
+        "encoding": "str | None",
+        "delimiter": "str | None",
+        "split": "str | None",
+    },
+)
+
+# What an import would read; nothing is written.
+ImportPreview = TypedDict(
+    "ImportPreview",
+    {
+        "columns": "list[ImportColumn]",
+        "options": "ImportOptions",
+        "documents": "list[DocumentResponse]",
+        "skipped": "int",
+        "reasons": "list[str]",
+        "problem": "str | None",
+    },
+)
+
+# A line of the answer: what is written so far and on the disk. The last one says `done`, or `error`.
+ImportProgress = TypedDict(
+    "ImportProgress",
+    {
+        "documents": "NotRequired[int | None]",
+        "skipped": "NotRequired[int | None]",
+        "position": "NotRequired[int | str | None]",
+        "fraction": "NotRequired[float | None]",
+        "done": "NotRequired[bool | None]",
+        "reasons": "NotRequired[list[str] | None]",
+        "error": "NotRequired[ErrorDetail | None]",
+    },
+)
+
 # The field, or one of a list's strings, has one of the values.
 InFilter = TypedDict(
     "InFilter",

@@ -1,0 +1,45 @@
+"""Routes that take a file as their body, piece by piece, so that it is never whole in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from tercet.service.errors import Failure
+from tercet.service.http.json_route import JsonRoute
+from tercet.service.http.query_parameters import QueryParameters
+
+STREAMED = "streamed"  # where a request's scope says so, among its `state`
+FORM = "multipart/form-data"
+
+
+class StreamedRoute(JsonRoute):
+    """Tells the edge to hand the body on as it arrives. Query parameters that are lists may be repeated."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of this route."""
+        handle = APIRoute.get_route_handler(self)
+        parameters = QueryParameters(self, _lists(self))
+
+        async def handle_streamed(request: Request) -> Response:
+            parameters.check(request)
+            if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
+                said = f"the body's type is {FORM}; send the file itself as the body (curl -T FILE)"
+                return Failure(400, said, "unsupported_content_type").response()
+            request.scope["state"][STREAMED] = True
+            return await handle(request)
+
+        return handle_streamed
+
+
+def _lists(route: APIRoute) -> list[str]:
+    """The names of query parameters of a route that take several values."""
+    found, waiting = list[str](), [route.dependant]
+    while waiting:
+        dependant = waiting.pop()
+        found += [each.alias for each in dependant.query_params if "list" in str(each.field_info.annotation)]
+        waiting += dependant.dependencies
+    return found

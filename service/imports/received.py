@@ -1,0 +1,96 @@
+"""A file that a client sends, kept below the data root for as long as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from re import sub
+from typing import BinaryIO, Self
+
+from tercet.index.files.scratch import scratch_folder
+from tercet.ingest.sources.preview import Preview
+from tercet.ingest.texts.files import is_text_file
+from tercet.service.exceptions import InvalidRequestError, RequestTooLargeError
+from tercet.service.load.pools import Pool
+
+FOLDER = "imports"  # below the data root
+BLOCK_BYTES = 1 << 20
+NAME_BYTES = 255  # of a file or a folder
+
+
+class ReceivedFile:
+    """A file in a folder of its own. source: what is read: the file, or for a text the folder, so that its
+    documents' ids begin with its path.
+    """
+
+    def __init__(self, folder: Path, filename: str, stack: ExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+        self._path = folder / filename
+        self.source = folder if is_text_file(self._path) else self._path
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def open(cls, data: Path, filename: str) -> Self:
+        """An empty one. filename: as `checked_filename` passes it. Raises OSError."""
+        below = data / FOLDER
+        below.mkdir(exist_ok=True)
+        with ExitStack() as stack:
+            folder = stack.enter_context(scratch_folder(below))
+            return cls(folder, filename, stack.pop_all())
+
+    async def take(self, pieces: AsyncIterator[bytes], max_bytes: int, pool: Pool) -> None:
+        """Writes what arrives. Raises RequestTooLargeError, OSError, and what the pieces raise."""
+        with self._path.open("wb", buffering=0) as file:
+            waiting, size, waiting_bytes = list[bytes](), 0, 0
+            async for piece in pieces:
+                size += len(piece)
+                if size > max_bytes:
+                    raise too_large(max_bytes)
+                waiting.append(piece)
+                waiting_bytes += len(piece)
+                if waiting_bytes >= BLOCK_BYTES:
+                    await pool.run(_write, file, b"".join(waiting))
+                    waiting, waiting_bytes = [], 0
+            await pool.run(_write, file, b"".join(waiting))
+
+    def said(self, message: object) -> str:
+        """A message of who read it, with paths as the client knows them, and parameters instead of flags."""
+        named = str(message).replace(f"{self._folder}/", "").replace(str(self._folder), self._path.name)
+        return sub(r"--([a-z]+(?:-[a-z]+)*)", lambda found: found[1].replace("-", "_"), named)
+
+    def told(self, found: Preview) -> Preview:
+        """A preview, with messages as the client knows what they are about."""
+        problem = None if found.problem is None else self.said(found.problem)
+        return replace(found, skips=tuple(map(self.said, found.skips)), problem=problem)
+
+    def close(self) -> None:
+        """Removes it."""
+        self._stack.close()
+
+
+def checked_filename(filename: str) -> str:
+    """A path that stays below the folder that it is put in. Raises InvalidRequestError for any other."""
+    parts = PurePosixPath(filename).parts
+    plain = parts and not filename.startswith("/") and ".." not in parts and "\0" not in filename
+    if not plain or any(len(part.encode("utf-8", "replace")) > NAME_BYTES for part in parts):
+        raise InvalidRequestError(
+            f"filename is {filename[:200]!r}; give a file's name, or its path below a folder", "filename"
+        )
+    return "/".join(parts)
+
+
+def too_large(max_bytes: int) -> RequestTooLargeError:
+    """What is said of a file that is larger."""
+    return RequestTooLargeError(
+        f"the file is larger than {max_bytes} bytes (setting max_import_bytes): send it in parts, or build "
+        "the collection from it with a job"
+    )
+
+
+def _write(file: BinaryIO, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]

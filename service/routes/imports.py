@@ -1,0 +1,222 @@
+"""Files into a collection: the body is a file of documents, read here and written group by group."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import orjson
+from fastapi import Request, Response
+
+from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import CollectionNotFoundError
+from tercet.ingest.errors import SourceError
+from tercet.ingest.sources.preview import Preview, preview
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.models.tokenizer import Tokenizer
+from tercet.service.documents.answers import document_record
+from tercet.service.errors import INTERNAL, failure_of
+from tercet.service.http.asgi import Receive, Scope, Send
+from tercet.service.http.streamed_route import StreamedRoute
+from tercet.service.imports.parameters import Asked, ImportRequest
+from tercet.service.imports.received import ReceivedFile, too_large
+from tercet.service.imports.writing import DocumentImport
+from tercet.service.load.deadlines import Deadline
+from tercet.service.routes.collections import Name
+from tercet.service.routes.common import WRITE, Services, TimeLimit, errors, json_response, router
+from tercet.service.runtime import Runtime
+from tercet.service.schemas.errors import REFERENCE
+from tercet.service.schemas.imports import ImportPreview, ImportProgress
+
+JSON_LINES = "application/jsonl"
+FILE = "application/octet-stream"
+
+log = logging.getLogger("tercet")
+routes = router("documents")
+routes.route_class = StreamedRoute
+
+
+class _Lines(Response):
+    """JSON lines, each sent as soon as it is made. The first is there when the answer begins."""
+
+    media_type = JSON_LINES
+
+    def __init__(self, first: Mapping[str, Any], rest: AsyncGenerator[dict[str, Any]]) -> None:
+        # An encoder would keep lines back until it has enough of them.
+        super().__init__(headers={"Cache-Control": "no-store, no-transform"})
+        del self.headers["content-length"]
+        self._first = first
+        self._rest = rest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What goes wrong is told in the last line, as errors are told."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with aclosing(self._rest) as rest:
+            await send(_body(self._first))
+            try:
+                async for line in rest:
+                    await send(_body(line))
+            except Exception as error:
+                failure = failure_of(error)
+                log.error("an import ended early: %s", error, exc_info=error if failure is INTERNAL else None)
+                await send(_body(orjson.loads(failure.body)))
+        await send({"type": "http.response.body", "body": b""})
+
+
+@routes.post(
+    "/collections/{name}/import",
+    response_model=ImportProgress | ImportPreview,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {FILE: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        "responses": {
+            "200": {
+                "content": {
+                    JSON_LINES: {
+                        "schema": {"$ref": REFERENCE.format(model="ImportProgress")},
+                        "example": {"documents": 200, "skipped": 1, "position": 12, "fraction": 0.5},
+                    }
+                }
+            }
+        },
+    },
+)
+async def import_file(
+    name: Name, request: Request, asked: Asked, services: Services, deadline: TimeLimit
+) -> Response:
+    """Write the documents of a file, which is the body, and tell after each group how far it is.
+
+    The answer is JSON lines, with `done` in the last one. Each line tells of what is on the disk. Documents
+    replace those with the same ids. An error before the first line is answered as all errors are; a later one
+    is the `error` of the last line, and what was written by then stays. It ends where the client leaves. A
+    dry run answers with one object (`ImportPreview`), also where the collection is not there yet.
+    """
+    max_bytes = services.settings.max_import_bytes
+    if int(request.headers.get("content-length", 0)) > max_bytes:
+        raise too_large(max_bytes)
+    if asked.dry_run:
+        fields, tokenizer = await _measures(name, asked, services, deadline, may_be_new=True)
+        async with _received(request, asked, services) as file:
+            found = await _previewed(file, asked, fields, tokenizer, services)
+        return json_response(_preview_record(found, asked))
+    fields, tokenizer = await _measures(name, asked, services, deadline)
+    lines = _imported(name, request, asked, services, fields, tokenizer)
+    return _Lines(await anext(lines), lines)
+
+
+async def _measures(
+    name: str, asked: ImportRequest, services: Runtime, deadline: Deadline, *, may_be_new: bool = False
+) -> tuple[Mapping[str, FieldType], Tokenizer | None]:
+    """The declared fields of a collection, and what measures passages where there are some."""
+    try:
+        settings = await services.readable.open_to_write(name, deadline)
+    except CollectionNotFoundError:
+        if not may_be_new:
+            raise
+        return {}, None if asked.reading.split is None else services.encoding.tokenizer
+    if asked.reading.split is None:
+        return settings.fields, None
+    return settings.fields, (await services.encoders.of_collection(settings)).tokenizer
+
+
+@asynccontextmanager
+async def _received(
+    request: Request, asked: ImportRequest, services: Runtime
+) -> AsyncGenerator[ReceivedFile]:
+    """The body in a file, which goes with the context."""
+    pool = services.pools.imports
+    file = await pool.run(ReceivedFile.open, services.settings.data, asked.filename)
+    try:
+        await file.take(request.stream(), services.settings.max_import_bytes, pool)
+        yield file
+    finally:
+        await asyncio.shield(asyncio.wrap_future(pool.submit(file.close)))
+
+
+async def _previewed(
+    file: ReceivedFile,
+    asked: ImportRequest,
+    fields: Mapping[str, FieldType],
+    tokenizer: Tokenizer | None,
+    services: Runtime,
+) -> Preview:
+    """Raises SourceError for what cannot be read."""
+    try:
+        found = await services.pools.imports.run(preview, file.source, asked.reading, fields, tokenizer)
+    except SourceError as error:
+        raise SourceError(file.said(error)) from error
+    return file.told(found)
+
+
+async def _imported(
+    name: str,
+    request: Request,
+    asked: ImportRequest,
+    services: Runtime,
+    fields: Mapping[str, FieldType],
+    tokenizer: Tokenizer | None,
+) -> AsyncGenerator[dict[str, Any]]:
+    """The lines of the answer. Raises as `DocumentImport.progress`, and as `ReceivedFile.take`."""
+    pool = services.pools.imports
+    async with _received(request, asked, services) as file:
+        try:
+            reader = await pool.run(
+                lambda: DocumentReader(
+                    file.source,
+                    on_error=asked.on_error,
+                    fields=fields,
+                    reading=asked.reading,
+                    tokenizer=tokenizer,
+                )
+            )
+        except SourceError as error:
+            raise SourceError(file.said(error)) from error
+        work = DocumentImport(
+            name,
+            reader,
+            file,
+            services.writer,
+            pool,
+            services.limits,
+            on_error=asked.on_error,
+            timeout_seconds=services.settings.request_timeout_seconds,
+        )
+        try:
+            async with aclosing(work.progress()) as progress:
+                async for line in progress:
+                    yield line
+        finally:
+            await asyncio.shield(asyncio.wrap_future(pool.submit(work.close)))
+
+
+def _body(line: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": orjson.dumps(line) + b"\n", "more_body": True}
+
+
+def _preview_record(found: Preview, asked: ImportRequest) -> dict[str, Any]:
+    split = asked.reading.split
+    return {
+        "columns": [
+            {"name": each.name, "samples": each.samples, "type": each.type} for each in found.columns
+        ],
+        "options": {
+            "text_field": found.text,
+            "title_field": found.title,
+            "id_field": found.id,
+            "generate_ids": found.id is None,
+            "encoding": found.encoding,
+            "delimiter": found.delimiter,
+            "split": None if split is None else split.kind,
+        },
+        "documents": [document_record(each) for each in found.documents],
+        "skipped": found.skipped,
+        "reasons": list(found.skips),
+        "problem": found.problem,
+    }
