@@ -18,36 +18,11 @@ if TYPE_CHECKING:
     from tercet.service.copies.following import Following
     from tercet.service.copies.moving import Moving
     from tercet.service.copies.publishing import Publishing
+    from tercet.service.settings.roles import Server
     from tercet.service.settings.settings import Settings
 
-# Settings about searching mean nothing to a worker that only encodes.
-_NOT_OF_A_WORKER = frozenset(
-    {
-        "data",
-        "dense_device",
-        "follow",
-        "follow_seconds",
-        "publish_url",
-        "publish_seconds",
-        "publish_keep",
-        "snapshot_store",
-        "encoder_urls",
-        "encoder_key_file",
-        "encoder_timeout_seconds",
-        "encoder_probe_seconds",
-        "encoder_probe_timeout_seconds",
-        "shards",
-        "shards_key_file",
-        "shards_timeout_seconds",
-        "backend",
-        "backend_url",
-        "backend_key_file",
-        "backend_timeout_seconds",
-        "max_top_k",
-        "max_candidates",
-        "max_documents",
-    }
-)
+SERVE: frozenset[Server] = frozenset({"search", "router", "backend"})
+WORKER: frozenset[Server] = frozenset({"worker"})
 
 
 def serve_command(*, with_flags: bool) -> Callable[..., None]:
@@ -79,7 +54,7 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
                 )
         run_server(app, settings)
 
-    return _with_settings(serve, frozenset(), with_flags=with_flags)
+    return _with_settings(serve, SERVE, with_flags=with_flags)
 
 
 def _following(settings: Settings) -> Following | None:
@@ -130,15 +105,15 @@ def encoder_command(*, with_flags: bool) -> Callable[..., None]:
     def encoder(**flags: Any) -> None:
         """Serve an encoder alone, for search servers elsewhere."""
         with _kept():
-            from tercet.cli.options import settings_from
             from tercet.service.app import create_worker_app
             from tercet.service.serving import run_server
+            from tercet.service.settings.reading import load_settings
 
-            settings = settings_from(**flags)
+            settings = load_settings(flags, WORKER)
             app = create_worker_app(settings)
         run_server(app, settings)
 
-    return _with_settings(encoder, _NOT_OF_A_WORKER, with_flags=with_flags)
+    return _with_settings(encoder, WORKER, with_flags=with_flags)
 
 
 @contextmanager
@@ -153,24 +128,25 @@ def _kept() -> Iterator[None]:
 
 
 def _with_settings(
-    command: Callable[..., None], without: frozenset[str], *, with_flags: bool
+    command: Callable[..., None], servers: frozenset[Server], *, with_flags: bool
 ) -> Callable[..., None]:
     """The command with a signature from which Typer makes one flag per setting."""
-    parameters = _parameters(without) if with_flags else []
+    parameters = _parameters(servers) if with_flags else []
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which `inspect.signature` reads
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
-def _parameters(without: frozenset[str]) -> list[inspect.Parameter]:
+def _parameters(servers: frozenset[Server]) -> list[inspect.Parameter]:
     from tercet.service.settings.settings import (  # pydantic takes a third of a second to load
         PREFIX,
+        ROLES,
         Settings,
     )
 
     parameters = []
     for name, field in Settings.model_fields.items():
-        if name in without or name in KEY_SETTINGS:
+        if name in KEY_SETTINGS or not ROLES[name].servers & servers:
             continue
         default = "" if field.default in (None, ()) else f", default {field.default}"
         option = typer.Option(

@@ -19,8 +19,8 @@ from tercet.embedded.failures import translated
 from tercet.index.documents.json_values import loads
 from tercet.models.encoder import Encoder
 from tercet.service.keys.access import EVERYTHING
-from tercet.service.requests.body_check import BodyCheck
 from tercet.service.load.deadlines import NO_DEADLINE
+from tercet.service.requests.body_check import BodyCheck
 from tercet.service.routes.document_bodies import KeyHeaders
 from tercet.service.routes.pages import ListPage
 from tercet.service.runtime import Runtime

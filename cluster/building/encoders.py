@@ -11,9 +11,7 @@ from tercet.ingest.document_encoders import DocumentEncoder, LocalDocuments
 from tercet.models.borrowed_heads import named_with_heads, split_heads
 from tercet.service.encoding.service import local_encoder
 from tercet.service.settings.reading import load_settings
-from tercet.service.settings.settings import ENCODER_SETTINGS, Settings
-
-OF_WORKERS = "encoder_"  # the beginning of settings about encoder workers, which have a server of their own
+from tercet.service.settings.settings import ROLES, Settings
 
 
 def encoder_opener(
@@ -22,7 +20,11 @@ def encoder_opener(
     """Opens the encoder of these settings, or of another checkpoint, in any process where the same paths
     lead to the same files. threads: where the settings say none.
     """
-    values = {name: getattr(settings, name) for name in ENCODER_SETTINGS if not name.startswith(OF_WORKERS)}
+    values = {
+        name: getattr(settings, name)
+        for name, role in ROLES.items()
+        if role.encodes and "worker" in role.servers
+    }
     values["adapters"] = settings.adapters_folder.absolute()
     values["checkpoint"] = _found(settings.checkpoint if checkpoint is None else checkpoint)
     if checkpoint is not None:

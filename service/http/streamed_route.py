@@ -9,8 +9,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from tercet.service.errors import Failure
-from tercet.service.http.json_route import JsonRoute
 from tercet.service.http.query_parameters import QueryParameters
+from tercet.service.requests.json_route import JsonRoute
 
 STREAMED = "streamed"  # where a request's scope says so, among its `state`
 FORM = "multipart/form-data"

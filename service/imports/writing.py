@@ -19,7 +19,7 @@ from tercet.service.exceptions import InvalidRequestError, OverloadedError, Requ
 from tercet.service.imports.received import ReceivedFile
 from tercet.service.load.deadlines import within
 from tercet.service.load.pools import Pool
-from tercet.service.settings import RequestLimits
+from tercet.service.settings.settings import RequestLimits
 
 GROUP_DOCUMENTS = 64
 GROUP_CHARACTERS = 400_000

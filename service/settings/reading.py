@@ -12,20 +12,31 @@ from pydantic import ValidationError
 from tercet.service.exceptions import SettingsError
 from tercet.service.invalid_values import message_of
 from tercet.service.keys.keys import KEY_SETTINGS
-from tercet.service.settings.settings import CONFIG_FILE, PREFIX, Settings
+from tercet.service.settings.roles import Server
+from tercet.service.settings.settings import CONFIG_FILE, PREFIX, ROLES, Settings
 
 SHORT_NAME = 6  # letters of a setting such as "port"
 
 
-def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
+def load_settings(
+    overrides: Mapping[str, Any] | None = None, servers: frozenset[Server] | None = None
+) -> Settings:
     """Settings with these overrides (flags; None means not given).
+
+    servers: what the process may become. Settings that concern none of these keep their defaults, whatever
+    environment and file say, as these are often shared with other servers. By default all count.
 
     Raises SettingsError with one line that names the setting, and never its value where it is secret.
     """
     _refuse_misspelt_variables()
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    others = {
+        name: field.default
+        for name, field in Settings.model_fields.items()
+        if servers is not None and not ROLES[name].servers & servers
+    }
     try:
-        settings = Settings(**given)
+        settings = Settings(**(others | given))
     except ValidationError as error:
         raise SettingsError("; ".join(_one_line(dict(detail), given) for detail in error.errors())) from None
     except ValueError as error:  # a tercet.toml that is not TOML

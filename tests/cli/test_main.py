@@ -2,12 +2,16 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tercet.service.keys.keys import KEY_SETTINGS
+from tercet.service.settings.settings import ROLES
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -104,9 +108,18 @@ def test_files_of_keys_are_flags_and_keys_are_none(tercet: Run) -> None:
     for flag in ("--api-keys", "--read-keys", "--encoder-key"):
         assert flag not in shown
         assert f"{flag}-file" in shown
-    assert "--encoder-key-file" not in tercet("encoder", "--help").stdout
     done = tercet("serve", "--api-keys-file", "none")
     assert (done.returncode, done.stderr) == (2, "Error: key file none: No such file or directory\n")
+
+
+def test_a_worker_has_the_flags_of_its_settings_and_no_others(tercet: Run) -> None:
+    shown = set(re.findall(r"--[a-z][a-z-]+", tercet("encoder", "--help").stdout))
+    for name, role in ROLES.items():
+        offered = "worker" in role.servers and name not in KEY_SETTINGS
+        assert (f"--{name.replace('_', '-')}" in shown) is offered, name
+    refused = tercet("encoder", "--max-queries", "5")
+    assert refused.returncode == 2
+    assert "--max-queries" in refused.stderr
 
 
 def test_a_wrong_setting_is_named_in_one_line(tercet: Run, tmp_path: Path) -> None:

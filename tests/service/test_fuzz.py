@@ -18,8 +18,8 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tercet.service.app import create_app
-from tercet.service.compat.error_shapes import shape_of
-from tercet.service.settings import Settings
+from tercet.service.http.error_shapes import shape_of
+from tercet.service.settings.settings import Settings
 from tests.endurance.serving.exchange import Connection, fault_of
 from tests.endurance.serving.hostile import Hostile
 

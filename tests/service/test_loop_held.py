@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.serving.server import serving
 from tercet.service.app import create_app
-from tercet.service.settings import Settings
+from tercet.service.settings.settings import Settings
 from tests.endurance.serving.extremes import Description
 
 SERVER = Path(__file__).with_name("watched_tiny.py")

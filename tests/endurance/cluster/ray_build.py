@@ -48,7 +48,7 @@ from tercet.cluster.work.executor import ThisProcess
 from tercet.index.collection import Collection
 from tercet.index.snapshot import Snapshot
 from tercet.index.verify import verify
-from tercet.service.settings_reading import load_settings
+from tercet.service.settings.reading import load_settings
 from tests.endurance.cluster import dying
 
 SHARDS = 2

@@ -22,7 +22,7 @@ from tercet.index.collection import Collection
 from tercet.index.live.collection import LiveCollection
 from tercet.index.snapshot import Snapshot
 from tercet.index.verify import verify
-from tercet.service.collections import CollectionRegistry
+from tercet.service.collections.registry import CollectionRegistry
 from tests.endurance.crashes.workload import NAME, SETTINGS, representations
 
 STEP_DOCUMENTS = 150

@@ -2,13 +2,14 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from tercet.service.exceptions import SettingsError
 from tercet.service.settings.reading import load_settings
-from tercet.service.settings.settings import NEEDED, PREFIX, Settings
+from tercet.service.settings.roles import Role, Server
+from tercet.service.settings.settings import PREFIX, ROLES, Settings
 
 
 @pytest.fixture(autouse=True)
@@ -92,13 +93,38 @@ def test_a_wrong_file_is_one_line(content: str, message: str) -> None:
 
 def test_the_page_lists_every_setting_with_its_default(repository: Path) -> None:
     page = (repository / "docs" / "settings.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| `TERCET_(\w+)` \| (.*?) \| (.*?) \|$", page, re.M)
+    rows = re.findall(r"^\| `(\w+)` \| `TERCET_(\w+)` \| (.*?) \| (.*?) \| (.*?) \|$", page, re.M)
     assert [name for name, *_ in rows] == list(Settings.model_fields)
-    for name, variable, default, meaning in rows:
+    for name, variable, default, servers, meaning in rows:
         field = Settings.model_fields[name]
         assert variable == name.upper()
         assert default == ("" if field.default in (None, ()) else f"`{field.default}`")
+        assert servers == _shown(ROLES[name].servers)
         assert meaning == field.description
+
+
+def _shown(servers: frozenset[Server]) -> str:
+    kinds: tuple[Server, ...] = get_args(Server)
+    return "all" if servers == set(kinds) else ", ".join(kind for kind in kinds if kind in servers)
+
+
+def test_every_setting_has_one_role() -> None:
+    for name, field in Settings.model_fields.items():
+        assert [note for note in field.metadata if isinstance(note, Role)] == [ROLES[name]]
+        assert ROLES[name].servers, name
+
+
+def test_a_worker_ignores_what_concerns_other_servers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TERCET_ENCODER_URLS", "http://localhost:8081")
+    monkeypatch.setenv("TERCET_SHARDS_KEY_FILE", "none")
+    monkeypatch.setenv("TERCET_MAX_TEXTS", "7")
+    (tmp_path / "tercet.toml").write_text("flush_documents = 3\nthreads = 2\n", encoding="utf-8")
+    settings = load_settings({"port": 1}, frozenset({"worker"}))
+    assert (settings.encoder_urls, settings.shards_key, settings.flush_documents) == ((), None, 16_384)
+    assert (settings.max_texts, settings.threads, settings.port) == (7, 2, 1)
+    assert settings.flags == {"port"}
 
 
 def test_a_variable_that_is_nearly_a_setting_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +157,7 @@ def test_a_server_refuses_what_does_nothing_alone(alone: dict[str, Any], message
 
 
 def test_what_another_setting_needs_is_a_setting() -> None:
-    assert {*NEEDED, *NEEDED.values()} <= Settings.model_fields.keys()
+    assert {role.needs for role in ROLES.values()} - {None} <= Settings.model_fields.keys()
     load_settings(
         {"publish_url": "file:///s", "publish_keep": 3, "audit": "all", "audit_file": "a"}
     ).require_needed()

@@ -1,0 +1,42 @@
+"""Which servers a setting concerns; each field of `settings.py` says it in its annotation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+# `tercet serve` is a search server with collections of its own, the router before shards, or a server before
+# an engine of another kind; `tercet encoder` is a worker.
+Server = Literal["search", "router", "backend", "worker"]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The servers that a setting concerns, and what it has to do with other settings.
+
+    needs: a setting without which this one asks for something that does not happen. Numbers that only tune
+    something need none: they may stand in a file for several servers.
+    encodes: whether it says how texts are encoded, so that a child process which encodes is given it.
+    """
+
+    servers: frozenset[Server]
+    needs: str | None = None
+    encodes: bool = False
+
+
+_ALL: frozenset[Server] = frozenset({"search", "router", "backend", "worker"})
+_SERVE: frozenset[Server] = _ALL - {"worker"}
+_SEARCH: frozenset[Server] = frozenset({"search"})
+
+OF_ALL = Role(_ALL)
+OF_ENCODER = Role(_ALL, encodes=True)
+OF_SERVE = Role(_SERVE)
+OF_WORKERS_USE = Role(_SERVE, encodes=True)  # how servers ask encoder workers
+OF_WRITES = Role(_SERVE - {"backend"})
+OF_SEARCH = Role(_SEARCH)
+OF_PUBLISHING = Role(_SEARCH, needs="publish_url")
+OF_FOLLOWING = Role(frozenset({"search", "router"}))
+OF_ROUTER = Role(frozenset({"router"}))
+OF_BACKEND = Role(frozenset({"backend"}))
+OF_AUDIT = Role(_ALL, needs="audit")
+OF_AUDIT_FILE = Role(_ALL, needs="audit_file")
