@@ -29,7 +29,6 @@ from tercet.service.routes.common import (
     router,
 )
 from tercet.service.routes.pages import Paged
-from tercet.service.routes.renamed import given
 from tercet.service.schemas.base import NAME_PATTERN
 from tercet.service.schemas.collections import (
     CollectionList,
@@ -111,8 +110,7 @@ async def create_collection(
             check_title(wanted.title)
         except InvalidNameError as error:
             raise InvalidRequestError(str(error), "title") from error
-    param, model = given(request, wanted, "model", "encoder")
-    encoding = await encoder_named(services, model, param)
+    encoding = await encoder_named(services, wanted.model)
     info = await encoding.info_of(wanted.adapter, name)
     try:
         settings = settings_for(
@@ -230,7 +228,6 @@ def collection_record(description: CollectionDescription) -> dict[str, Any]:
         "snapshot": description.snapshot,
         "documents": description.documents,
         "model": settings.encoder,
-        "encoder": settings.encoder,
         "adapter": settings.adapter,
         "fingerprint": settings.fingerprint,
         "dense_dimension": settings.dense_dimension,

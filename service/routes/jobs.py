@@ -17,7 +17,6 @@ from tercet.service.readable import NamedAliases
 from tercet.service.routes.collections import Name
 from tercet.service.routes.common import ADMIN, Allowed, Services, errors, router
 from tercet.service.routes.pages import ListPage, Paged
-from tercet.service.routes.renamed import given
 from tercet.service.runtime import Runtime
 from tercet.service.schemas.jobs import JobList, JobRequest, JobResponse
 
@@ -42,11 +41,10 @@ async def submit_job(name: Name, body: JobRequest, request: Request, services: S
     reading = (
         {} if body.reading is None else body.reading.model_dump(exclude_none=True, exclude_defaults=True)
     )
-    _, model = given(request, body, "model", "encoder")
     job = await services.jobs.submit(
         name,
         body.source,
-        model,
+        body.model,
         body.on_error or "stop",
         body.adapter,
         body.mode or "replace",
