@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Path, Request, Response
+from fastapi import Depends, Path, Response
 
 from tercet.index.bm25.languages import DEFAULT_LANGUAGE
 from tercet.index.catalog.settings import check_title
@@ -96,7 +96,7 @@ def _statistics(collections: ServedCollections, name: str) -> dict[str, Any]:
     dependencies=ADMIN,
 )
 async def create_collection(
-    name: Name, request: Request, services: Services, body: CollectionRequest | None = None
+    name: Name, services: Services, body: CollectionRequest | None = None
 ) -> Response:
     """Create an empty collection for this server's own encoder, or for another one that it opens.
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Annotated
 
 import orjson
-from fastapi import Path, Request, Response
+from fastapi import Path, Response
 
 from tercet.service.access import Access
 from tercet.service.exceptions import InvalidRequestError
@@ -32,7 +32,7 @@ routes = router("jobs")
     responses=errors(404, 409, 422, 507),
     dependencies=ADMIN,
 )
-async def submit_job(name: Name, body: JobRequest, request: Request, services: Services) -> Response:
+async def submit_job(name: Name, body: JobRequest, services: Services) -> Response:
     """Build a collection from a source below the data root; searches see the old documents until it is done.
 
     A collection that does not exist is created. Documents may be written and deleted meanwhile, and stay so.

@@ -102,7 +102,7 @@ async def test_reranking_is_by_the_model_that_is_named_or_the_collections(
     client: httpx.AsyncClient, english: str
 ) -> None:
     texts = [document["text"] for document in DOCUMENTS]
-    body = {"query": QUERY, "documents": texts}
+    body = {"query": QUERY, "inputs": texts}
     named = await client.post("/rerank", json={**body, "model": ENGLISH})
     assert named.json()["results"][0]["index"] == 1
     of_collection = await client.post("/rerank", json={**body, "collection": english})
