@@ -112,7 +112,9 @@ async def test_reranking_is_by_the_model_that_is_named_or_the_collections(
     other = await client.post("/rerank", json={**body, "collection": english, "model": MULTILINGUAL})
     assert error_of(other) == (409, None, "fingerprint_mismatch")
     for path in ("/jina/v1/rerank", "/v2/rerank"):
-        ranked = (await client.post(path, json={**body, "model": ENGLISH})).json()["results"]
+        ranked = (
+            await client.post(path, json={"query": QUERY, "documents": texts, "model": ENGLISH})
+        ).json()["results"]
         assert ranked[0]["score"] == pytest.approx(named.json()["results"][0]["score"], abs=1e-4)
 
 
