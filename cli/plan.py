@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, print_json, print_pairs
@@ -17,7 +16,6 @@ from tercet.index.token_codecs import TokenCodec
 
 if TYPE_CHECKING:
     from tercet.cluster.capacity.plan import Plan
-    from tercet.cluster.capacity.scenarios import Latency
 
 GIB = 2**30
 
@@ -83,28 +81,16 @@ def plan(
     query_tokens: Annotated[int, typer.Option(min=1, max=8192, help="Of a query.")] = 15,
     *,
     machines: MachineFlags,
-    searches: Annotated[
-        int | None,
-        typer.Option(
-            min=100,
-            max=1_000_000,
-            help="Simulated in each case. [default: 4000, fewer with more than 25 shards]",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a collection of some size takes: bytes, machines, GPUs, hours of building, and latency with
-    its tails.
+    """Say what a collection of some size takes: bytes, machines, GPUs, hours of building, and the latency
+    of a search that waits for no other.
 
     All of it is calculated from figures measured on small machines; docs/capacity.md says which, and what is
     left out.
     """
-    from tercet.cli.progress import count_progress
     from tercet.cluster.capacity.measured import TEXT_BYTES
     from tercet.cluster.capacity.plan import plan_for
-    from tercet.cluster.capacity.scenarios import latencies
     from tercet.cluster.capacity.workload import Machines, Workload
 
     workload = Workload(
@@ -131,22 +117,13 @@ def plan(
             round_trip_ms=machines.round_trip_ms,
         ),
     )
-    with count_progress("Simulating", "searches") as told:
-        times = latencies(found, searches or _usual_searches(found.shards), seed, told)
     if as_json:
-        print_json(_report(found, times))
+        print_json(_report(found))
     else:
-        _print_plan(found, times)
+        _print_plan(found)
 
 
-def _usual_searches(shards: int) -> int:
-    """So many that a plan takes some seconds."""
-    return max(500, min(4000, 100_000 // shards))
-
-
-def _report(plan: Plan, times: list[Latency]) -> dict[str, Any]:
-    from dataclasses import asdict
-
+def _report(plan: Plan) -> dict[str, Any]:
     return {
         "bytes_per_document": {name: round(size, 1) for name, size in plan.parts.items()},
         "stored_bytes": round(plan.stored_bytes),
@@ -171,11 +148,11 @@ def _report(plan: Plan, times: list[Latency]) -> dict[str, Any]:
             "busy": round(plan.encoders.busy, 3),
         },
         "build_hours": {"encoding": round(plan.encode_hours, 2), "index": round(plan.index_hours, 2)},
-        "latency": [asdict(each) for each in times],
+        "unloaded_latency_ms": round(plan.unloaded_latency_ms, 2),
     }
 
 
-def _print_plan(plan: Plan, times: list[Latency]) -> None:
+def _print_plan(plan: Plan) -> None:
     machines = plan.machines
     parts = ", ".join(f"{name} {size:,.0f}" for name, size in plan.parts.items())
     encoders = "GPUs" if machines.gpu else "cores"
@@ -195,20 +172,12 @@ def _print_plan(plan: Plan, times: list[Latency]) -> None:
             "routers": f"{plan.routers} of 4 cores",
             "encoders": f"{plan.encoders.servers} {encoders}, {plan.encoders.query_ms:,.1f} ms a query, "
             f"{plan.encoders.busy:.0%} busy",
+            "latency": f"{plan.unloaded_latency_ms:,.1f} ms for a search that waits for no other",
             "building": f"{plan.encode_hours:,.1f} h of encoding by {who}, {plan.index_hours:,.1f} h of "
             "indexing beside",
         },
         console(),
     )
-    table = Table(box=None, padding=(0, 1))
-    table.add_column("latency, ms", no_wrap=True)
-    for column in ("median", "95%", "99%", "99.9%", "twice", "none"):
-        table.add_column(column, justify="right")
-    for each in times:
-        values = (each.p50_ms, each.p95_ms, each.p99_ms, each.p999_ms)
-        shown = ("–" if value is None else f"{value:,.1f}" for value in values)
-        table.add_row(each.case, *shown, f"{each.hedged:.1%}", f"{each.failed:.1%}")
-    console().print(table)
 
 
 def _large(size: float) -> str:

@@ -151,8 +151,6 @@ class Python(Language):
             kind = self.type_of(value)
             if key not in required:
                 kind = f"NotRequired[{kind}]"
-            if value.get("deprecated"):
-                lines.append(f"    # {value['description']}")
             lines.append(f'    "{key}": "{kind.replace(chr(34), chr(39))}",')
         body = "\n".join(lines)
         text = textwrap.fill(schema.get("description", name), 100)
@@ -195,9 +193,6 @@ class TypeScript(Language):
                 lines.append(f"export interface {name} {{")
                 for key, value in schema["properties"].items():
                     optional = "" if key in required else "?"
-                    if value.get("deprecated"):
-                        reason = value["description"].removeprefix("Deprecated: ")
-                        lines.append(f"  /** @deprecated {reason} */")
                     lines.append(f"  {key}{optional}: {self.type_of(value)};")
                 lines.append("}")
             else:

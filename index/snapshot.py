@@ -90,7 +90,7 @@ class Snapshot(StoredDocuments):
         self._bm25: Bm25Statistics | None = None
         if settings.bm25:
             words = [segment.bm25 for segment in segments if segment.bm25 is not None]
-            self._bm25 = Bm25Statistics(settings.bm25_language, settings.bm25_reading, words)
+            self._bm25 = Bm25Statistics(settings.bm25_language, words)
 
     @staticmethod
     def open(

@@ -77,7 +77,7 @@ class SnapshotWriter:
         self._mark = mark or secrets.token_hex(4)
         self._lock = ExclusiveLock(layout.lock, f"collection {settings.name!r}")
         self._ids = IdRegister()
-        self._analyzer = Analyzer(settings.bm25_language, settings.bm25_reading)
+        self._analyzer = Analyzer(settings.bm25_language)
         self._publisher: Publisher  # from entering on
         self._beside = beside
         self._filled: list[FilledSegment] = []

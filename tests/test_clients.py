@@ -32,7 +32,6 @@ ARGUMENTS: dict[str, Any] = {
     "content": b"",
     "queries": ["q"],
 }
-WITH_FORMER_NAMES = {"inputs"}  # needed, too: by this name or by the one of before
 WITHOUT_ROUTE = {"close", "wait_for_job"}
 
 
@@ -61,8 +60,7 @@ def test_every_route_has_a_method() -> None:
             given = {
                 each.name: ARGUMENTS[each.name]
                 for each in parameters
-                if (each.default is each.empty or each.name in WITH_FORMER_NAMES)
-                and each.kind is not each.VAR_KEYWORD
+                if each.default is each.empty and each.kind is not each.VAR_KEYWORD
             }
             with contextlib.suppress(ConnectionFailedError):
                 found = method(**given)

@@ -97,8 +97,6 @@ export type Query = string | t.RepresentationsQuery | t.StoredDocumentQuery | t.
 
 export interface RerankOptions {
   topK?: number;
-  /** @deprecated The former name of `topK`. */
-  topN?: number;
   collection?: string;
   weights?: t.RerankRequest["weights"];
   model?: string;
@@ -237,8 +235,6 @@ export class Client {
       mode?: "replace" | "upsert";
       onError?: "stop" | "skip";
       model?: string;
-      /** @deprecated The former name of `model`. */
-      encoder?: string;
       adapter?: string;
       reading?: t.ReadingRequest;
     },

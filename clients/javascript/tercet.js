@@ -69,7 +69,7 @@ export class Client {
   }
 
   async rerank(query, inputs, options = {}) {
-    const body = { query, inputs, ...named(renamed(options, "topK", "topN")) };
+    const body = { query, inputs, ...named(options) };
     return this.#json("POST", "/rerank", { body });
   }
 
@@ -234,7 +234,7 @@ export class Client {
   }
 
   async startJob(collection, source, options = {}) {
-    const body = { source, ...named(renamed(options, "model", "encoder")) };
+    const body = { source, ...named(options) };
     return this.#json("POST", path("collections", collection, "jobs"), { body, again: false });
   }
 
@@ -365,20 +365,6 @@ function later(one, other) {
   if (one === 0) return other;
   const others = other.split(".");
   return one.split(".").map((each, shard) => Math.max(each, others[shard])).join(".");
-}
-
-const warned = new Set();
-
-/** Options with what is given by a former name under the name of now. Each such name is warned of once. */
-function renamed(options, name, former) {
-  const { [former]: before, ...rest } = options;
-  if (before == null) return rest;
-  if (rest[name] != null) {
-    throw new TypeError(`${name} and ${former} are both given; leave out ${former}, the former name of ${name}`);
-  }
-  if (!warned.has(former)) console.warn(`tercet-client: ${former} is deprecated, it is called ${name} now`);
-  warned.add(former);
-  return { ...rest, [name]: before };
 }
 
 /** The parameters that ask for a page of a list; none for all of it. */

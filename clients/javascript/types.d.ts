@@ -51,8 +51,6 @@ export interface BackupResponse {
   documents: number;
   size_bytes: number;
   created_at: string;
-  /** @deprecated the former name of `created_at`. */
-  created: string;
 }
 
 /** Points that are added to the score of a document for what its fields say. */
@@ -91,8 +89,6 @@ export interface CollectionRequest {
   bm25?: boolean | null;
   bm25_language?: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
   model?: string | null;
-  /** @deprecated the former name of `model`. */
-  encoder?: string | null;
   adapter?: string | null;
   window?: WindowRequest | false | null;
   fields?: Record<string, "keyword" | "integer" | "number" | "boolean" | "datetime"> | null;
@@ -107,8 +103,6 @@ export interface CollectionResponse {
   snapshot: string | null;
   documents: number;
   model: string;
-  /** @deprecated the former name of `model`. */
-  encoder: string;
   adapter: string | null;
   fingerprint: string;
   dense_dimension: number;
@@ -446,8 +440,6 @@ export interface JobRequest {
   source: string | Array<string>;
   mode?: "replace" | "upsert" | null;
   model?: string | null;
-  /** @deprecated the former name of `model`. */
-  encoder?: string | null;
   adapter?: string | null;
   reading?: ReadingRequest | null;
   engine?: "local" | "ray" | null;
@@ -645,12 +637,8 @@ export interface RepresentationsQuery {
 /** Documents to order by their scores with a query. */
 export interface RerankRequest {
   query: string;
-  inputs?: Array<string> | null;
-  /** @deprecated the former name of `inputs`. */
-  documents?: Array<string> | null;
+  inputs: Array<string>;
   top_k?: number | null;
-  /** @deprecated the former name of `top_k`. */
-  top_n?: number | null;
   collection?: string | null;
   weights?: RerankWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;
   model?: string | null;

@@ -115,22 +115,6 @@ TEXT_BYTES = Measured(
     "2026-11-21",
     1 / 11_187_766,
 )
-WARM_MS = Measured(
-    "search among 4,000,000",
-    10.3,
-    "ms",
-    f"{RESULTS}/scale.json",
-    "documents/4000000/median_ms",
-    "2026-11-25",
-)
-COLD_MS = Measured(
-    "the same, files not in memory",
-    15.1,
-    "ms",
-    f"{RESULTS}/cold.json",
-    "searches/at once/median_ms",
-    "2026-11-25",
-)
 
 GPU_BGE_M3 = _of_encoding(
     "BGE-M3 on an H200, mixed lengths", 513_679, "encode-bge-m3-cuda", "sides/torch/tokens_per_second"

@@ -76,6 +76,12 @@ class Plan:
         return self.shards * self.replicas
 
     @property
+    def unloaded_latency_ms(self) -> float:
+        """Of a search that waits for no other: the router, the encoder, and two rounds over the shards."""
+        alone = self.router_ms + self.encoders.query_ms + self.cost.total_ms
+        return alone + 2 * self.machines.round_trip_ms
+
+    @property
     def disk_bytes(self) -> float:
         """Of one machine: a merge writes a second copy before it drops the first."""
         return 2 * self.stored_bytes / self.shards

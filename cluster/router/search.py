@@ -160,7 +160,7 @@ def query_words(settings: CollectionSettings, text: str | None) -> QueryWords | 
     """The words of a query's text; None without one, or without BM25."""
     if not settings.bm25 or text is None:
         return None
-    return words_of(text, settings.bm25_language, settings.bm25_reading)
+    return words_of(text, settings.bm25_language)
 
 
 def weighed_by(view: View, words: QueryWords | None) -> tuple[KnownTerms, WeighedWords | None]:

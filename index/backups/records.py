@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tercet.index.catalog.records import Record
+from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.catalog.settings import check_collection_name
 from tercet.index.errors import DamagedIndexError, InvalidNameError
 from tercet.index.files.content import missing
 from tercet.index.files.directory import write_json_atomically
 
-FORMAT_VERSION = 1
 FILE = "backup.json"
 _ID = re.compile(r"[0-9]{8}t[0-9]{6}-[0-9a-f]{4}")
 _ID_TIME = "%Y%m%dt%H%M%S"
@@ -48,7 +47,7 @@ class Backup:
             record = Record.read(path, "delete the backup")
         except FileNotFoundError as error:
             raise missing(path) from error
-        record.version(FORMAT_VERSION)
+        record.require_version()
         names = [field.name for field in fields(Backup)]
         record.require_keys(("format_version", *names))
         for name in ("position", "documents", "size_bytes"):

@@ -15,8 +15,6 @@ A Snowball stemmer makes a word's stem, that of the language which goes with the
 word is counted with its marks and without. A word's term depends on nothing but the word, so documents and
 queries in several scripts are read alike.
 
-Collections keep to the reading that they were made with: `READINGS` has all of them, the newest last.
-
 A long text is read part by part. Parts end where that shows in nothing: before white space, which is in
 no word and which neither NFKC nor lower case joins to what is before it; or among letters that are read in
 pairs, of which two parts then share one. Only a stretch that has no such place within `CHARACTERS_AT_ONCE` is
@@ -35,9 +33,6 @@ from tercet.index.bm25.folding import OWN_LETTERS, STEMMED_LETTERS, folded
 from tercet.index.bm25.languages import SCRIPT_LANGUAGES, Bm25Language, languages_by_script
 from tercet.index.bm25.patterns import compiled
 
-# 1: neither folding nor the words inside a word.
-READINGS = (1, 2)
-NEWEST_READING = READINGS[-1]
 REMEMBERED_TERMS = 2**18
 LONGEST_WORD = 128  # characters; what is longer is no word, and is cut into pieces of so many
 CHARACTERS_AT_ONCE = 65_536  # a part has at least as many where more follow, and at most twice as many
@@ -65,9 +60,8 @@ _SCRIPTS = "|".join(rf"(?P<{script}>\p{{{script}}})" for script in SCRIPT_LANGUA
 class Analyzer:
     """Reads texts as a collection of one language does. A stemmer has a state: use one in one thread."""
 
-    def __init__(self, language: Bm25Language, reading: int = NEWEST_READING) -> None:
+    def __init__(self, language: Bm25Language) -> None:
         self._languages = languages_by_script(language)
-        self._reading = reading
         self._dotless = language == "turkish"
         self._stemmers: dict[str, Stemmer] = {}
         self._terms: dict[str, str] = {}
@@ -83,9 +77,8 @@ class Analyzer:
         composed = unicodedata.normalize("NFKC", part).replace("’", "'")
         lowered = self._lowered(composed)
         words: list[str] = compiled(_WORDS).findall(lowered)
-        if self._reading > 1:
-            words += map(self._lowered, inner_words(composed))
-            words += [folded(word, "") for word in words if not word.isascii() and self._keeps_marks(word)]
+        words += map(self._lowered, inner_words(composed))
+        words += [folded(word, "") for word in words if not word.isascii() and self._keeps_marks(word)]
         return words if lowered.isascii() else words + compiled(PAIRS).findall(lowered)
 
     def _lowered(self, text: str) -> str:
@@ -105,10 +98,8 @@ class Analyzer:
     def _term(self, piece: str) -> str:
         script = compiled(_SCRIPTS).search(piece)
         language = self._languages.get(script.lastgroup or "") if script else None
-        if language is None or (self._reading > 1 and self._keeps_marks(piece)):
+        if language is None or self._keeps_marks(piece):
             return piece
-        if self._reading == 1:
-            return self._stem(piece, language)
         own = OWN_LETTERS.get(language, "")
         return folded(self._stem(folded(piece, own + STEMMED_LETTERS.get(language, "")), language), own)
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from tercet.index.bm25.analysis import (
     FIRST_LETTER,
-    NEWEST_READING,
     PAIRED,
     PAIRED_LETTER,
     PAIRS,
@@ -36,9 +35,9 @@ _CHARACTERS = r"\X"
 class QueryWords:
     """The words of a query, to find them in texts. For one thread, as an `Analyzer` is."""
 
-    def __init__(self, query: str, language: Bm25Language, reading: int = NEWEST_READING) -> None:
-        """language, reading: of texts and query, as for an `Analyzer`."""
-        self._analyzer = Analyzer(language, reading)
+    def __init__(self, query: str, language: Bm25Language) -> None:
+        """language: of texts and query, as for an `Analyzer`."""
+        self._analyzer = Analyzer(language)
         self._terms = frozenset(self._analyzer.counts(query))
         self._known: dict[str, bool] = {}
 

@@ -126,10 +126,9 @@ class Bm25Statistics:
     It is gathered when a search first asks: a live collection has a new snapshot after each write.
     """
 
-    def __init__(self, language: Bm25Language, reading: int, segments: Sequence[Bm25Segment]) -> None:
-        """language, reading: of queries as of the documents, see `Analyzer`."""
+    def __init__(self, language: Bm25Language, segments: Sequence[Bm25Segment]) -> None:
+        """language: of queries as of the documents, see `Analyzer`."""
         self._language = language
-        self._reading = reading
         self._segments: Sequence[Bm25Segment] | None = segments
         self._facts: SegmentFacts | None = None
         self._gathering = threading.Lock()
@@ -142,7 +141,7 @@ class Bm25Statistics:
     def query(self, text: str) -> Bm25Query:
         """The terms of a text. Raises SearchIndexError once closed."""
         facts = self._gathered()
-        words = words_of(text, self._language, self._reading)
+        words = words_of(text, self._language)
         places, frequencies = facts.table.find(_packed(words.terms))
         weighed = words.weighed(WordCounts(facts.documents, facts.total_length, frequencies))
         return Bm25Query(weighed, np.ascontiguousarray(places[:, np.flatnonzero(frequencies)]), facts)
@@ -171,9 +170,9 @@ class Bm25Statistics:
             return self._facts
 
 
-def words_of(text: str, language: Bm25Language, reading: int) -> QueryWords:
-    """The distinct terms of a text, ascending. language, reading: see `Analyzer`."""
-    counted = Analyzer(language, reading).counts(text)
+def words_of(text: str, language: Bm25Language) -> QueryWords:
+    """The distinct terms of a text, ascending. language: see `Analyzer`."""
+    counted = Analyzer(language).counts(text)
     terms = tuple(sorted(counted))
     return QueryWords(terms, np.array([counted[term] for term in terms], np.int64))
 

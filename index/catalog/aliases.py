@@ -14,7 +14,7 @@ from typing import Any
 
 from tercet.index.catalog.alike import names_of, united_settings
 from tercet.index.catalog.layout import CollectionLayout
-from tercet.index.catalog.records import Record
+from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
 from tercet.index.errors import (
     AliasNotFoundError,
@@ -28,7 +28,6 @@ from tercet.index.files.directory import make_folder, write_json_atomically
 from tercet.index.files.lock import waiting_lock
 from tercet.index.files.versions import FileVersion, version_of
 
-FORMAT_VERSION = 2  # written only where an alias means several collections, which 1 does not know
 MOST_COLLECTIONS = 32  # of one alias
 Meant = tuple[str, ...]
 """The collections that an alias means, one or several, in the order in which they were given."""
@@ -171,8 +170,7 @@ class Aliases:
         written = {
             alias: meant[0] if len(meant) == 1 else list(meant) for alias, meant in sorted(aliases.items())
         }
-        version = FORMAT_VERSION if any(isinstance(each, list) for each in written.values()) else 1
-        write_json_atomically(self._path, {"format_version": version, "aliases": written})
+        write_json_atomically(self._path, {"format_version": FORMAT_VERSION, "aliases": written})
 
 
 def _aliases(path: Path) -> Mapping[str, Meant]:
@@ -180,10 +178,10 @@ def _aliases(path: Path) -> Mapping[str, Meant]:
         record = Record.read(path, _REMEDY)
     except FileNotFoundError:  # removed just now
         return NONE
-    version = record.version(FORMAT_VERSION)
+    record.require_version()
     record.require_keys(("format_version", "aliases"))
     stored = record.part("aliases").values
-    aliases = {alias: _meant(given, version) for alias, given in sorted(stored.items())}
+    aliases = {alias: _meant(given) for alias, given in sorted(stored.items())}
     try:
         for alias, meant in aliases.items():
             for name in (alias, *meant):
@@ -195,6 +193,6 @@ def _aliases(path: Path) -> Mapping[str, Meant]:
     return MappingProxyType(aliases)
 
 
-def _meant(given: Any, version: int) -> tuple[Any, ...]:
-    """What stands for an alias, not yet checked: a name, or since version 2 a list of several."""
-    return tuple(given) if version > 1 and isinstance(given, list) and len(given) > 1 else (given,)
+def _meant(given: Any) -> tuple[Any, ...]:
+    """What stands for an alias, not yet checked: a name, or a list of several."""
+    return tuple(given) if isinstance(given, list) and len(given) > 1 else (given,)

@@ -28,7 +28,6 @@ SHARED = (
     "lexical",
     "bm25",
     "bm25_language",
-    "bm25_reading",
     "window",
 )
 

@@ -8,11 +8,10 @@ from types import MappingProxyType
 
 from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
 from tercet.index.catalog.manifest import MANIFEST_NAME
-from tercet.index.catalog.records import Record
+from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.files.directory import write_json_atomically
 
-FORMAT_VERSION = 1
 LARGEST_WEIGHT = 1e6
 # What weights and candidates that leave BM25 out say of it.
 NO_WEIGHT = MappingProxyType({"bm25": 0.0})
@@ -58,7 +57,7 @@ class SearchDefaults:
         Raises FileNotFoundError, or DamagedIndexError naming file and remedy.
         """
         record = Record.read(path, REMEDY)
-        record.version(FORMAT_VERSION)
+        record.require_version()
         record.require_keys(("format_version", *SearchDefaults.__slots__))
         weights = _weights(record.part("weights").with_usual(NO_WEIGHT))
         if weights.bm25 and not settings.bm25:

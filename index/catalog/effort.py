@@ -8,11 +8,10 @@ from typing import Literal, get_args
 
 from tercet.index.candidates import DenseOptions
 from tercet.index.catalog.manifest import MANIFEST_NAME
-from tercet.index.catalog.records import Record
+from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.dense.kinds import DenseKind
 from tercet.index.files.directory import write_json_atomically
 
-FORMAT_VERSION = 1
 LARGEST_EFFORT = 100_000
 REMEDY = "restore it, or remove it with tercet index tune NAME --reset"
 
@@ -50,7 +49,7 @@ class DenseEffort:
     def read(path: Path) -> DenseEffort:
         """Reads `effort.json`. Raises FileNotFoundError, or DamagedIndexError naming file and remedy."""
         record = Record.read(path, REMEDY)
-        record.version(FORMAT_VERSION)
+        record.require_version()
         record.require_keys(("format_version", *DenseEffort.__slots__))
         return DenseEffort(
             record.count("ef_search", 1, LARGEST_EFFORT),

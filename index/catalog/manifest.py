@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from tercet.index.catalog.records import Record
+from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.dense.kinds import DenseKind, Vectors
 from tercet.index.files.content import missing
 from tercet.index.files.directory import write_json_atomically
@@ -19,9 +19,7 @@ _SEGMENT_ID = re.compile(r"[a-z0-9-]{1,64}")
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9_.]{0,63}")
 _DELETES_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,100}\.npy")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-FORMAT_VERSION = 2
 _KEYS = {"format_version", "settings_sha256", "documents", "segments", "ledger_position"}
-_KEYS_OF_VERSION_1 = {*_KEYS, "deletes"}
 _OPTIONAL = {"windows", "deletes", "written_at", "fields"}  # of a segment
 
 
@@ -80,8 +78,6 @@ class Manifest:
     """What a snapshot consists of. `name` is the file's stem, such as "000007"; `settings_sha256` is the
     checksum of `collection.json`; `ledger_position`: the last operation of the ledger that the segments
     hold, 0 where there was none.
-
-    Format version 1 had no deletes and no ledger.
     """
 
     name: str
@@ -130,8 +126,7 @@ class Manifest:
         """The manifest of a record, which has the stem of its path as its name. Raises DamagedIndexError,
         naming the path, where anything is unexpected.
         """
-        if record.version(FORMAT_VERSION) == 1:
-            record = _as_version_2(record)
+        record.require_version()
         record.require_keys(_KEYS)
         manifest = Manifest(
             record.path.stem,
@@ -146,15 +141,6 @@ class Manifest:
         if len({segment.id for segment in manifest.segments}) != len(manifest.segments):
             raise record.damaged("it names a segment twice")
         return manifest
-
-
-def _as_version_2(record: Record) -> Record:
-    """A manifest of format version 1, with nothing deleted and nothing in a ledger."""
-    record.require_keys(_KEYS_OF_VERSION_1)
-    values = dict(record.values)
-    if values.pop("deletes") is not None or values["ledger_position"] is not None:
-        raise record.damaged("deletes and ledger_position must be null in version 1")
-    return replace(record, values={**values, "ledger_position": 0})
 
 
 def dense_vectors(segments: Iterable[SegmentEntry]) -> Vectors:

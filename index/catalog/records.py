@@ -12,6 +12,7 @@ from typing import Any
 from tercet.index.errors import DamagedIndexError
 from tercet.index.files.content import read_json_object
 
+FORMAT_VERSION = 1  # of every JSON file of a collection
 RESTORE = "restore it or rebuild"
 
 
@@ -41,15 +42,14 @@ class Record:
         """That the file is damaged, and how."""
         return DamagedIndexError(f"{self.path}: {what}; {self.remedy}")
 
-    def version(self, newest: int) -> int:
-        """The format version, from 1 to `newest`."""
+    def require_version(self) -> None:
+        """Checks that the format version is the one that this release reads."""
         version = self.values.get("format_version")
-        if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
+        if version != FORMAT_VERSION or isinstance(version, bool):
             raise DamagedIndexError(
-                f"{self.path} has format version {version!r:.80}; this release reads versions up to "
-                f"{newest}: use the release that wrote it, else {self.remedy}"
+                f"{self.path} has format version {version!r:.80}; this release reads version "
+                f"{FORMAT_VERSION}: use the release that wrote it, else {self.remedy}"
             )
-        return version
 
     def require_keys(self, expected: Collection[str]) -> None:
         """Checks that these are there, and no others."""

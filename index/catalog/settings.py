@@ -9,11 +9,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-from tercet.index.bm25.analysis import NEWEST_READING, READINGS
 from tercet.index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
-from tercet.index.catalog.records import Record
+from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.codebook import Codebook, sign_codebook
 from tercet.index.dense.kinds import DenseKind, Vectors, collection_kind
 from tercet.index.documents.metadata import FieldType
@@ -24,7 +23,6 @@ from tercet.index.token_codecs import CODED, LARGEST_POOLING, TokenCodec
 from tercet.index.windows.settings import WindowSettings
 from tercet.models.representations import LexicalKind, Output, sides_of
 
-FORMAT_VERSION = 1
 CODEBOOK_FILE = "codebook.safetensors"
 SETTINGS_FILE = "collection.json"
 FIELDS_FILE = "fields.json"
@@ -39,14 +37,12 @@ _CHOICES = {
     "lexical": get_args(LexicalKind),
     "bm25_language": get_args(Bm25Language),
 }
-# Settings that `collection.json` has only where they are not these, so that collections without them keep
-# their bytes and their checksum.
+# Settings that `collection.json` has only where they are not these.
 _UNWRITTEN: Mapping[str, object] = {
     "adapter": None,
     "lexical": "plain",
     "bm25": False,
     "bm25_language": DEFAULT_LANGUAGE,
-    "bm25_reading": READINGS[0],
     "window": None,
     "codebook": None,
     "dense_memory_bytes": None,
@@ -73,8 +69,8 @@ class CollectionSettings:
     with its adapter, what must match to add or search. Dimensions count float values; they are 0, as
     vocabulary_size is, where the encoder lacks that side, and so does the collection. lexical: whether a
     query's lexical weights are multiplied by the collection's idf (`index/sparse/idf.py`); bm25: whether
-    documents have a BM25 side (`index/bm25/`), bm25_language: that of their words, bm25_reading: how texts
-    become words, for a new collection the newest way; window: how long documents are divided, without it they
+    documents have a BM25 side (`index/bm25/`), bm25_language: that of their words; window: how long documents
+    are divided, without it they
     are cut at the encoder's limit; codebook: of the residual codecs and of sign, which has its own by
     default, in a file that `collection.json` names by its checksum; token_pooling: how many tokens share one
     token vector; checkpoint: where the encoder was, which only helps to find it, and title: what people call
@@ -98,7 +94,6 @@ class CollectionSettings:
     lexical: LexicalKind = "plain"
     bm25: bool = False
     bm25_language: Bm25Language = DEFAULT_LANGUAGE
-    bm25_reading: int = NEWEST_READING
     window: WindowSettings | None = None
     codebook: Codebook | None = None
     dense_memory_bytes: int | None = None
@@ -148,10 +143,6 @@ class CollectionSettings:
             raise ValueError(f"bm25 is {self.bm25!r}; use true or false")
         if not self.bm25 and self.bm25_language != DEFAULT_LANGUAGE:
             raise ValueError(f"bm25_language is {self.bm25_language!r}, but bm25 is false; make it true")
-        if self.bm25_reading not in READINGS or isinstance(self.bm25_reading, bool):
-            raise ValueError(f"bm25_reading is {self.bm25_reading!r}; this release knows {READINGS}")
-        if not self.bm25:  # nothing is read, and the file stays as it always was
-            object.__setattr__(self, "bm25_reading", READINGS[0])
         if self.adapter is not None and (
             not isinstance(self.adapter, str) or not _COLLECTION_NAME.fullmatch(self.adapter)
         ):
@@ -266,7 +257,9 @@ class CollectionSettings:
     def write_later_fields(self, path: Path) -> None:
         """Writes `fields.json` beside `collection.json`, whose path this is."""
         later = {name: self.fields[name] for name in self.later_fields}
-        write_json_atomically(path.with_name(FIELDS_FILE), {"format_version": 1, "fields": later})
+        write_json_atomically(
+            path.with_name(FIELDS_FILE), {"format_version": FORMAT_VERSION, "fields": later}
+        )
 
     @staticmethod
     def read(path: Path) -> CollectionSettings:
@@ -315,7 +308,7 @@ def check_title(title: str) -> str:
 
 
 def _with_later_fields(settings: CollectionSettings, record: Record) -> CollectionSettings:
-    record.version(1)
+    record.require_version()
     record.require_keys(("format_version", "fields"))
     try:
         return settings.with_fields(record.part("fields").values)
@@ -327,14 +320,13 @@ def settings_of_record(record: Record, codebook: Codebook | None = None) -> Coll
     """The settings that `content` holds, with the codebook that it names. Raises DamagedIndexError naming
     the file that they come from.
     """
-    record.version(FORMAT_VERSION)
+    record.require_version()
     given = record.values
     expected = [
         name for name in _stored_settings() if _is_written(name, given.get(name, _UNWRITTEN.get(name)))
     ]
     record.require_keys(("format_version", *expected))
-    values: dict[str, Any] = {"bm25_reading": _UNWRITTEN["bm25_reading"], **given}
-    del values["format_version"]
+    values = {name: value for name, value in given.items() if name != "format_version"}
     values["fields"] = record.part("fields").values
     try:
         if codebook is not None:

@@ -67,7 +67,7 @@ def check_batch(
     if settings.bm25:
         complete = documents[: len(documents) - (windows is not None and windows.continues)]
         texts = [document.encoded_text for document in complete]
-        words = count_words(texts, analyzer or Analyzer(settings.bm25_language, settings.bm25_reading))
+        words = count_words(texts, analyzer or Analyzer(settings.bm25_language))
     return DocumentRows(
         PackedBytes.of([id for id, _ in stored]),
         PackedBytes.of([content for _, content in stored]),

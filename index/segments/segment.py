@@ -298,9 +298,7 @@ class Segment:
 
 
 def _open_positions(arrays: ArraySource, documents: int) -> Int64:
-    """Those of a segment; all 0 where it is of format version 1, which had no ledger."""
-    if not arrays.has(POSITIONS):
-        return np.zeros(documents, np.int64)
+    """The ledger's position that each document was written at, int64[N]."""
     positions: Int64 = arrays.open(POSITIONS, np.int64, rows=documents)
     if positions.min(initial=0) < 0:
         raise damaged(arrays.path(POSITIONS), "holds a position below 0")

@@ -15,7 +15,7 @@ from tercet.service.http.asgi import RawHeaders, Receive, Scope, Send, header
 
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 KEPT_SECONDS = 600  # how long a browser keeps the answer to a preflight
-READABLE = ("Tercet-Version", "X-Request-Id", "Retry-After", "Deprecation", "Sunset", "Link")
+READABLE = ("Tercet-Version", "X-Request-Id", "Retry-After", "Link")
 
 
 class CrossOrigin:

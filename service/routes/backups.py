@@ -90,6 +90,5 @@ def backup_record(backup: ServedBackup) -> dict[str, Any]:
         "position": backup.position,
         "documents": backup.documents,
         "size_bytes": backup.size_bytes,
-        "created": backup.created,
         "created_at": backup.created,
     }

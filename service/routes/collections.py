@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Path, Request, Response
+from fastapi import Depends, Path, Response
 
 from tercet.index.bm25.languages import DEFAULT_LANGUAGE
 from tercet.index.catalog.settings import check_title
@@ -30,7 +30,6 @@ from tercet.service.routes.common import (
     router,
 )
 from tercet.service.routes.pages import Paged
-from tercet.service.routes.renamed import given
 from tercet.service.schemas.base import NAME_PATTERN
 from tercet.service.schemas.collections import (
     CollectionList,
@@ -97,7 +96,7 @@ def _statistics(collections: ServedCollections, name: str) -> dict[str, Any]:
     dependencies=ADMIN,
 )
 async def create_collection(
-    name: Name, request: Request, services: Services, body: CollectionRequest | None = None
+    name: Name, services: Services, body: CollectionRequest | None = None
 ) -> Response:
     """Create an empty collection for this server's own encoder, or for another one that it opens.
 
@@ -111,8 +110,7 @@ async def create_collection(
             check_title(wanted.title)
         except InvalidNameError as error:
             raise InvalidRequestError(str(error), "title") from error
-    param, model = given(request, wanted, "model", "encoder")
-    encoding = await encoder_named(services, model, param)
+    encoding = await encoder_named(services, wanted.model)
     info = await encoding.info_of(wanted.adapter, name)
     try:
         settings = settings_for(
@@ -230,7 +228,6 @@ def collection_record(description: CollectionDescription) -> dict[str, Any]:
         "snapshot": description.snapshot,
         "documents": description.documents,
         "model": settings.encoder,
-        "encoder": settings.encoder,
         "adapter": settings.adapter,
         "fingerprint": settings.fingerprint,
         "dense_dimension": settings.dense_dimension,

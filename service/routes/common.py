@@ -129,7 +129,7 @@ def json_response(value: Any, status: int = 200) -> Response:
     return Response(orjson.dumps(value), status, media_type="application/json")
 
 
-async def encoder_named(services: Runtime, model: str | None, param: str = "model") -> EncodingService:
+async def encoder_named(services: Runtime, model: str | None) -> EncodingService:
     """The encoder that a field of a request names, by default the server's own.
 
     Raises NotFoundError, and what `EncoderShelf.named` raises.
@@ -140,7 +140,7 @@ async def encoder_named(services: Runtime, model: str | None, param: str = "mode
         raise NotFoundError(
             f"there is no model {model!r:.100}; this server has {known} (GET /v1/models)",
             "model_not_found",
-            param,
+            "model",
         )
     return found
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Annotated
 
 import orjson
-from fastapi import Path, Request, Response
+from fastapi import Path, Response
 
 from tercet.service.collections.readable import NamedAliases
 from tercet.service.exceptions import InvalidRequestError
@@ -17,7 +17,6 @@ from tercet.service.keys.access import Access
 from tercet.service.routes.collections import Name
 from tercet.service.routes.common import ADMIN, Allowed, Services, errors, router
 from tercet.service.routes.pages import ListPage, Paged
-from tercet.service.routes.renamed import given
 from tercet.service.runtime import Runtime
 from tercet.service.schemas.jobs import JobList, JobRequest, JobResponse
 
@@ -33,7 +32,7 @@ routes = router("jobs")
     responses=errors(404, 409, 422, 507),
     dependencies=ADMIN,
 )
-async def submit_job(name: Name, body: JobRequest, request: Request, services: Services) -> Response:
+async def submit_job(name: Name, body: JobRequest, services: Services) -> Response:
     """Build a collection from a source below the data root; searches see the old documents until it is done.
 
     A collection that does not exist is created. Documents may be written and deleted meanwhile, and stay so.
@@ -42,11 +41,10 @@ async def submit_job(name: Name, body: JobRequest, request: Request, services: S
     reading = (
         {} if body.reading is None else body.reading.model_dump(exclude_none=True, exclude_defaults=True)
     )
-    _, model = given(request, body, "model", "encoder")
     job = await services.jobs.submit(
         name,
         body.source,
-        model,
+        body.model,
         body.on_error or "stop",
         body.adapter,
         body.mode or "replace",

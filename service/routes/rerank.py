@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from tercet.service.exceptions import InvalidRequestError
 from tercet.service.requests.keys import access_of
 from tercet.service.routes.common import (
     Services,
@@ -16,7 +15,6 @@ from tercet.service.routes.common import (
     router,
     weights_of,
 )
-from tercet.service.routes.renamed import given
 from tercet.service.schemas.rerank import RerankRequest, RerankResponse
 from tercet.service.schemas.search import WeightsRequest
 from tercet.service.search.answers import answer_query, scores_record
@@ -35,11 +33,7 @@ async def rerank(body: RerankRequest, request: Request, services: Services, dead
         access_of(request).require_name(body.collection, "collection")
     limits = services.limits
     check_characters([body.query], limits.characters, "query")
-    param, texts = given(request, body, "inputs", "documents")
-    if texts is None:
-        raise InvalidRequestError("inputs is missing; give the texts to order", "inputs", "missing_field")
-    check_characters(texts, limits.characters, param)
-    _, top_k = given(request, body, "top_k", "top_n")
+    check_characters(body.inputs, limits.characters, "inputs")
     weights = None if body.weights is None else weights_of(body.weights)
     defaults, idf, adapter = None, None, body.adapter
     if body.collection is None:
@@ -62,10 +56,10 @@ async def rerank(body: RerankRequest, request: Request, services: Services, dead
             encoding,
             services.pools.search,
             body.query,
-            texts,
+            body.inputs,
             weights=rerank_weights(weights, defaults),
             request_tokens=limits.request_tokens,
-            top_n=top_k,
+            top_n=body.top_k,
             idf=idf,
             adapter=adapter,
             deadline=deadline,

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from tercet.service.schemas.base import NAME_PATTERN, NextPage, Position, Request, former
+from tercet.service.schemas.base import NAME_PATTERN, NextPage, Position, Request
 
 BACKUP: JsonDict = {
     "id": "20261123t024501-ab12",
@@ -46,7 +46,6 @@ class BackupResponse(BaseModel):
         "the file system has hard links."
     )
     created_at: str = Field(description="ISO 8601, in UTC.")
-    created: str = former("created_at")
 
 
 class BackupList(BaseModel):

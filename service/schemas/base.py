@@ -17,7 +17,6 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
-from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
@@ -28,7 +27,6 @@ from tercet.service.settings.settings import RequestLimits
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 LONGEST_NAME = 80  # characters that are looked at of a field that is none
-FORMER: JsonDict = {"deprecated": True}  # in the description of a field that is called otherwise now
 
 
 def _whole(value: object) -> object:
@@ -105,12 +103,6 @@ def told_apart(kind: Callable[[Any], str], use: str) -> tuple[Discriminator, _An
     return Discriminator(kind, NONE_OF_THESE, use), _AnyOf()
 
 
-def former(name: str, *default: None) -> Any:
-    """A field that is called otherwise now: `name`. default: None where it need not be given."""
-    description = f"Deprecated: the former name of `{name}`."
-    return Field(*default, description=description, json_schema_extra=FORMER)
-
-
 MOST_SHARDS = 1024
 POSITION_PATTERN = rf"^[0-9]{{1,19}}(\.[0-9]{{1,19}}){{0,{MOST_SHARDS - 1}}}$"
 _Number = Annotated[int, Field(ge=0, lt=2**63), WHOLE]
@@ -184,9 +176,8 @@ class Body(BaseModel):
 
 
 def _near(name: str, fields: Mapping[str, FieldInfo]) -> str | None:
-    """The field whose name is most like one that is none, but for former names."""
-    current = [each for each, field in fields.items() if field.json_schema_extra != FORMER]
-    return next(iter(get_close_matches(name[:LONGEST_NAME].lower(), current, 1)), None)
+    """The field whose name is most like one that is none."""
+    return next(iter(get_close_matches(name[:LONGEST_NAME].lower(), fields, 1)), None)
 
 
 class Request(Body):

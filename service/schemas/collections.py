@@ -21,7 +21,6 @@ from tercet.service.schemas.base import (
     Position,
     Request,
     at_most,
-    former,
 )
 from tercet.service.schemas.search_answers import CandidatesResponse, WeightsResponse
 
@@ -85,7 +84,6 @@ class CollectionRequest(Request):
     model: ModelName | None = Field(
         None, description="Its encoder, one that `/v1/models` lists; by default the server's own."
     )
-    encoder: ModelName | None = former("model", None)
     adapter: AdapterName | None = Field(
         None,
         description="An adapter or router for its documents and queries; by default none. Of a fixed router "
@@ -142,7 +140,6 @@ class CollectionResponse(BaseModel):
     snapshot: str | None
     documents: int
     model: str = Field(description="Its encoder.")
-    encoder: str = former("model")
     adapter: str | None
     fingerprint: str
     dense_dimension: int

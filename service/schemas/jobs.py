@@ -10,7 +10,7 @@ from tercet.index.live.adoption import AdoptionMode
 from tercet.ingest.passages.split import LARGEST_SIZE, SMALLEST_SIZE, SplitKind
 from tercet.ingest.sources.checks import OnError
 from tercet.service.jobs.store import JobEngine, JobState
-from tercet.service.schemas.base import WHOLE, AdapterName, NextPage, Request, former
+from tercet.service.schemas.base import WHOLE, AdapterName, NextPage, Request
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=1024)]
 SourcePath = Annotated[str, Field(min_length=1, max_length=1024)]
@@ -89,7 +89,6 @@ class JobRequest(Request):
         description="The encoder of a collection that is new: one that `/v1/models` lists; by default the "
         "server's own. One that exists has its own, and another than that is a conflict, 409.",
     )
-    encoder: str | None = former("model", None)
     adapter: AdapterName | None = Field(
         None, description="For a collection that is new; by default none. One that exists has its own."
     )

@@ -17,7 +17,6 @@ from tercet.service.schemas.base import (
     Texts,
     Usage,
     counted,
-    former,
 )
 from tercet.service.schemas.search import CollectionName, PresetName, WeightsRequest
 from tercet.service.schemas.search_answers import QueryUsage, ScoresResponse
@@ -47,12 +46,12 @@ class RerankRequest(Request):
     )
 
     query: Text
-    inputs: Annotated[Texts, counted("documents", "texts")] | None = Field(
-        None, description="To be given; their number is limited by the setting `max_documents`."
-    )
-    documents: Annotated[Texts, counted("documents", "texts")] | None = former("inputs", None)
+    inputs: Annotated[
+        Texts,
+        Field(description="Their number is limited by the setting `max_documents`."),
+        counted("documents", "texts"),
+    ]
     top_k: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="Results; all by default.")
-    top_n: Annotated[int, Field(ge=1), WHOLE] | None = former("top_k", None)
     collection: CollectionName | None = Field(
         None,
         description="Score the texts as documents of this collection: with its idf, its adapter and its "

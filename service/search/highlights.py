@@ -13,7 +13,6 @@ from typing import TypedDict
 
 import numpy as np
 
-from tercet.index.bm25.analysis import NEWEST_READING
 from tercet.index.bm25.matches import QueryWords
 from tercet.index.candidates import Hit
 from tercet.index.catalog.settings import CollectionSettings
@@ -60,8 +59,7 @@ def highlights_of(
     words = None
     if text is not None:
         text = without_words(text, faint, tokenizer)
-        reading = settings.bm25_reading if settings.bm25 else NEWEST_READING
-        words = QueryWords(text, settings.bm25_language, reading)
+        words = QueryWords(text, settings.bm25_language)
     finder = _Finder(tokenizer, token_ids, words)
     limit = min(MOST_CHARACTERS, MOST_OF_ALL // max(1, len(hits)))
     found = []

@@ -15,8 +15,6 @@ ASKED = [
     "100",
     "--encoder",
     "minilm-m3",
-    "--searches",
-    "100",
 ]
 
 
@@ -31,18 +29,14 @@ def test_a_plan_is_printed(tercet: Run) -> None:
     assert "in memory 1.34 TB, once" in said
     assert "shards 13 of 76,923,077 documents" in said
     assert "machines 26: 2 replicas of each, 16 cores, 128 GiB" in said
-    assert "rolling upgrade, hedged" in said
+    assert "for a search that waits for no other" in said
 
 
-def test_a_plan_as_json_is_the_same_for_the_same_seed(tercet: Run) -> None:
-    first, again, other = (
-        json.loads(tercet(*ASKED, "--json", "--seed", seed).stdout) for seed in ("1", "1", "2")
-    )
-    assert first == again
-    assert first["latency"] != other["latency"]
+def test_a_plan_as_json(tercet: Run) -> None:
+    first = json.loads(tercet(*ASKED, "--json").stdout)
+    assert first["unloaded_latency_ms"] > first["search_core_ms"]["candidates"]
     assert (first["shards"], first["replicas"], first["nodes"]) == (13, 2, 26)
     assert first["dense"] == {"kind": "hnsw", "recall": 0.991}
-    assert {"case", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "hedged", "failed"} == set(first["latency"][0])
 
 
 def test_what_cannot_be_is_told_in_a_line(tercet: Run) -> None:
@@ -52,9 +46,6 @@ def test_what_cannot_be_is_told_in_a_line(tercet: Run) -> None:
         "2 shards would take 624.0 GiB of memory each, of 102.4 that may be used: take 13 at least"
         in few.stderr
     )
-    many = tercet(*ASKED, "--documents", "1e12", "--qps", "1e6")
-    assert many.returncode == 1
-    assert "at most 20,000 are simulated" in many.stderr
     for wrong in (
         *(["--codec", "int7"], ["--recall", "1.5"], ["--qps", "0"], ["--documents", "many"]),
         *(["--documents", "nan"], ["--qps", "inf"], ["--memory-gib", "nan"]),

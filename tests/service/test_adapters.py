@@ -52,7 +52,7 @@ async def test_concurrent_requests_get_their_own_adapter(client: httpx.AsyncClie
 
 
 async def test_rerank_with_an_adapter(client: httpx.AsyncClient) -> None:
-    body = {"query": "hot tea", "documents": ["green tea", "the train"]}
+    body = {"query": "hot tea", "inputs": ["green tea", "the train"]}
     plain = (await client.post("/rerank", json={**body, "adapter": None})).json()["results"]
     law = (await client.post("/rerank", json={**body, "adapter": "law"})).json()["results"]
     assert plain != law
@@ -62,7 +62,7 @@ async def test_rerank_with_an_adapter(client: httpx.AsyncClient) -> None:
 ROUTES = [
     ("POST", "/embed", {"inputs": "tea"}),
     ("POST", "/search", {"collection": "demo", "query": "tea"}),
-    ("POST", "/rerank", {"query": "tea", "documents": ["tea"]}),
+    ("POST", "/rerank", {"query": "tea", "inputs": ["tea"]}),
     ("PUT", "/collections/new", {}),
     ("POST", "/collections/new/jobs", {"source": "x.jsonl"}),
 ]

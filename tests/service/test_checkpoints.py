@@ -102,7 +102,7 @@ async def test_reranking_is_by_the_model_that_is_named_or_the_collections(
     client: httpx.AsyncClient, english: str
 ) -> None:
     texts = [document["text"] for document in DOCUMENTS]
-    body = {"query": QUERY, "documents": texts}
+    body = {"query": QUERY, "inputs": texts}
     named = await client.post("/rerank", json={**body, "model": ENGLISH})
     assert named.json()["results"][0]["index"] == 1
     of_collection = await client.post("/rerank", json={**body, "collection": english})
@@ -112,19 +112,21 @@ async def test_reranking_is_by_the_model_that_is_named_or_the_collections(
     other = await client.post("/rerank", json={**body, "collection": english, "model": MULTILINGUAL})
     assert error_of(other) == (409, None, "fingerprint_mismatch")
     for path in ("/jina/v1/rerank", "/v2/rerank"):
-        ranked = (await client.post(path, json={**body, "model": ENGLISH})).json()["results"]
+        ranked = (
+            await client.post(path, json={"query": QUERY, "documents": texts, "model": ENGLISH})
+        ).json()["results"]
         assert ranked[0]["score"] == pytest.approx(named.json()["results"][0]["score"], abs=1e-4)
 
 
 async def test_a_collection_is_created_for_the_encoder_that_is_named(client: httpx.AsyncClient) -> None:
-    made = await client.put("/collections/new", json={"encoder": ENGLISH})
-    assert (made.status_code, made.json()["encoder"], made.json()["dense_dimension"]) == (201, ENGLISH, 384)
+    made = await client.put("/collections/new", json={"model": ENGLISH})
+    assert (made.status_code, made.json()["model"], made.json()["dense_dimension"]) == (201, ENGLISH, 384)
     written = await client.put("/collections/new/documents", json={"documents": DOCUMENTS})
     assert written.status_code == 200, written.text
     found = await client.post("/search", json={"collection": "new", "query": QUERY})
     assert found.json()["hits"][0]["id"] == "tea"
-    unknown = await client.put("/collections/none", json={"encoder": "BAAI/bge-m3"})
-    assert error_of(unknown) == (404, "encoder", "model_not_found")
+    unknown = await client.put("/collections/none", json={"model": "BAAI/bge-m3"})
+    assert error_of(unknown) == (404, "model", "model_not_found")
 
 
 async def test_a_job_builds_with_the_encoder_that_is_named(make_client: Any, data: Path) -> None:
@@ -133,13 +135,13 @@ async def test_a_job_builds_with_the_encoder_that_is_named(make_client: Any, dat
     documents(data / "sources")
     path = "/collections/built/jobs"
     async with make_client(revision="v1") as client:
-        job = await client.post(path, json={"source": "documents.jsonl", "encoder": ENGLISH})
+        job = await client.post(path, json={"source": "documents.jsonl", "model": ENGLISH})
         assert job.status_code == 202, job.text
         while (state := (await client.get(f"/jobs/{job.json()['id']}")).json())["finished_at"] is None:
             await pause()
         assert state["state"] == "succeeded", state
-        assert (await client.get("/collections/built")).json()["encoder"] == ENGLISH
-        other = await client.post(path, json={"source": "documents.jsonl", "encoder": MULTILINGUAL})
+        assert (await client.get("/collections/built")).json()["model"] == ENGLISH
+        other = await client.post(path, json={"source": "documents.jsonl", "model": MULTILINGUAL})
         assert error_of(other) == (409, None, "fingerprint_mismatch")
 
 

@@ -408,7 +408,7 @@ def test_trailers_without_end_are_refused(server: str) -> None:
 
 
 def test_many_large_requests_on_one_connection_are_no_endless_head(server: str) -> None:
-    body = json.dumps({"query": "tea", "documents": ["tea " * 40_000]}).encode()
+    body = json.dumps({"query": "tea", "inputs": ["tea " * 40_000]}).encode()
     request = (
         b"POST /rerank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
     )
@@ -504,10 +504,10 @@ async def test_a_slash_at_the_end_of_a_path_is_named(client: httpx.AsyncClient) 
         ("/search", {"topK": 3}, "topK: no such field; did you mean top_k?"),
         ("/search", {"zzz": 1}, "zzz: no such field; leave it out"),
         ("/search", {"weights": {"dens": 1}}, "weights.dens: no such field; did you mean dense?"),
-        ("/rerank", {"top_m": 1}, "top_m: no such field; did you mean top_k?"),  # top_n is a former name
-        ("/rerank", {"documents": []}, "documents is []; use at least 1 item"),
-        ("/rerank", {"documents": "tea"}, "documents is 'tea'; use a list"),
-        ("/rerank", {"documents": ["tea", None]}, "documents.1 is null; use a string"),
+        ("/rerank", {"top_m": 1}, "top_m: no such field; did you mean top_k?"),
+        ("/rerank", {"inputs": []}, "inputs is []; use at least 1 item"),
+        ("/rerank", {"inputs": "tea"}, "inputs is 'tea'; use a list"),
+        ("/rerank", {"inputs": ["tea", None]}, "inputs.1 is null; use a string"),
         (
             "/rerank",
             {"weights": {"bm25": 1}},
@@ -522,7 +522,7 @@ async def test_a_slash_at_the_end_of_a_path_is_named(client: httpx.AsyncClient) 
 async def test_a_wrong_value_is_told_with_its_remedy(
     client: httpx.AsyncClient, path: str, body: dict[str, Any], message: str
 ) -> None:
-    whole = {"/search": {"collection": "demo", "query": "q"}, "/rerank": {"query": "q", "documents": ["d"]}}
+    whole = {"/search": {"collection": "demo", "query": "q"}, "/rerank": {"query": "q", "inputs": ["d"]}}
     response = await client.post(path, json={**whole.get(path, {}), **body})
     assert response.status_code == 422
     assert error_of(response)["message"].startswith(message)
@@ -551,7 +551,7 @@ async def test_a_wrong_setting_of_a_collection_is_told_with_its_remedy(
 
 
 async def test_weights_of_rerank_may_leave_bm25_null(client: httpx.AsyncClient) -> None:
-    body = {"query": "q", "documents": ["d"], "weights": {"dense": 1, "bm25": None}}
+    body = {"query": "q", "inputs": ["d"], "weights": {"dense": 1, "bm25": None}}
     assert (await client.post("/rerank", json=body)).status_code == 200
     schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
     assert list(schemas["RerankWeightsRequest"]["properties"]) == ["dense", "sparse", "colbert"]

@@ -13,7 +13,7 @@ from tercet.service.app import create_worker_app
 from tests.service.polling import pause
 
 QUERY = {"collection": "demo", "query": "hot tea"}
-RERANK = {"query": "hot tea", "documents": ["green tea", "black tea"]}
+RERANK = {"query": "hot tea", "inputs": ["green tea", "black tea"]}
 LIMIT_SECONDS = 0.3
 # More than a busy machine takes to bring requests in, so that they wait, and less than they wait then.
 DEADLINE, PATIENCE = 6.0, 60.0

@@ -146,7 +146,7 @@ def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> No
     assert "▁bread" in [term["token"] for term in answer["hits"][0]["explanation"]["terms"]]
     old = client.post("/search", json={**body, "filter": {"lt": {"year": 1900}}}).json()["hits"]
     assert [hit["id"] for hit in old] == ["train"]
-    texts = {"documents": [d["text"] for d in DOCUMENTS], "collection": "articles"}  # its idf counts
+    texts = {"inputs": [d["text"] for d in DOCUMENTS], "collection": "articles"}  # its idf counts
     ranked = client.post("/rerank", json={"query": body["query"], **texts}).json()["results"]
     assert ranked[0]["index"] == 2
     assert ranked[0]["score"] == pytest.approx(answer["hits"][0]["score"], abs=0.02)

@@ -209,22 +209,6 @@ test("lists come page by page", server, () =>
     await assert.rejects(client.collections({ limit: 0 }), ApiError);
   }));
 
-test("former names work, with a warning, and no request has them", async (t) => {
-  const warn = t.mock.method(console, "warn", () => {});
-  const [fetch, asked] = answering(...[0, 1, 2].map(() => Response.json({})));
-  const other = new Client("http://tercet", { fetch });
-  await other.rerank("tea", TEXTS, { topN: 1 });
-  await other.rerank("tea", TEXTS, { topN: 1 });
-  await other.startJob("c", "s", { encoder: "e" });
-  const [ranked, , started] = asked.map(([, init]) => JSON.parse(init.body));
-  assert.deepEqual(ranked, { query: "tea", inputs: TEXTS, top_k: 1 });
-  assert.deepEqual(started, { source: "s", model: "e" });
-  const told = warn.mock.calls.map(({ arguments: [message] }) => message);
-  assert.equal(told.length, 2); // once for each name
-  assert.match(told[0], /topN is deprecated, it is called topK now/);
-  await assert.rejects(other.rerank("tea", TEXTS, { topN: 1, topK: 1 }), TypeError);
-});
-
 test("re-ranking, jobs and operations", server, async () => {
   const { results } = await client.rerank("how is tea made", TEXTS, { topK: 1 });
   assert.deepEqual(results.map((one) => one.index), [0]);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import runpy
 from pathlib import Path
 from typing import Any
@@ -288,35 +287,6 @@ def test_reranking_and_operations(client: Client) -> None:
     assert "tercet_requests_total" in client.metrics()
 
 
-def test_former_names_work_and_warn(client: Client, collection: str) -> None:
-    new = client.rerank("how is tea made", TEXTS, top_k=1)
-    with pytest.warns(DeprecationWarning, match="it is called") as told:
-        assert client.rerank("how is tea made", documents=TEXTS, top_n=1) == new
-    assert [str(one.message).split()[0] for one in told] == ["documents", "top_n"]
-    assert {one.filename for one in told} == {__file__}
-    with (
-        pytest.warns(DeprecationWarning, match="encoder is deprecated, it is called model now"),
-        pytest.raises(ApiError, match="'minilm-m3' is asked for"),
-    ):
-        client.start_job(collection, "missing.jsonl", encoder="minilm-m3")
-    with pytest.raises(TypeError, match="inputs and documents are both given"):
-        client.rerank("tea", TEXTS, documents=TEXTS)
-    with pytest.raises(TypeError, match="inputs is missing"):
-        client.rerank("tea")
-
-
-def test_no_request_has_a_former_name() -> None:
-    transport, asked = answering(httpx.Response(200, json={}), httpx.Response(202, json={}))
-    with Client("http://tercet", transport=transport) as client:
-        with pytest.warns(DeprecationWarning, match="it is called"):
-            client.rerank("tea", documents=TEXTS, top_n=1)
-        with pytest.warns(DeprecationWarning, match="it is called"):
-            client.start_job("c", "s", encoder="e")
-    reranked, started = (json.loads(request.content) for request in asked)
-    assert (reranked["inputs"], reranked["top_k"], started["model"]) == (TEXTS, 1, "e")
-    assert not {"documents", "top_n", "encoder"} & {*reranked, *started}
-
-
 def test_a_missing_key_is_said(server: str) -> None:
     with Client(server) as client, pytest.raises(ApiError) as raised:
         client.collections()
@@ -337,9 +307,6 @@ async def test_the_asynchronous_client(server: str, collection: str) -> None:
         ]
         names = [one["name"] async for one in client.iter_collections(page=1)]
         assert names == [one["name"] for one in await client.collections()]
-        with pytest.warns(DeprecationWarning, match="it is called inputs now") as told:
-            await client.rerank("tea", documents=TEXTS)
-        assert [one.filename for one in told] == [__file__]
         hits = (await client.search(collection, "tea", top_k=3))["hits"]
         assert len(hits) == 3
         with pytest.raises(NotFoundError):

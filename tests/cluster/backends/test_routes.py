@@ -114,6 +114,6 @@ def test_documents_are_read_and_writes_are_refused_by_name(
     assert (bm25.status_code, bm25.json()["error"]["param"]) == (422, "weights.bm25")
     assert there.get("/metrics").status_code == there.get("/info").status_code == 200
     assert there.post("/embed", json={"inputs": "tea"}).status_code == 200
-    reranked = {"query": "tea", "documents": ["hot tea", "train"], "collection": "idf"}
+    reranked = {"query": "tea", "inputs": ["hot tea", "train"], "collection": "idf"}
     answers = [server.post("/rerank", json=reranked).json() for server in servers]
     assert answers[1]["results"] == answers[0]["results"]

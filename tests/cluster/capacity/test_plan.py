@@ -19,9 +19,7 @@ from tercet.cluster.capacity.costs import dense_choices, search_cost
 from tercet.cluster.capacity.errors import CapacityError
 from tercet.cluster.capacity.measured import Measured
 from tercet.cluster.capacity.plan import plan_for
-from tercet.cluster.capacity.scenarios import latencies
 from tercet.cluster.capacity.sizes import document_bytes, resident_bytes, token_bytes
-from tercet.cluster.capacity.spread import BY_QUERY, BY_RUN
 from tercet.cluster.capacity.workload import Machines, Workload
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
@@ -60,14 +58,6 @@ def test_the_page_has_every_constant() -> None:
         (what, float(value.replace(",", "")), unit, file, date) for what, value, unit, file, date in rows
     }
     assert shown == {(each.what, each.value, each.unit, each.file, each.date) for each in CONSTANTS}
-
-
-def test_spreads_are_as_measured() -> None:
-    found = json.loads((ROOT / "benchmarks" / "results" / "service_times.json").read_text(encoding="utf-8"))
-    assert list(BY_QUERY) == found["by_query"]
-    assert list(BY_RUN) == found["by_run"]
-    for quantiles in (BY_QUERY, BY_RUN):
-        assert np.mean((np.array(quantiles[1:]) + quantiles[:-1]) / 2) == pytest.approx(1, abs=0.001)
 
 
 def encoded() -> Representations:
@@ -240,18 +230,7 @@ def test_processors_encode_where_there_are_no_gpus() -> None:
     assert plan.encode_hours == pytest.approx(1.5e11 / (583 * 16 * plan.shards) / 3600)
 
 
-def test_latency_has_each_case_and_grows_with_what_goes_wrong() -> None:
-    told: list[tuple[int, int]] = []
-    workload = Workload(10**7, 100, 200.0, "minilm-m3")
-    found = {
-        each.case: each
-        for each in latencies(plan_for(workload, Machines()), 3000, 0, lambda *done: told.append(done))
-    }
-    assert told[-1] == (18_000, 18_000)
-    usual, slow = found["as usual"], found["one slow replica"]
-    assert usual.p50_ms <= usual.p95_ms <= usual.p99_ms <= usual.p999_ms < slow.p999_ms
-    assert found["one slow replica, hedged"].p99_ms < slow.p99_ms
-    assert {each.failed for each in found.values()} == {0.0}
-    alone = latencies(plan_for(workload, Machines(replicas=1, busy=0.9)), 500, 0)
-    assert [each.case for each in alone] == ["as usual", "one slow replica", "rolling upgrade"]
-    assert alone[-1].failed > 0
+def test_latency_without_waiting_is_the_sum_of_its_parts() -> None:
+    plan = plan_for(Workload(1_000_000, 200, 10), Machines(round_trip_ms=3))
+    parts = (plan.router_ms, plan.encoders.query_ms, plan.cost.candidates_ms, plan.cost.scores_ms, 3, 3)
+    assert plan.unloaded_latency_ms == pytest.approx(sum(parts))

@@ -151,6 +151,6 @@ async def test_searches_and_writes_are_those_of_one_server(
     another = "tea" if adapter != "tea" else "law"
     refused = await compare(servers, {**search, "adapter": another})
     assert refused["error"]["code"] == "fingerprint_mismatch"
-    rerank = {"query": "tea", "documents": ["black tea", "the train"], "collection": NAME, "adapter": adapter}
+    rerank = {"query": "tea", "inputs": ["black tea", "the train"], "collection": NAME, "adapter": adapter}
     ranked = [(await server.post("/rerank", json=rerank)).json()["results"] for server in servers]
     assert ranked[0] == ranked[1]

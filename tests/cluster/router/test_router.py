@@ -185,7 +185,7 @@ def test_fields_that_not_all_shards_have_yet_are_not_there(urls: tuple[str, str]
 
 
 def test_texts_are_ranked_by_the_idf_of_all_shards(urls: tuple[str, str]) -> None:
-    body = {"query": "black tea", "documents": ["tea", "the black leaf", "train"], "collection": "demo"}
+    body = {"query": "black tea", "inputs": ["tea", "the black leaf", "train"], "collection": "demo"}
     found, expected = (httpx.post(f"{url}/rerank", json=body, timeout=60).json() for url in urls)
     found["took_ms"] = expected["took_ms"] = None
     assert found == expected

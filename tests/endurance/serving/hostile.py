@@ -60,7 +60,7 @@ HONEST = (
         b'"weights": {"dense": 0, "sparse": 1, "colbert": 0}, "candidates": {"dense": 0, "sparse": 10}}',
     ),
     Request(b"POST", b"/search", JSON, b'{"collection": "demo", "query": {"dense": [1]}, "top_k": 2}'),
-    Request(b"POST", b"/rerank", JSON, b'{"query": "tea", "documents": ["tea", "train"], "weights": "sum"}'),
+    Request(b"POST", b"/rerank", JSON, b'{"query": "tea", "inputs": ["tea", "train"], "weights": "sum"}'),
     Request(b"PUT", b"/collections/made", JSON, b'{"fields": {"year": "integer"}}'),
     Request(b"POST", b"/collections/made/jobs", JSON, b'{"source": "../../etc/passwd"}'),
 )

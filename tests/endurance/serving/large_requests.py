@@ -54,9 +54,9 @@ def _answers(texts: list[str], long_query: str, hits: int) -> Iterator[Large]:
     yield Large(
         "rerank 1024 short texts",
         "/rerank",
-        _json(query="tea", documents=[t[:20] for t in texts * 1024][:1024]),
+        _json(query="tea", inputs=[t[:20] for t in texts * 1024][:1024]),
     )
-    yield Large(f"rerank {len(texts)} long texts", "/rerank", _json(query=long_query, documents=texts))
+    yield Large(f"rerank {len(texts)} long texts", "/rerank", _json(query=long_query, inputs=texts))
     wide = {"top_k": hits, "candidates": {"dense": hits, "sparse": hits}}
     yield Large("search, all long documents", "/search", _json(collection="long", query="tea", **wide))
     for query in (long_query, " ".join(long_query.split()[:250])):
@@ -88,7 +88,7 @@ def _structures() -> Iterator[Large]:
 
     search = '{"collection":"demo","query":"tea",'
     yield Large("embed 2 million texts", "/embed", filled('{"inputs":[', '"",', '""]}'))
-    yield Large("rerank 2 million texts", "/rerank", filled('{"query":"a","documents":[', '"",', '""]}'))
+    yield Large("rerank 2 million texts", "/rerank", filled('{"query":"a","inputs":[', '"",', '""]}'))
     yield Large(
         "query of 4 million numbers",
         "/search",
@@ -136,7 +136,7 @@ def _fuzzed() -> Iterator[Large]:
     fields = {
         "/embed": ["inputs", "outputs", "input_type", "max_length", "nothing"],
         "/search": ["query", "filter", "weights", "candidates", "search_options"],
-        "/rerank": ["documents", "query", "weights"],
+        "/rerank": ["inputs", "query", "weights"],
     }
     for number in range(30):
         path = chance.choice(list(fields))

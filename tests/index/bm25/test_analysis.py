@@ -141,15 +141,6 @@ def test_vietnamese_is_found_with_its_marks_and_better_than_without() -> None:
     assert (document & analyzer.counts("tiệng viết")).total() == 2  # other words, alike without marks
 
 
-@pytest.mark.parametrize("language", ["english", "german", "none"])
-def test_collections_of_before_read_as_before(language: Bm25Language) -> None:
-    former = Analyzer(language, reading=1)
-    text = "getUserById café straße"
-    assert pieces_of(former, text) == ["getuserbyid", "café", "straße"]
-    stem = (lambda word: word) if language == "none" else Stemmer(language).stemWord
-    assert list(map(former.term, pieces_of(former, text))) == [*map(stem, pieces_of(former, text))]
-
-
 def test_turkish_has_two_letters_i() -> None:
     assert pieces_of(Analyzer("turkish"), "ISPARTA İZMİR") == ["ısparta", "izmir"]
 

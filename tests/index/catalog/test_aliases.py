@@ -115,17 +115,17 @@ def test_an_alias_whose_collections_folder_was_removed_leads_to_no_collection(
         ("{", "is not valid JSON"),
         ("[]", "holds no JSON object"),
         ('{"aliases": {}}', "format version None"),
-        ('{"format_version": 3, "aliases": {}}', "format version 3"),
+        ('{"format_version": 2, "aliases": {}}', "format version 2"),
         ('{"format_version": 1}', "keys missing"),
         ('{"format_version": 1, "aliases": {}, "more": 1}', "unknown"),
         ('{"format_version": 1, "aliases": []}', "aliases is no object; .*give the aliases again"),
         ('{"format_version": 1, "aliases": {"../x": "one"}}', "does not match"),
         ('{"format_version": 1, "aliases": {"live": "../one"}}', "does not match"),
         ('{"format_version": 1, "aliases": {"live": 1}}', "does not match"),
-        ('{"format_version": 1, "aliases": {"live": ["one", "two"]}}', "does not match"),
-        ('{"format_version": 2, "aliases": {"live": ["one"]}}', "does not match"),
-        ('{"format_version": 2, "aliases": {"live": ["one", "../two"]}}', "does not match"),
-        ('{"format_version": 2, "aliases": {"live": ["one", "one"]}}', "means a collection twice"),
+        ('{"format_version": 1, "aliases": {"live": []}}', "does not match"),
+        ('{"format_version": 1, "aliases": {"live": ["one"]}}', "does not match"),
+        ('{"format_version": 1, "aliases": {"live": ["one", "../two"]}}', "does not match"),
+        ('{"format_version": 1, "aliases": {"live": ["one", "one"]}}', "means a collection twice"),
     ],
 )
 def test_a_damaged_file_is_named_and_harms_no_collection(
@@ -222,7 +222,7 @@ def test_an_alias_may_mean_several_collections(aliases: Aliases, root: Path, bui
     build(three, name="three")
     assert aliases.put("all", "two", "one") == ("two", "one")
     assert json.loads((root / "aliases.json").read_text()) == {
-        "format_version": 2,
+        "format_version": 1,
         "aliases": {"all": ["two", "one"]},
     }
     other = Aliases(root)

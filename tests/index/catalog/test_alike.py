@@ -34,7 +34,6 @@ def one(make_settings: Any, three: Any) -> CollectionSettings:
         ({"lexical": "plain"}, "lexical is idf in the one and plain"),
         ({"bm25": False}, "bm25 is true in the one and false"),
         ({"bm25_language": "german"}, "bm25_language is english in the one and german"),
-        ({"bm25_reading": 1}, "bm25_reading is 2 in the one and 1"),
         ({"window": None}, "window is 16 tokens, 4 of them shared in the one and none"),
         ({"window": WindowSettings(32, 4)}, "window is 16 tokens, .* and 32 tokens"),
     ],

@@ -32,7 +32,7 @@ def test_manifests_come_back(tmp_path: Path) -> None:
     assert Manifest.read(path) == MANIFEST
     assert MANIFEST.documents == 5
     record = json.loads(path.read_text())
-    assert (record["format_version"], record["ledger_position"]) == (2, 0)
+    assert (record["format_version"], record["ledger_position"]) == (1, 0)
     assert "deletes" not in record["segments"][0]
 
 
@@ -43,22 +43,6 @@ def test_deleted_documents_are_not_counted(tmp_path: Path) -> None:
     manifest.write(path)
     assert Manifest.read(path) == manifest
     assert (marked.documents, marked.documents_kept, manifest.documents) == (3, 1, 3)
-
-
-def test_version_1_has_neither_deletes_nor_ledger(tmp_path: Path, alter: Alter) -> None:
-    path = tmp_path / "000007.json"
-
-    def as_version_1(record: dict[str, Any], **changes: Any) -> None:
-        record.update({"format_version": 1, "deletes": None, "ledger_position": None, **changes})
-
-    MANIFEST.write(path)
-    alter(path, as_version_1)
-    assert Manifest.read(path) == MANIFEST
-    for changes in ({"deletes": "a"}, {"ledger_position": 3}, {"more": 1}):
-        MANIFEST.write(path)
-        alter(path, lambda record, changes=changes: as_version_1(record, **changes))
-        with pytest.raises(DamagedIndexError, match=r"000007\.json"):
-            Manifest.read(path)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +71,7 @@ def test_altered_deletes_are_damage(tmp_path: Path, change: dict[str, Any], alte
     "change",
     [
         lambda record: record.update(format_version=0),
-        lambda record: record.update(format_version=3),
+        lambda record: record.update(format_version=2),
         lambda record: record.pop("ledger_position"),
         lambda record: record.update(deletes=None),
         lambda record: record.update(ledger_position=-4),

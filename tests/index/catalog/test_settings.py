@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tercet.index.bm25.analysis import NEWEST_READING
 from tercet.index.catalog.settings import CollectionSettings, check_collection_name
 from tercet.index.errors import DamagedIndexError, InvalidNameError
 from tercet.index.windows.settings import WindowSettings
@@ -114,25 +113,7 @@ def test_bm25_is_written_only_where_it_is_used(tmp_path: Path) -> None:
             CollectionSettings.read(path)
 
 
-def test_a_collection_of_an_earlier_release_reads_texts_as_it_was_made(tmp_path: Path) -> None:
-    """Its words would not be found if queries were read in the newest way."""
-    path = tmp_path / "collection.json"
-    new = CollectionSettings(**VALUES, bm25=True)
-    assert new.bm25_reading == NEWEST_READING
-    record = json.loads(new.content)
-    assert record.pop("bm25_reading") == NEWEST_READING
-    path.write_text(json.dumps(record))
-    former = CollectionSettings.read(path)
-    assert former.bm25_reading == 1
-    assert json.loads(former.content) == record
-    assert CollectionSettings(**VALUES).bm25_reading == 1  # without BM25 nothing is read
-    for value in (3, 0, True, "1", None):
-        path.write_text(json.dumps({**record, "bm25_reading": value}))
-        with pytest.raises(DamagedIndexError, match="bm25_reading"):
-            CollectionSettings.read(path)
-
-
-def test_settings_of_earlier_releases_keep_their_bytes(tmp_path: Path) -> None:
+def test_settings_are_written_only_where_they_are_unusual(tmp_path: Path) -> None:
     """Manifests repeat the checksum of `collection.json`."""
     settings = CollectionSettings(**VALUES, fields={"year": "integer"})
     keys = ["format_version", *VALUES, "dense_kind", "token_codec", "fields"]

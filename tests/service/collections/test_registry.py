@@ -247,7 +247,7 @@ async def test_no_file_is_looked_at_on_the_event_loop(
         for name in ("demo", "live"):
             query = {"collection": name, "query": "tea"}
             assert (await client.post("/search", json=query)).status_code == 200
-            again = {"query": "tea", "documents": ["tea"], "collection": name}
+            again = {"query": "tea", "inputs": ["tea"], "collection": name}
             assert (await client.post("/rerank", json=again)).status_code == 200
             assert (await client.get(f"/collections/{name}/documents/tea")).status_code == 200
             written = {"documents": [{"id": "new", "text": "tea"}]}

@@ -73,7 +73,7 @@ async def test_long_texts_are_cut_unless_refused(client: httpx.AsyncClient) -> N
 @pytest.mark.parametrize("version", ["1", "2"])
 async def test_reranking_is_that_of_rerank(client: httpx.AsyncClient, version: str) -> None:
     documents = ["black coffee", "green tea", "hot water for tea"]
-    own = (await client.post("/rerank", json={"query": "tea", "documents": documents})).json()["results"]
+    own = (await client.post("/rerank", json={"query": "tea", "inputs": documents})).json()["results"]
     body = {"model": "tiny", "query": "tea", "documents": documents, "return_documents": True}
     answer = (await client.post(f"/v{version}/rerank", json=body)).json()
     assert answer["meta"] == {"api_version": {"version": version}, "billed_units": {"search_units": 1}}

@@ -88,7 +88,7 @@ async def test_queries_are_encoded_as_queries(client: httpx.AsyncClient, tiny: A
 
 async def test_reranking_repeats_the_texts(client: httpx.AsyncClient) -> None:
     documents = ["black coffee", "green tea", "hot water for tea"]
-    own = (await client.post("/rerank", json={"query": "tea", "documents": documents})).json()
+    own = (await client.post("/rerank", json={"query": "tea", "inputs": documents})).json()
     body = {"model": "tiny", "query": "tea", "documents": documents}
     answer = (await client.post("/jina/v1/rerank", json=body)).json()
     assert answer["usage"] == {"total_tokens": own["usage"]["tokens"]}

@@ -117,7 +117,7 @@ async def test_the_last_words_may_be_kept(client: httpx.AsyncClient, tiny: Any) 
 
 async def test_reranking(client: httpx.AsyncClient) -> None:
     texts = ["black coffee", "green tea", "hot water for tea"]
-    own = (await client.post("/rerank", json={"query": "tea", "documents": texts})).json()["results"]
+    own = (await client.post("/rerank", json={"query": "tea", "inputs": texts})).json()["results"]
     body = {"query": "tea", "texts": texts}
     ranks = (await client.post("/tei/rerank", json=body)).json()
     assert ranks == [{"index": one["index"], "score": relevance(one["score"])} for one in own]

@@ -13,7 +13,7 @@ from tercet.service.routes import shard
 BODIES = {
     "/search": {"collection": "demo", "query": "hot tea"},
     "/embed": {"inputs": ["hot tea", "water"]},
-    "/rerank": {"query": "hot tea", "documents": ["green tea", "water"]},
+    "/rerank": {"query": "hot tea", "inputs": ["green tea", "water"]},
     "/v2/rerank": {"model": "tiny", "query": "hot tea", "documents": ["green tea", "water"]},
     "/tei/embed": {"inputs": "hot tea"},
     "/tei/rerank": {"query": "hot tea", "texts": ["green tea", "water"]},

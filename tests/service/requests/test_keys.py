@@ -186,7 +186,7 @@ async def test_names_in_bodies_are_for_keys_that_may_use_them(make_client: Any, 
             json_type = {"Content-Type": "application/json"}
             answer = await client.post("/search", content=content, headers=json_type)
             assert refused(answer) == (403, "collection_not_allowed", "collection")
-        document = {"query": "tea", "documents": ["tea"]}
+        document = {"query": "tea", "inputs": ["tea"]}
         answer = await client.post("/rerank", json={**document, "collection": "demo"})
         assert refused(answer) == (403, "collection_not_allowed", "collection")
         assert (await client.post("/rerank", json=document)).status_code == 200

@@ -60,7 +60,7 @@ async def test_an_alias_goes_wherever_a_collections_name_does(client: httpx.Asyn
     document = await client.get("/collections/live/documents/tea")
     assert document.json()["text"] == "brew tea with hot water"
     ranked = await client.post(
-        "/rerank", json={"collection": "live", "query": "tea", "documents": ["tea", "train"]}
+        "/rerank", json={"collection": "live", "query": "tea", "inputs": ["tea", "train"]}
     )
     assert ranked.status_code == 200
     names = [each["name"] for each in (await client.get("/collections")).json()["collections"]]

@@ -100,7 +100,7 @@ async def test_pages_of_several_are_those_of_one(client: httpx.AsyncClient) -> N
 
 
 async def test_all_else_that_is_read_is_that_of_one(client: httpx.AsyncClient) -> None:
-    body = {"query": "hot tea", "documents": ["tea", "rail"]}
+    body = {"query": "hot tea", "inputs": ["tea", "rail"]}
     ranked = [
         (await client.post("/rerank", json={"collection": name, **body})).json() for name in ("one", "all")
     ]

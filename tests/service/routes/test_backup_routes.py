@@ -46,7 +46,7 @@ async def test_a_backup_is_made_listed_restored_and_removed(client: httpx.AsyncC
         "documents": 6,
     }
     assert backup["size_bytes"] > 0
-    assert backup["created"].endswith("Z")
+    assert backup["created_at"].endswith("Z")
     await put(client, "later", "green tea")
     await client.delete("/collections/demo/documents/tea")
     second = await back_up(client)

@@ -143,7 +143,7 @@ async def test_rerank_has_scores_where_the_defaults_weigh_bm25_alone(
 ) -> None:
     only = SearchDefaults(Weights(0, 0, 0, 3), CandidateLimits(9, 8, 7), Tuning("000001", 10, 2, 0, 0.5, 0.6))
     words.store_defaults(only)
-    body = {"query": "hot tea", "documents": ["rail", "tea"], "collection": "words"}
+    body = {"query": "hot tea", "inputs": ["rail", "tea"], "collection": "words"}
     results = (await client.post("/rerank", json=body)).json()["results"]
     assert [result["index"] for result in results] == [1, 0]
     assert all(result["score"] == pytest.approx(sum(result["scores"].values())) for result in results)
@@ -160,7 +160,7 @@ async def test_candidates_of_bm25_alone_need_its_weight(client: httpx.AsyncClien
 
 
 async def test_rerank_has_three_sides(client: httpx.AsyncClient, words: Collection) -> None:
-    body = {"query": "hot tea", "documents": ["tea", "rail"]}
+    body = {"query": "hot tea", "inputs": ["tea", "rail"]}
     assert (await client.post("/rerank", json={**body, "weights": {"bm25": 1}})).status_code == 422
     for collection in ({}, {"collection": "words"}):
         answered = await client.post("/rerank", json={**body, **collection})

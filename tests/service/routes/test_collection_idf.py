@@ -83,10 +83,10 @@ async def test_ready_representations_search_like_their_text(
 async def test_rerank_scores_texts_as_documents_of_a_collection(
     client: httpx.AsyncClient, snapshot: Snapshot
 ) -> None:
-    plain = await answer(client, "/rerank", documents=TEXTS)
-    assert await answer(client, "/rerank", documents=TEXTS, collection=None) == plain
-    assert await answer(client, "/rerank", documents=TEXTS, collection="demo") == plain  # it has no idf
-    weighted = await answer(client, "/rerank", documents=TEXTS, collection="rare")
+    plain = await answer(client, "/rerank", inputs=TEXTS)
+    assert await answer(client, "/rerank", inputs=TEXTS, collection=None) == plain
+    assert await answer(client, "/rerank", inputs=TEXTS, collection="demo") == plain  # it has no idf
+    weighted = await answer(client, "/rerank", inputs=TEXTS, collection="rare")
     search = await answer(client, "/search", collection="rare")
     assert weighted["query"] == search["query"]
     terms = search["query"]["terms"]
@@ -108,7 +108,7 @@ async def test_rerank_takes_the_stored_weights_of_its_collection(
         ({"weights": "sum"}, None),
         ({"weights": {"dense": 0, "colbert": 0}}, 1),
     ):
-        for result in (await answer(client, "/rerank", documents=TEXTS, collection="rare", **options))[
+        for result in (await answer(client, "/rerank", inputs=TEXTS, collection="rare", **options))[
             "results"
         ]:
             scores = result["scores"]
@@ -129,7 +129,7 @@ async def test_rerank_takes_the_stored_weights_of_its_collection(
 async def test_a_collection_that_rerank_cannot_take(
     client: httpx.AsyncClient, snapshot: Snapshot, body: dict[str, Any], status: int, code: str
 ) -> None:
-    response = await client.post("/rerank", json={"query": "tea", "documents": ["tea"], **body})
+    response = await client.post("/rerank", json={"query": "tea", "inputs": ["tea"], **body})
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
 
 
@@ -137,7 +137,7 @@ async def test_rerank_needs_the_encoder_of_the_collection(
     make_client: Any, snapshot: Snapshot, tiny: Any
 ) -> None:
     async with make_client(encoder=type(tiny)(seed=1)) as client:
-        body = {"query": "tea", "documents": ["tea"]}
+        body = {"query": "tea", "inputs": ["tea"]}
         assert (await client.post("/rerank", json=body)).status_code == 200
         refused = await client.post("/rerank", json={**body, "collection": "rare"})
     assert refused.status_code == 409
@@ -148,7 +148,7 @@ async def test_rerank_goes_with_the_adapter_of_its_collection(
     client: httpx.AsyncClient, data: Path, build: Any, tiny: Any
 ) -> None:
     build(data, with_adapter(tiny, "law"), "laws")
-    asked = {"documents": TEXTS}
+    asked = {"inputs": TEXTS}
     law = await answer(client, "/rerank", **asked, adapter="law")
     assert await answer(client, "/rerank", **asked, collection="laws") == law
     assert await answer(client, "/rerank", **asked, collection="laws", adapter="law") == law

@@ -23,7 +23,6 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
         "snapshot": None,
         "documents": 0,
         "model": "tiny",
-        "encoder": "tiny",
         "adapter": None,
         "fingerprint": tiny.info.fingerprint,
         "dense_dimension": 8,

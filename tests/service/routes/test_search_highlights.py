@@ -20,9 +20,7 @@ def words(data: Path, tiny: Any) -> str:
     root = data / "collections"
     found = Collection.open(root, "demo").settings
     named = {name: getattr(found, name) for name in found.__dataclass_fields__}
-    collection = Collection.create(
-        root, "words", type(found)(**{**named, "name": "words", "bm25": True, "bm25_reading": 2})
-    )
+    collection = Collection.create(root, "words", type(found)(**{**named, "name": "words", "bm25": True}))
     documents = [
         Document("a", "🍵 The Café brews teas.", "Tea brewing"),
         Document("b", "Trains leave."),

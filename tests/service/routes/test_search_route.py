@@ -324,7 +324,7 @@ async def test_another_encoder_is_409_with_both_fingerprints(make_client: Any, t
 
 async def test_rerank_scores_texts_three_ways(client: httpx.AsyncClient, tiny: Any) -> None:
     documents = ["the train station", "hot tea", "tea leaf", "hot tea"]
-    response = await client.post("/rerank", json={"query": "hot tea", "documents": documents})
+    response = await client.post("/rerank", json={"query": "hot tea", "inputs": documents})
     assert response.status_code == 200
     answer = response.json()
     assert [result["index"] for result in answer["results"]][:2] == [1, 3]
@@ -339,11 +339,11 @@ async def test_rerank_scores_texts_three_ways(client: httpx.AsyncClient, tiny: A
         assert result["truncated"] is False
     assert answer["usage"]["tokens"] == 4 + 5 + 4 + 4 + 4
     assert answer["query"] == {"tokens": 4, "truncated": False}
-    long = await client.post("/rerank", json={"query": "tea " * 100, "documents": ["tea"]})
+    long = await client.post("/rerank", json={"query": "tea " * 100, "inputs": ["tea"]})
     assert long.json()["query"] == {"tokens": 32, "truncated": True}
     weighted = await client.post(
         "/rerank",
-        json={"query": "hot tea", "documents": documents, "top_n": 1, "weights": {"dense": 0, "colbert": 0}},
+        json={"query": "hot tea", "inputs": documents, "top_k": 1, "weights": {"dense": 0, "colbert": 0}},
     )
     (only,) = weighted.json()["results"]
     assert only["score"] == pytest.approx(only["scores"]["sparse"])
@@ -353,11 +353,11 @@ async def test_rerank_scores_texts_three_ways(client: httpx.AsyncClient, tiny: A
     ("body", "status", "param"),
     [
         ({"query": "a"}, 422, "inputs"),
-        ({"query": "a", "documents": []}, 422, "documents"),
-        ({"query": "a", "documents": ["a"], "top_n": 0}, 422, "top_n"),
-        ({"query": "a", "documents": ["a"], "weights": "x"}, 422, "weights"),
-        ({"query": ["a"], "documents": ["a"]}, 422, "query"),
-        ({"query": "a", "documents": ["a"] * 1025}, 413, "documents"),
+        ({"query": "a", "inputs": []}, 422, "inputs"),
+        ({"query": "a", "inputs": ["a"], "top_k": 0}, 422, "top_k"),
+        ({"query": "a", "inputs": ["a"], "weights": "x"}, 422, "weights"),
+        ({"query": ["a"], "inputs": ["a"]}, 422, "query"),
+        ({"query": "a", "inputs": ["a"] * 1025}, 413, "inputs"),
     ],
 )
 async def test_wrong_values_of_rerank(client: httpx.AsyncClient, body: Any, status: int, param: str) -> None:
@@ -376,7 +376,7 @@ async def test_a_blank_query_is_refused(client: httpx.AsyncClient, query: str) -
     for route, body, param in (
         ("/search", {"collection": "demo", "query": query}, "query"),
         ("/search", {"collection": "demo", "queries": ["tea", query]}, "queries.1"),
-        ("/rerank", {"query": query, "documents": ["tea"]}, "query"),
+        ("/rerank", {"query": query, "inputs": ["tea"]}, "query"),
     ):
         response = await client.post(route, json=body)
         assert response.status_code == 422, response.text
@@ -408,7 +408,7 @@ async def test_blank_documents_are_no_hits(client: httpx.AsyncClient, tiny: Any,
 
 async def test_blank_texts_have_scores_of_0(client: httpx.AsyncClient) -> None:
     for query in ("the", "?", "tea"):
-        body = {"query": query, "documents": ["", "hot tea", " "]}
+        body = {"query": query, "inputs": ["", "hot tea", " "]}
         results = (await client.post("/rerank", json=body)).json()["results"]
         scores = {result["index"]: result for result in results}
         for index in (0, 2):

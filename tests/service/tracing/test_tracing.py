@@ -63,7 +63,7 @@ def test_stages_of_a_search_are_spans_below_its_request(make_server: Any, collec
 
 def test_requests_of_other_kinds(make_server: Any, collector: Any) -> None:
     with make_server(trace_endpoint=collector.url) as url, httpx.Client(base_url=url) as client:
-        assert client.post("/rerank", json={"query": "tea", "documents": ["green tea"]}).is_success
+        assert client.post("/rerank", json={"query": "tea", "inputs": ["green tea"]}).is_success
         document = {"documents": [{"id": "new", "text": "hot water"}]}
         assert client.put("/collections/demo/documents", json=document).is_success
         assert client.post("/search", json={**QUERY, "explain": True}).is_success

@@ -14,7 +14,7 @@ import httpx
 from tercet_client.async_collection import AsyncCollection, agreeing
 from tercet_client.embeddings import MEDIA_TYPE, Dtype, Embeddings, documents_body
 from tercet_client.errors import ConflictError, ConnectionFailedError, NotFoundError, error_of, progress_of
-from tercet_client.parts import Parameter, address_of, page_of, path_of, query_of, renamed, which
+from tercet_client.parts import Parameter, address_of, page_of, path_of, query_of, which
 from tercet_client.positions import Position
 from tercet_client.retries import pause_before
 from tercet_client.searching import Preset, Query, SearchKeywords
@@ -157,27 +157,19 @@ class AsyncClient:
     async def rerank(
         self,
         query: str,
-        inputs: Sequence[str] | None = None,
+        inputs: Sequence[str],
         *,
         top_k: int | None = None,
         collection: str | None = None,
         weights: RerankWeightsRequest | Preset | None = None,
         model: str | None = None,
         adapter: str | None = None,
-        documents: Sequence[str] | None = None,
-        top_n: int | None = None,
     ) -> RerankResponse:
-        """Texts by their three-way score with a query.
-
-        documents, top_n: the former names of inputs and top_k, deprecated.
-        """
-        texts = renamed("inputs", inputs, "documents", documents)
-        if texts is None:
-            raise TypeError("inputs is missing: the texts to be ordered")
+        """Texts by their three-way score with a query."""
         body = {
             "query": query,
-            "inputs": list(texts),
-            "top_k": renamed("top_k", top_k, "top_n", top_n),
+            "inputs": list(inputs),
+            "top_k": top_k,
             "collection": collection,
             "weights": weights,
             "model": model,
@@ -473,21 +465,19 @@ class AsyncClient:
         model: str | None = None,
         adapter: str | None = None,
         reading: ReadingRequest | None = None,
-        encoder: str | None = None,
         engine: Literal["local", "ray"] | None = None,
     ) -> JobResponse:
         """Builds a collection from files and folders below the server's data root, in the background.
 
         reading: which columns hold what, where they have not their usual names. engine: what encodes: by
         default a process of the server's machine, or the workers of its Ray cluster.
-        encoder: the former name of model, deprecated.
         """
         body = {
             "reading": reading,
             "source": source,
             "mode": mode,
             "on_error": on_error,
-            "model": renamed("model", model, "encoder", encoder),
+            "model": model,
             "adapter": adapter,
             "engine": engine,
         }

@@ -1,15 +1,13 @@
-"""Parts of requests: paths, pages of lists, which documents are meant, fields under their former names."""
+"""Parts of requests: paths, pages of lists, which documents are meant."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 from urllib.parse import quote
 
 from tercet_client.types import Filter
 
-Value = TypeVar("Value")
 Parameter = str | bool | int | Sequence[str] | None
 """A parameter of a query; a sequence gives it several times."""
 
@@ -53,18 +51,3 @@ def which(ids: Sequence[str] | None, filter: Filter | None) -> dict[str, Any]:
     """The part of a body that says which documents are meant."""
     given = {"ids": None if ids is None else list(ids), "filter": filter}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def renamed(name: str, value: Value | None, former: str, before: Value | None) -> Value | None:
-    """What was given as `name`, or with a DeprecationWarning as `former`. Raises TypeError for both.
-
-    To be called by a method itself: the warning shows the line that calls the method.
-    """
-    if before is None:
-        return value
-    if value is not None:
-        raise TypeError(f"{name} and {former} are both given; leave out {former}, the former name of {name}")
-    warnings.warn(
-        f"{former} is deprecated, it is called {name} now", category=DeprecationWarning, stacklevel=3
-    )
-    return before

@@ -75,8 +75,6 @@ BackupResponse = TypedDict(
         "documents": "int",
         "size_bytes": "int",
         "created_at": "str",
-        # Deprecated: the former name of `created_at`.
-        "created": "str",
     },
 )
 
@@ -123,8 +121,6 @@ CollectionRequest = TypedDict(
         "bm25": "NotRequired[bool | None]",
         "bm25_language": "NotRequired[Literal['none', 'arabic', 'armenian', 'basque', 'catalan', 'czech', 'danish', 'dutch', 'english', 'esperanto', 'estonian', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'persian', 'polish', 'portuguese', 'romanian', 'russian', 'serbian', 'sesotho', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'] | None]",
         "model": "NotRequired[str | None]",
-        # Deprecated: the former name of `model`.
-        "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "window": "NotRequired[WindowRequest | Literal[False] | None]",
         "fields": "NotRequired[dict[str, Literal['keyword', 'integer', 'number', 'boolean', 'datetime']] | None]",
@@ -142,8 +138,6 @@ CollectionResponse = TypedDict(
         "snapshot": "str | None",
         "documents": "int",
         "model": "str",
-        # Deprecated: the former name of `model`.
-        "encoder": "str",
         "adapter": "str | None",
         "fingerprint": "str",
         "dense_dimension": "int",
@@ -597,8 +591,6 @@ JobRequest = TypedDict(
         "source": "str | list[str]",
         "mode": "NotRequired[Literal['replace', 'upsert'] | None]",
         "model": "NotRequired[str | None]",
-        # Deprecated: the former name of `model`.
-        "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "reading": "NotRequired[ReadingRequest | None]",
         "engine": "NotRequired[Literal['local', 'ray'] | None]",
@@ -863,12 +855,8 @@ RerankRequest = TypedDict(
     "RerankRequest",
     {
         "query": "str",
-        "inputs": "NotRequired[list[str] | None]",
-        # Deprecated: the former name of `inputs`.
-        "documents": "NotRequired[list[str] | None]",
+        "inputs": "list[str]",
         "top_k": "NotRequired[int | None]",
-        # Deprecated: the former name of `top_k`.
-        "top_n": "NotRequired[int | None]",
         "collection": "NotRequired[str | None]",
         "weights": "NotRequired[RerankWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag'] | None]",
         "model": "NotRequired[str | None]",
