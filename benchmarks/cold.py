@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import scale
-from benchmarks.recording import dated, write
+from benchmarks.recording import ROOT, dated, write
 from tercet.index.collection import Collection
 from tercet.index.files.pieces import Pieces
 from tercet.models.checkpoint import SHIPPED
@@ -41,7 +41,7 @@ def put_out_of_memory(folder: Path) -> None:
 
 def measured(folder: Path, name: str, way: str) -> dict[str, float]:
     """Milliseconds of the median, and of the median of the first ten."""
-    encoder = load_encoder(str(scale.ROOT / "checkpoints" / SHIPPED[0]))
+    encoder = load_encoder(str(ROOT / "checkpoints" / SHIPPED[0]))
     queries = encode(encoder, scale.passages()[1][:QUERIES], "query")
     rows = [queries.take(np.array([place])) for place in range(QUERIES)]
     put_out_of_memory(folder / name)

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import late
-from benchmarks.recording import dated, write
-from benchmarks.token_codecs import ROOT, Encoded, codebook_of, encoded, filled
+from benchmarks.recording import ROOT, dated, write
+from benchmarks.token_codecs import Encoded, codebook_of, encoded, filled
 from tercet.evaluation.metrics import measure
 from tercet.index.candidates import Weights
 from tercet.index.token_codecs import RESIDUAL_BITS, TokenCodec

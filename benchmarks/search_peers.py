@@ -28,7 +28,7 @@ import numpy as np
 
 from benchmarks import scale
 from benchmarks.peers.asked import CLIENTS, TOP, measured
-from benchmarks.recording import dated, write
+from benchmarks.recording import ROOT, dated, write
 from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
 from tercet.index.collection import Collection
 from tercet.index.fusion import weighted_sum
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("lancedb", metavar="PYTHON_OF_LANCEDB")
     parser.add_argument("--documents", type=int, default=100_000)
     asked = parser.parse_args()
-    encoder = load_encoder(str(scale.ROOT / "checkpoints" / SHIPPED[0]))
+    encoder = load_encoder(str(ROOT / "checkpoints" / SHIPPED[0]))
     texts, words = scale.passages()
     corpus = scale.Corpus(encode(encoder, texts, "document"))
     queries = encode(encoder, words[:QUERIES], "query", SIDES)

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.build import write_passages
-from benchmarks.recording import dated
+from benchmarks.recording import dated, write
 
 PASSAGES = 100_000
 ENCODED = 400
@@ -50,8 +50,8 @@ def main() -> None:
         origin = write_passages(folder / "passages.jsonl", PASSAGES)
         with (folder / "passages.jsonl").open(encoding="utf-8") as file:
             texts = [json.loads(line)["text"] for line in file]
-        for kind, write in WRITERS.items():
-            source = write(folder / kind, texts, size)
+        for kind, write_file in WRITERS.items():
+            source = write_file(folder / kind, texts, size)
             with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
                 rows.append({"kind": kind, **pool.submit(measure, source, asked.checkpoint).result()})
             print(line_of(rows[-1]), flush=True)

@@ -74,7 +74,9 @@ def preview(
     names = list(samples)
     choice = reading.columns
     reader = DocumentReader(source, on_error="skip", fields=fields, reading=reading, tokenizer=tokenizer)
-    documents, types, problem = list[Document](), dict[str, FieldType](), None
+    documents, types = list[Document](), dict[str, FieldType]()
+    problem: str | None = None
+    text: str | None
     try:
         with closing(iter(reader)) as found:
             documents = list(islice(found, SHOWN_DOCUMENTS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -158,7 +158,7 @@ class DocumentReader:
         """What is wrong with a source that was read and has none."""
         return no_documents(self._source, self.skipped, self.skips)
 
-    def __iter__(self) -> Iterator[Document]:
+    def __iter__(self) -> Generator[Document]:
         """Raises SourceError or DuplicateDocumentError at a bad record, unless those are skipped. Raises
         SourceError where it is unclear which columns hold what.
         """

@@ -28,6 +28,7 @@ import numpy as np
 
 from benchmarks import scale
 from benchmarks.dense import private_bytes
+from benchmarks.recording import ROOT
 from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.metrics import measure
 from tercet.index.candidates import Document
@@ -44,7 +45,7 @@ from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations
 
-DATA = scale.ROOT.parent / "shared" / "data"
+DATA = ROOT.parent / "shared" / "data"
 SAMPLE = 2_000  # documents that the codebook is learned from
 PUT, DELETED = 1000, 500
 LIMITS = LiveLimits(flush_documents=2_000)
@@ -154,7 +155,7 @@ def apart(work: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, 
 
 def prepare(folder: Path, name: str, rounds: int) -> tuple[dict[str, dict[str, int]], list[str]]:
     """Writes what is put, deleted and asked, and two empty collections. Returns judgments and query ids."""
-    encoder, dataset = load_encoder(str(scale.ROOT / "checkpoints" / SHIPPED[0])), read_dataset(DATA / name)
+    encoder, dataset = load_encoder(str(ROOT / "checkpoints" / SHIPPED[0])), read_dataset(DATA / name)
     judged = Batch(
         list(dataset.documents), encode(encoder, [each.encoded_text for each in dataset.documents])
     )
