@@ -817,7 +817,7 @@ export interface StoredWindow {
 }
 
 /** A token that query and document share. `product` is that of the two weights and `idf`; the products add
-up to the sparse score. */
+up to the lexical score. */
 export interface TermMatch {
   token_id: number;
   token: string;

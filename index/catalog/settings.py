@@ -133,7 +133,7 @@ class CollectionSettings:
                 f"dense_kind is {self.dense_kind!r}, but the encoder has no dense side; use auto"
             )
         if self.vocabulary_size == 0 and self.lexical != "plain":
-            raise ValueError(f"lexical is {self.lexical!r}, but the encoder has no sparse side; use plain")
+            raise ValueError(f"lexical is {self.lexical!r}, but the encoder has no lexical side; use plain")
         if self.token_pooling > LARGEST_POOLING:
             raise ValueError(f"token_pooling is {self.token_pooling}; use 1 to {LARGEST_POOLING}")
         if self.token_codec == "sign" and self.codebook is None:  # noqa: S105  # no secret

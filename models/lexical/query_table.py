@@ -79,7 +79,7 @@ def encode_with_table(
 
 def sparse_size(folder: Path, tokenizer: Tokenizer, heads: HeadWeights) -> int:
     """V, the terms that an encoder may give a lexical weight: its vocabulary, or as many as SPLADE weighs; 0
-    where it has no sparse side.
+    where it has no lexical side.
 
     Raises CheckpointError where SPLADE weighs fewer than the vocabulary has.
     """

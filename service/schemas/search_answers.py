@@ -35,7 +35,7 @@ class HitScoresResponse(ScoresResponse):
 
 class TermMatch(BaseModel):
     """A token that query and document share. `product` is that of the two weights and `idf`; the products add
-    up to the sparse score.
+    up to the lexical score.
     """
 
     token_id: int

@@ -22,7 +22,7 @@ CHARACTERS_PER_VECTOR = 64  # of a query's text: finding their words among a hit
 
 
 class ExplainedTerm(TypedDict):
-    """A token that query and document share; the products add up to the sparse score.
+    """A token that query and document share; the products add up to the lexical score.
 
     idf: idf(t) / m of the collection, 1 where it has none; a product is of the two weights and the idf.
     window: where the document has windows, the first of those where the token weighs most.

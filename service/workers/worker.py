@@ -100,7 +100,7 @@ class RemoteWorker:
             found = Tokenizer.from_bytes(content, described.settings)
         except ModelError as error:
             raise EncoderUnavailableError(f"its tokenizer cannot be used: {error}") from None
-        weighed = described.info.vocabulary_size  # 0 without a sparse side; SPLADE may weigh unused places
+        weighed = described.info.vocabulary_size  # 0 without a lexical side; SPLADE may weigh unused places
         if weighed not in (found.vocabulary_size, 0) and described.settings.splade is None:
             raise EncoderUnavailableError(
                 f"its tokenizer has {found.vocabulary_size} tokens, its encoder {weighed}"

@@ -1090,7 +1090,7 @@ StoredWindow = TypedDict(
 )
 
 # A token that query and document share. `product` is that of the two weights and `idf`; the products
-# add up to the sparse score.
+# add up to the lexical score.
 TermMatch = TypedDict(
     "TermMatch",
     {
