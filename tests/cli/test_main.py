@@ -80,7 +80,7 @@ USAGE = [
     ("serve", "--port", "many"),
     ("serve", "--nonsense", "1"),
     ("serve", "--port", "70000"),
-    ("encoder", "--data", "x"),
+    ("encoder", "--flush-seconds", "1"),
 ]
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks import dying
 from tercet.cluster.building import blocks
 from tercet.cluster.building.build import build_shards
 from tercet.cluster.building.settings import ShardedBuild
@@ -35,6 +34,7 @@ from tercet.service.encoding.service import LocalEncoding
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.jobs.manager import JobManager
 from tercet.service.load.pools import Pool
+from tests.endurance.cluster import dying
 
 pytestmark = [
     pytest.mark.slow,
