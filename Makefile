@@ -10,7 +10,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 # compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo serve setup test sanitize sanitized on-sanitized outside peers gpu on-gpu images lint style types check format bench docs
+.PHONY: demo serve setup test sanitize sanitized on-sanitized outside peers gpu on-gpu images lint style types check format bench endurance docs
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -103,13 +103,13 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# PEER: the Python of an environment with FlagEmbedding, see docs/benchmarks.md; without it peers are left out.
-BENCHMARKS := search sparse dense late token_codecs segments scale filters quality encode build serve_load query_batches page compat live client_stream exports
+# NAMES: some benchmarks, by default the usual ones. PEER: the Python of an environment with FlagEmbedding, see docs/benchmarks.md.
 bench: setup .venv/.installed-bench
-	missed=; \
-	for name in $(BENCHMARKS); do PYTHONPATH=clients/python/src $(BIN)/python -m benchmarks.$$name $(if $(PEER),$$([ $$name = encode ] && echo --peer flagembedding=$(PEER))) || missed="$$missed $$name"; done; \
-	$(if $(PEER),$(BIN)/python -m benchmarks.parity $(PEER) || missed="$$missed parity";) \
-	test -z "$$missed" || { echo "failed:$$missed"; exit 1; }
+	PYTHONPATH=clients/python/src $(BIN)/python -m benchmarks $(if $(PEER),--peer $(PEER)) $(NAMES)
+
+# What passes or fails over hours: kills, losses of power, faults, hostile clients. ENDURANCE=quick takes minutes.
+endurance: setup
+	$(BIN)/pytest -m endurance tests/endurance
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
