@@ -57,7 +57,7 @@ on-sanitized:
 
 # The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.
 outside: .venv/.installed-cpu
-	$(BIN)/python clients/outside/run.py $(OUTSIDE)
+	$(BIN)/python tests/outside/run.py $(OUTSIDE)
 
 # Peers of docs/benchmarks.md: each installed from its lock file below .venv-peers, and run once. PEERS: names, or all of them.
 peers: setup

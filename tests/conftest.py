@@ -47,6 +47,7 @@ hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
 
 ROOT = Path(__file__).resolve().parent.parent
+collect_ignore = ["outside"]  # which has environments of its own: make outside
 # Processes that tests start find what the tests themselves find: this tree, whichever is installed.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
 WORDS = [

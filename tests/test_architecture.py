@@ -171,6 +171,7 @@ SERVICE_ORDER = [
     "telemetry",
     "runtime",
     "requests",
+    "imports",
     "routes",
     "compat",
     "description",

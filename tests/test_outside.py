@@ -20,7 +20,7 @@ REPORT = """<testsuites><testsuite>
 
 @pytest.fixture
 def outside(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.syspath_prepend(str(ROOT / "clients" / "outside"))
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "outside"))
     import parts
     import results
 

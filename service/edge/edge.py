@@ -48,11 +48,11 @@ from tercet.service.http.checksums import (
 from tercet.service.http.departure import STATE as DEPARTURE
 from tercet.service.http.departure import Departure
 from tercet.service.http.hosts import AllowedHosts
-from tercet.service.http.streamed_route import STREAMED
 from tercet.service.load.gate import PASSAGE, Passage
 from tercet.service.load.pools import Pool
 from tercet.service.requests.direct import DirectRoutes
 from tercet.service.requests.keys import KeyRing, is_open
+from tercet.service.requests.streamed_route import STREAMED
 from tercet.service.telemetry.metrics import Telemetry
 from tercet.service.tracing.facts import gathering
 from tercet.service.tracing.request import tracing

@@ -20,11 +20,11 @@ from tercet.models.tokenizer import Tokenizer
 from tercet.service.documents.answers import document_record
 from tercet.service.errors import INTERNAL, failure_of
 from tercet.service.http.asgi import Receive, Scope, Send
-from tercet.service.http.streamed_route import StreamedRoute
 from tercet.service.imports.parameters import Asked, ImportRequest
 from tercet.service.imports.received import ReceivedFile, too_large
 from tercet.service.imports.writing import DocumentImport
 from tercet.service.load.deadlines import Deadline
+from tercet.service.requests.streamed_route import StreamedRoute
 from tercet.service.routes.collections import Name
 from tercet.service.routes.common import WRITE, Services, TimeLimit, errors, json_response, router
 from tercet.service.runtime import Runtime

@@ -39,13 +39,7 @@ def test_a_plan_as_json(tercet: Run) -> None:
     assert first["dense"] == {"kind": "hnsw", "recall": 0.991}
 
 
-def test_what_cannot_be_is_told_in_a_line(tercet: Run) -> None:
-    few = tercet(*ASKED, "--shards", "2")
-    assert few.returncode == 1
-    assert (
-        "2 shards would take 624.0 GiB of memory each, of 102.4 that may be used: take 13 at least"
-        in few.stderr
-    )
+def test_a_number_beyond_the_limits_is_wrong_usage(tercet: Run) -> None:
     for wrong in (
         *(["--codec", "int7"], ["--recall", "1.5"], ["--qps", "0"], ["--documents", "many"]),
         *(["--documents", "nan"], ["--qps", "inf"], ["--memory-gib", "nan"]),

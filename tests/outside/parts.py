@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = ROOT / "clients"
+SERVICES = Path(__file__).resolve().parent / "services"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,10 @@ PARTS = (
     _package("mteb", "mteb"),
     Part(
         "services",
-        CLIENTS / "services",
+        SERVICES,
         (CLIENTS / "python",),
         ("openai", "ollama", "huggingface_hub", "cohere"),
-        requirements=(CLIENTS / "services" / "requirements.txt",),
+        requirements=(SERVICES / "requirements.txt",),
         tested=False,
         typed=False,
     ),

@@ -57,7 +57,7 @@ class Environment:
     def _frozen(self) -> str:
         """Exact versions of what came from an index."""
         lines = (f"{name}=={version}\n" for name, version in self.versions().items() if "tercet" not in name)
-        return "# Made by clients/outside/run.py --renew.\n" + "".join(sorted(lines, key=str.lower))
+        return "# Made by tests/outside/run.py --renew.\n" + "".join(sorted(lines, key=str.lower))
 
     def _make(self) -> None:
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(self.folder)], check=True)
