@@ -19,7 +19,9 @@ def list_collections(settings: Settings, url: str | None, *, as_json: bool) -> N
     else:
         with Remote(url, settings, reads=True) as remote:
             found = remote.ask("GET", "/collections")["collections"]
-    record = [{key: each[key] for key in ("name", "documents", "encoder")} for each in found]
+    record = [
+        {"name": each["name"], "documents": each["documents"], "encoder": each["model"]} for each in found
+    ]
     if as_json:
         print_json({"collections": record})
     elif not record:
@@ -43,6 +45,6 @@ def _collections_here(settings: Settings) -> list[dict[str, Any]]:
     root = options.collections_root(settings)
     found = [inspect_collection(root, name) for name in names_of(root)]
     return [
-        {"name": each.settings.name, "documents": each.documents, "encoder": each.settings.encoder}
+        {"name": each.settings.name, "documents": each.documents, "model": each.settings.encoder}
         for each in found
     ]

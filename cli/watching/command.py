@@ -56,7 +56,7 @@ def keep_like(
         FileParser(MAX_LINE_BYTES) as parser,
     ):
         found = _collection(remote, collection)
-        tokenizer = tokenizer_of(found["encoder"]) if reading.split else None
+        tokenizer = tokenizer_of(found["model"]) if reading.split else None
         name = mark or root.name or "root"
         files = FolderFiles(root, name, reading, parser, tokenizer, found["fields"])
         sync = FolderSync(files, HeldFolder(remote, collection, name), _say)

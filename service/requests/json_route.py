@@ -129,7 +129,7 @@ class JsonRoute(APIRoute):
             request = JsonRequest(request.scope, request.receive, check)
             parameters.check(request)
             if not is_json(request.headers.get("content-type")) and (
-                changes and (_from_a_foreign_page(request) or await request.body())
+                changes and (from_a_foreign_page(request) or await request.body())
             ):
                 given = request.headers.get("content-type", "none")[:100]
                 said = (
@@ -152,7 +152,7 @@ class JsonRoute(APIRoute):
         return handle_json
 
 
-def _from_a_foreign_page(request: Request) -> bool:
+def from_a_foreign_page(request: Request) -> bool:
     """Browsers say which page sends what changes something; others send no Origin."""
     origin = request.headers.get("origin")
     return origin is not None and is_foreign(origin, request.headers.get("host", ""))

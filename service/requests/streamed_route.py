@@ -10,10 +10,13 @@ from fastapi.routing import APIRoute
 
 from tercet.service.errors import Failure
 from tercet.service.http.query_parameters import QueryParameters
-from tercet.service.requests.json_route import JsonRoute
+from tercet.service.requests.json_route import JsonRoute, from_a_foreign_page
 
 STREAMED = "streamed"  # where a request's scope says so, among its `state`
 FORM = "multipart/form-data"
+FILE = "application/octet-stream"
+# What browsers send to any server from any page without asking it: https://fetch.spec.whatwg.org/#cors-safelisted-request-header
+SIMPLE = frozenset({"", "text/plain", "application/x-www-form-urlencoded", FORM})
 
 
 class StreamedRoute(JsonRoute):
@@ -26,8 +29,14 @@ class StreamedRoute(JsonRoute):
 
         async def handle_streamed(request: Request) -> Response:
             parameters.check(request)
-            if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
+            given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if given == FORM:
                 said = f"the body's type is {FORM}; send the file itself as the body (curl -T FILE)"
+                return Failure(400, said, "unsupported_content_type").response()
+            if given in SIMPLE and from_a_foreign_page(request):
+                said = (
+                    f"the type is {given or 'none'}; from a page of another server send Content-Type: {FILE}"
+                )
                 return Failure(400, said, "unsupported_content_type").response()
             request.scope["state"][STREAMED] = True
             return await handle(request)

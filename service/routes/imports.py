@@ -24,7 +24,7 @@ from tercet.service.imports.parameters import Asked, ImportRequest
 from tercet.service.imports.received import ReceivedFile, too_large
 from tercet.service.imports.writing import DocumentImport
 from tercet.service.load.deadlines import Deadline
-from tercet.service.requests.streamed_route import StreamedRoute
+from tercet.service.requests.streamed_route import FILE, StreamedRoute
 from tercet.service.routes.collections import Name
 from tercet.service.routes.common import WRITE, Services, TimeLimit, errors, json_response, router
 from tercet.service.runtime import Runtime
@@ -32,7 +32,6 @@ from tercet.service.schemas.errors import REFERENCE
 from tercet.service.schemas.imports import ImportPreview, ImportProgress
 
 JSON_LINES = "application/jsonl"
-FILE = "application/octet-stream"
 
 log = logging.getLogger("tercet")
 routes = router("documents")

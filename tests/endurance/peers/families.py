@@ -5,8 +5,8 @@ usage: python -m tests.endurance.peers.families [ENVIRONMENTS]
 The checkpoints are those of tests/tiny/layouts.py, which the tests compare with the formulas.
 ENVIRONMENTS is a folder with an environment of each library, named as its lock file in benchmarks/peers, such
 as `make peers` makes in .venv-peers; scripts beside these encode the same texts there, as queries and as
-documents. Without it our two engines are compared with each other. The libraries give one side; the others,
-of BGE-M3's heads, are compared in the tests.
+documents, and the differences are recorded in benchmarks/results. Without it our two engines are compared
+with each other. The libraries give one side; the others, of BGE-M3's heads, are compared in the tests.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.recording import dated, write
 from tercet.models.encoder import Encoder, encode
 from tercet.models.export_onnx import export
 from tercet.models.loader import load_encoder
@@ -61,6 +62,16 @@ class Row:
     engine: str
     difference: float
     of: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the file of results."""
+        return {
+            "family": self.family,
+            "sides": list(self.sides),
+            "engine": self.engine,
+            "largest_difference": float(f"{self.difference:.2e}"),
+            "from": self.of,
+        }
 
 
 def rows_of(layout: Layout, folder: Path, environments: Path | None) -> list[Row]:
@@ -148,6 +159,20 @@ def main() -> None:
     far = [f"{row.family}: {row.difference:.1e}" for row in rows if row.difference > BAR]
     if far:
         sys.exit("; ".join(far))
+    if environments is not None:
+        peers = {
+            package: version_of(environments / name / "bin" / "python", package)
+            for name, (_, package) in PEERS.items()
+        }
+        write("families", dated({"peers": peers, "rows": [row.to_json() for row in rows]}))
+
+
+def version_of(python: Path, package: str) -> str:
+    """The version of a package in an environment."""
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    return subprocess.run(
+        [str(python), "-c", code], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 if __name__ == "__main__":

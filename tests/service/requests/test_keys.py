@@ -128,6 +128,7 @@ async def test_rights_go_by_what_a_route_changes(make_client: Any, limited: Path
             "POST /collections/{name}/documents/delete",
             "PATCH /collections/{name}/documents/{document_id}",
             "DELETE /collections/{name}/documents/{document_id}",
+            "POST /collections/{name}/import",
         }
         assert reading | writing < changing
         for name in sorted(changing):

@@ -267,6 +267,21 @@ async def test_forms_and_encoded_bodies_are_refused(client: httpx.AsyncClient) -
     assert (packed.status_code, packed.json()["error"]["code"]) == (400, "unsupported_content_encoding")
 
 
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "TEXT/PLAIN; charset=utf-8"]
+)
+async def test_a_page_of_another_server_sends_no_type_that_browsers_send_unasked(
+    client: httpx.AsyncClient, kind: str
+) -> None:
+    url, body = "/collections/demo/import?filename=a.csv", b"id,text\nx,tea\n"
+    foreign = {"Origin": "http://localhost:3000", "Content-Type": kind}
+    refused = await client.post(url, content=body, headers=foreign)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "unsupported_content_type")
+    assert (await client.get("/collections/demo/documents/x")).status_code == 404
+    for headers in ({"Content-Type": kind}, foreign | {"Content-Type": "application/octet-stream"}):
+        assert (await client.post(url, content=body, headers=headers)).status_code == 200
+
+
 async def test_a_missing_extra_says_how_to_get_it(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
