@@ -43,7 +43,7 @@ ENGLISH, MULTILINGUAL = "minilm-m3", "multi-m3"
 # Checkpoints that come with the project and go by their names.
 SHIPPED = (ENGLISH, MULTILINGUAL)
 DEFAULT_CHECKPOINT = MULTILINGUAL
-SHIPPED_FOLDER = Path(__file__).parent.parent / "checkpoints"
+SHIPPED_FOLDER = (Path(__file__).parent.parent / "checkpoints").resolve()
 # Settings that are written only where they are otherwise.
 LEFT_OUT = (
     ("splade", None),
