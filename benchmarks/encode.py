@@ -158,7 +158,7 @@ def measure(side: Side, texts: Path, shape: Shape, arguments: argparse.Namespace
         **os.environ,
         **LIMITS.get(arguments.instructions, {}),
         "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
+        "PYTHONPATH": f"{ROOT / 'src'}:{os.environ.get('PYTHONPATH', '')}",
     }
     done = subprocess.run(
         list(map(str, command)), stdout=subprocess.PIPE, text=True, env=environment, check=True

@@ -40,7 +40,7 @@ class System:
     def __init__(self, python: str, script: str, folder: Path) -> None:
         self._command = [python, str(HERE / "peers" / script)]
         self._folder = folder
-        own = {"PYTHONPATH": str(HERE.parent)} if script == "tercet_writes.py" else {}
+        own = {"PYTHONPATH": str(HERE.parent / "src")} if script == "tercet_writes.py" else {}
         self._environment = {**os.environ, **own}
 
     def speed(self) -> dict[str, float]:

@@ -91,7 +91,7 @@ def recorded(folder: Path) -> tuple[list[Call], Replay, Tree]:
     base, kept, marks, trace = (folder / name for name in ("base", "kept", "marks", "trace"))
     base.mkdir()
     kept.mkdir()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent / "src"), str(HERE)])}
     script = [sys.executable, str(HERE / "power" / "recorded.py")]
     record([*script, str(base), str(kept), str(marks)], trace, environment)
     found = list(calls(trace))

@@ -118,7 +118,7 @@ def in_a_process(work: str, options: argparse.Namespace, source: Path = ROOT) ->
     arguments = [f"--{name}={getattr(options, name)}" for name in named]
     found = subprocess.run(
         [sys.executable, __file__, f"--only={work}", *arguments],
-        env={**os.environ, "PYTHONPATH": str(source.resolve())},
+        env={**os.environ, "PYTHONPATH": str(source.resolve() / "src")},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

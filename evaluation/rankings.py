@@ -66,7 +66,8 @@ def indexed_rankings(
     snapshot: Snapshot, query: Representations, text: str, weights: Weights, limits: CandidateLimits
 ) -> dict[str, list[str]]:
     """As `exhaustive_rankings`, but of candidates: the dense side, the lexical side and BM25 rank what their
-    own retriever proposes, the others the union of those that have a weight."""
+    own retriever proposes, the others the union of those that have a weight.
+    """
     alone = {
         "dense": CandidateLimits(limits.dense, 0, 0),
         "sparse": CandidateLimits(0, limits.sparse, 0),

@@ -27,7 +27,8 @@ class Idf(Protocol):
 
 class ReadableSnapshot(Protocol):
     """The methods of `tercet.index.snapshot.Snapshot` that requests read by. They block, so they are for
-    threads."""
+    threads.
+    """
 
     @property
     def settings(self) -> CollectionSettings: ...

@@ -34,7 +34,8 @@ def long_texts(sources: list[str], count: int, words: int = 800) -> list[str]:
 
 def large_requests(texts: list[str], long_query: str, hits: int) -> Iterator[Large]:
     """texts: for answers of many slices; long_query: of as many tokens as the encoder takes; hits: of the
-    collection `long`."""
+    collection `long`.
+    """
     yield from _answers(texts, long_query, hits)
     yield from _texts()
     yield from _structures()

@@ -2,28 +2,17 @@
 
 usage: python timed_command.py FILE COMMAND …
 
-FILE holds two float64, which grow as the command works. It also runs the code of versions before, where late
-interaction was asked for from elsewhere.
+FILE holds two float64, which grow as the command works.
 """
 
-import importlib
 import os
 import struct
 import sys
 import time
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 CLOCKS = struct.Struct("2d")  # sessions, late interaction
-SCORERS = ("tercet.index.search.late_interaction", "tercet.index.segments.segment", "index.segment")
-
-
-def imported(name: str) -> ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
 
 
 def main() -> None:
@@ -32,8 +21,7 @@ def main() -> None:
     import onnxruntime
 
     from tercet.cli.main import main as run_command
-
-    scorer = next(module for module in map(imported, SCORERS) if hasattr(module, "packed_maxsim"))
+    from tercet.index.search import late_interaction
 
     file = os.open(sys.argv[1], os.O_RDWR)
     spent = [0.0, 0.0]
@@ -52,7 +40,7 @@ def main() -> None:
         setattr(owner, name, wrapped)
 
     timed(onnxruntime.InferenceSession, "run", 0)
-    timed(scorer, "packed_maxsim", 1)
+    timed(late_interaction, "packed_maxsim", 1)
     sys.argv = ["tercet", *sys.argv[2:]]
     run_command()
 

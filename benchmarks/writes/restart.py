@@ -31,7 +31,7 @@ def measure(work: Path, *, quick: bool) -> tuple[dict[str, Any], list[str]]:
     )
     child = subprocess.run(
         [sys.executable, "-c", f"{program}fill({str(work)!r}, {documents})"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         check=False,
     )
     assert child.returncode == -signal.SIGKILL, child.returncode

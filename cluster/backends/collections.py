@@ -223,7 +223,8 @@ class EngineCollections:
 
 class NoBackups:
     """Collections of an engine are backed up there, in the place of
-    `tercet.service.backups.CollectionBackups`."""
+    `tercet.service.backups.CollectionBackups`.
+    """
 
     def __init__(self, engine: str) -> None:
         self._engine = engine
@@ -251,7 +252,8 @@ class NoBackups:
 
 class NoAliases:
     """Collections of an engine have no other names, in the place of
-    `tercet.index.catalog.aliases.Aliases`."""
+    `tercet.index.catalog.aliases.Aliases`.
+    """
 
     def __init__(self, engine: str) -> None:
         self._engine = engine

@@ -36,7 +36,8 @@ Answer = TypeVar("Answer")
 
 class ShardedIdf:
     """The idf of all shards together, at the states of a view; see
-    `tercet.index.sparse.idf.CollectionIdf`."""
+    `tercet.index.sparse.idf.CollectionIdf`.
+    """
 
     def __init__(self, view: View) -> None:
         self._view = view

@@ -47,7 +47,8 @@ SMALL_BYTES = 2**20  # of a body that any shard takes
 @dataclass(frozen=True, slots=True)
 class ShardedWritten:
     """What was acknowledged: see `tercet.index.live.records.Written`. position: as text, one number a
-    shard."""
+    shard.
+    """
 
     position: str
     documents: int

@@ -1,5 +1,6 @@
 """Streams the declared metadata fields of one segment into the arrays that `tercet.index.documents.fields`
-reads."""
+reads.
+"""
 
 from __future__ import annotations
 

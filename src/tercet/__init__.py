@@ -1,2 +1,1 @@
-"""Hybrid retrieval: dense vectors, lexical weights and ColBERT token vectors of one pass, and their exact
-sum."""
+"""Hybrid retrieval: dense, sparse and ColBERT of one encoder pass, and their exact sum for every hit."""

@@ -1,5 +1,6 @@
 """What every engine promises, on BERT and XLM-RoBERTa alike: torch, onnxruntime in float32 and int8, and
-kernels of our own."""
+kernels of our own.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Settings of `tercet train` about an adapter; `tercet.models.adapters.settings` has its kinds and their
-limits."""
+limits.
+"""
 
 from __future__ import annotations
 

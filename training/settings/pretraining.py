@@ -25,7 +25,8 @@ class MlmSettings(Table):
 
 class CondenserSettings(MlmSettings):
     """Of Condenser: see `tercet.training.pretraining.condenser`. early_layers: by default half of the
-    body's."""
+    body's.
+    """
 
     early_layers: int | None = None
     head_layers: AtLeast1 = 2

@@ -171,7 +171,8 @@ class QdrantCollection:
 
 class LateQdrantCollection(QdrantCollection):
     """One of a server, which computes late interaction: see
-    `tercet.cluster.backends.engine.LateInteraction`."""
+    `tercet.cluster.backends.engine.LateInteraction`.
+    """
 
     def light_rows(self, keys: Sequence[str]) -> Iterator[ReadyBatch]:
         """See the protocol."""
