@@ -24,7 +24,8 @@ import numpy as np
 
 from benchmarks.recording import ROOT, dated, write
 from tercet.models.encoder import encode
-from tercet.models.export_onnx import export, largest_differences
+from tercet.models.export_onnx import export
+from tercet.models.export_verification import largest_differences
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations, SparseRows, TokenVectors
 

@@ -128,6 +128,7 @@ MODELS_ORDER = [
     "onnx_encoder",
     "torch_encoder",
     "export",
+    "export_verification",
     "export_onnx",
     "export_cache",
     "loader",

@@ -22,7 +22,7 @@ from tercet.models import export_cache
 from tercet.models.encoder import encode
 from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.export_cache import KEPT, cached_export, entries
-from tercet.models.export_onnx import largest_differences
+from tercet.models.export_verification import largest_differences
 from tercet.models.loader import load_encoder
 
 TEXTS = ["hello wave", "the heat of the air " * 4]

@@ -12,7 +12,8 @@ import pytest
 
 from tercet.models.encoder import encode
 from tercet.models.errors import CheckpointError, UnsupportedError
-from tercet.models.export_onnx import export, largest_differences
+from tercet.models.export_onnx import export
+from tercet.models.export_verification import largest_differences
 from tercet.models.graphs.record import GRAPH_FILES, read_export
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations, SparseRows, TokenVectors
@@ -152,7 +153,7 @@ def test_a_graph_that_computes_something_else_is_not_installed(
     differences: dict[str, float],
     int8: bool,
 ) -> None:
-    monkeypatch.setattr("tercet.models.export_onnx.largest_differences", lambda *_: differences)
+    monkeypatch.setattr("tercet.models.export_verification.largest_differences", lambda *_: differences)
     with pytest.raises(UnsupportedError, match="differs from torch"):
         export(bert, exported_copy, int8=int8)
     kept = "float32" if int8 else "int8"

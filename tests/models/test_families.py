@@ -21,7 +21,8 @@ from torch.nn import functional
 from transformers import AutoModel, GteConfig, PreTrainedModel
 
 from tercet.models.encoder import Encoder, encode
-from tercet.models.export_onnx import export, largest_differences
+from tercet.models.export_onnx import export
+from tercet.models.export_verification import largest_differences
 from tercet.models.loader import load_encoder
 from tercet.models.representations import InputType
 from tercet.models.weights.head_weights import read_heads

@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from tercet.models.checkpoint import EncodingSettings, read_settings
 from tercet.models.encoder import encode
 from tercet.models.errors import CheckpointError
-from tercet.models.export_onnx import largest_differences
+from tercet.models.export_verification import largest_differences
 from tercet.models.heads import cls_positions, load_heads, pool
 from tercet.models.loader import load_encoder
 from tercet.models.representations import OUTPUTS

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from tercet.models.encoder import encode
 from tercet.models.errors import CheckpointError
-from tercet.models.export_onnx import largest_differences
+from tercet.models.export_verification import largest_differences
 from tercet.models.loader import load_encoder
 from tercet.models.weights.tensor_files import read_body, read_weights
 from tests.tiny.families import FAMILIES, write
