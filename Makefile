@@ -10,7 +10,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 # compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo serve setup test sanitize sanitized on-sanitized outside peers gpu on-gpu images lint style types check format bench endurance docs
+.PHONY: demo serve setup test test-slow test-all sanitize sanitized on-sanitized outside peers gpu on-gpu images lint style types check format bench endurance docs
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -28,8 +28,17 @@ IN_MEMORY := $(shell ! grep --quiet ' /dev/shm .*noexec' /proc/mounts \
 
 # Tests of one file share a process and its fixtures; one thread each, and where a test asks for more, these sleep while they
 # wait: processes that share CPUs slow down others. PROCESSES: how many, by default one for each CPU.
+PYTEST := $(IN_MEMORY) OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest --numprocesses $(or $(PROCESSES),logical) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+# What runs in one process, and one of each kind of process: minutes.
 test: setup
-	$(IN_MEMORY) OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest --numprocesses $(or $(PROCESSES),logical) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not slow and not images and not endurance"
+
+# The rest that one machine can run.
+test-slow: setup
+	$(PYTEST) -m "slow and not images and not endurance"
+
+test-all: test test-slow
 
 # Tests of the index and of the encoder's kernels, and damaged inputs, with kernels that GCC's sanitizers of addresses and undefined behaviour watch, in
 # a copy of the tree. What is freed there stays for a while, so tests of how much a process holds are left out, and so is
@@ -97,7 +106,7 @@ style: setup
 types: setup
 	$(BIN)/mypy
 
-check: lint test
+check: lint test-all
 
 format: setup
 	$(BIN)/ruff format .
