@@ -1,6 +1,7 @@
 // The server's HTTP API, with the key of this tab.
 
 const KEY = "tercet-key";
+const STATUSES = { invalid_value: 422, too_large: 413, overloaded: 429, not_ready: 503, storage_full: 507 }; // by an error's type
 
 /** What the server answered instead of what was asked for; status 0: it did not answer. */
 export class ApiError extends Error {
@@ -44,26 +45,57 @@ async function newKey(refused) {
 }
 
 /** The JSON that the server answers, null for none. Throws ApiError, or AbortError where `signal` says so. */
-export async function api(method, path, { json, params, signal } = {}) {
+export async function api(method, path, options = {}) {
+  return answerOf(await answered(method, path, options));
+}
+
+/** The JSON lines that the server answers a POST with, as they come. Throws as `api`, also where the last one is an error. */
+export async function* apiLines(path, options) {
+  const { body } = await answered("POST", path, options);
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (let ended = false; !ended; ) {
+      const { done, value } = await unlessGone(reader.read());
+      if (done) throw new ApiError(0, { message: "" });
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines.map((each) => JSON.parse(each))) {
+        if (line.error) throw new ApiError(STATUSES[line.error.type] ?? 500, line.error);
+        yield line;
+        ended = line.done === true;
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => null);
+  }
+}
+
+/** The server's answer where it is no error. json or body: of the request; params: pairs or an object. */
+async function answered(method, path, { json, body, params, signal }) {
   const query = params ? `?${new URLSearchParams(params)}` : "";
   for (;;) {
     const key = sessionStorage.getItem(KEY);
     const headers = {};
     if (key !== null) headers.Authorization = `Bearer ${key}`;
     if (json !== undefined) headers["Content-Type"] = "application/json";
-    const body = json === undefined ? undefined : JSON.stringify(json);
-    let response;
-    try {
-      response = await fetch(path + query, { method, headers, body, signal, credentials: "omit", cache: "no-store" });
-    } catch (error) {
-      if (error.name === "AbortError") throw error;
-      throw new ApiError(0, { message: "" });
-    }
+    const sent = json === undefined ? body : JSON.stringify(json);
+    const response = await unlessGone(fetch(path + query, { method, headers, body: sent, signal, credentials: "omit", cache: "no-store" }));
     if (response.status === 401 && (await newKey(key !== null))) continue;
+    if (response.ok) return response;
     const answer = await answerOf(response);
-    if (response.ok) return answer;
     const retryAfter = Number(response.headers.get("Retry-After")) || null;
     throw new ApiError(response.status, answer?.error ?? { message: answer?.message ?? String(response.status) }, retryAfter);
+  }
+}
+
+/** What is awaited; an ApiError where the connection ends before it. */
+async function unlessGone(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, { message: "" });
   }
 }
 

@@ -7,13 +7,12 @@ const TOKEN = /[^\s{}[\],:"]+/y;
 const VALUE = /^(true|false|null|-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?)$/i;
 const SHOWN = 20; // characters of what is no JSON
 
-/** The value of a text. line: of its file, at which it begins. Throws InputError where it is no JSON, and what `reviver` throws. */
-export function jsonOf(text, line = 1, reviver = undefined) {
+/** The value of a text. Throws InputError where it is no JSON. */
+export function jsonOf(text) {
   try {
-    return JSON.parse(text, reviver);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    throw new InputError(whyNone(text, line)); // browsers say it in their own words, in English
+    return JSON.parse(text);
+  } catch {
+    throw new InputError(whyNone(text)); // browsers say it in their own words, in English
   }
 }
 
@@ -22,12 +21,12 @@ export function isObject(value) {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function whyNone(text, line) {
+function whyNone(text) {
   const found = foreignToken(text);
-  if (found === null) return t("json.broken", { line: line + text.match(/^\s*/)[0].split("\n").length - 1 });
+  if (found === null) return t("json.broken", { line: text.match(/^\s*/)[0].split("\n").length });
   const lines = text.slice(0, found.at).split("\n");
   const token = found.token.length > SHOWN ? `${found.token.slice(0, SHOWN)}…` : found.token;
-  return t("json.token", { line: line + lines.length - 1, column: lines.at(-1).length + 1, token });
+  return t("json.token", { line: lines.length, column: lines.at(-1).length + 1, token });
 }
 
 /** What stands outside of strings first and is no value of JSON, as NaN is; null where nothing is. */

@@ -14,7 +14,7 @@ from tercet.service.page.routes import STATIC
 
 # As they are on the wire without compression.
 LARGEST_BYTES = 150_000  # of the files that every visit loads
-LARGEST_VIEW_BYTES = 60_000  # of those of a view that is loaded when it is opened
+LARGEST_VIEW_BYTES = 30_000  # of those of a view that is loaded when it is opened
 
 
 def page_files(pattern: str = "*") -> list[Path]:

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from tercet.ingest.sources.columns import content_id
+from tests.pdf_files import pdf_of
 
 ROUTE = "/collections/demo/import"
 DEMO = "/collections/demo/documents"
@@ -38,6 +39,16 @@ async def refused(client: httpx.AsyncClient, name: str, content: Any, **query: A
 async def stored(client: httpx.AsyncClient, id: str) -> dict[str, Any]:
     found: dict[str, Any] = (await client.get(f"{DEMO}/{id}")).json()
     return found
+
+
+def arrow(rows: list[dict[str, Any]]) -> bytes:
+    pyarrow = pytest.importorskip("pyarrow", reason="needs pyarrow: the extra parquet")
+    from pyarrow import ipc
+
+    table, file = pyarrow.Table.from_pylist(rows), io.BytesIO()
+    with ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+    return file.getvalue()
 
 
 def parquet(rows: list[dict[str, Any]]) -> bytes:
@@ -76,6 +87,7 @@ RECORDS = [{"id": "a", "text": "hot tea", "n": 1}, {"id": "b", "text": "rail", "
         ("a.jsonl", lambda: b"\n".join(json.dumps(each).encode() for each in RECORDS)),
         ("a.jsonl.gz", lambda: gzip.compress(b"\n".join(json.dumps(each).encode() for each in RECORDS))),
         ("a.parquet", lambda: parquet(RECORDS)),
+        ("a.arrow", lambda: arrow(RECORDS)),
     ],
 )
 async def test_every_kind_of_table(client: httpx.AsyncClient, name: str, make: Any) -> None:
@@ -100,6 +112,20 @@ async def test_html_is_read(client: httpx.AsyncClient) -> None:
     await imported(client, "a.html", b"<title>Tea</title><body><p>hot <b>tea</b></p>")
     assert (await stored(client, "a.html"))["title"] == "Tea"
     assert "hot tea" in (await stored(client, "a.html"))["text"]
+
+
+async def test_a_pdf_is_read(client: httpx.AsyncClient) -> None:
+    pytest.importorskip("pypdfium2", reason="needs the extra files")
+    content = pdf_of(["hot tea"], ["the train"], title="Brewing")
+    await imported(client, "a.pdf", content)
+    whole = await stored(client, "a.pdf")
+    assert (whole["title"], whole["text"].split()) == ("Brewing", ["hot", "tea", "the", "train"])
+    await imported(client, "a.pdf", content, split="markdown")
+    metadata = (await stored(client, "a.pdf%23page=1"))["metadata"]  # pages this small are one passage
+    assert (metadata["page"], metadata["last_page"]) == (1, 2)
+    error = await refused(client, "b.pdf", b"%PDF-1.4 and nothing more")
+    assert (error["status"], error["code"]) == (422, "bad_source")
+    assert "b.pdf: no readable PDF" in error["message"]
 
 
 async def test_a_body_in_pieces(client: httpx.AsyncClient) -> None:

@@ -1,27 +1,36 @@
 // A loading under way: its progress, what was refused, and how it ended.
 
 import { addressOf } from "../address.js";
+import { ApiError } from "../api.js";
 import { button, h, replace } from "../dom.js";
 import { number, t } from "../language.js";
 import { errorNotice } from "../notices.js";
-import { Sender } from "./sending.js";
-import { placeOf } from "./source.js";
+import { imported } from "./importing.js";
 
 const LISTED = 100; // refused records that are shown
+const REFUSED = [400, 413, 422]; // what is wrong with a file itself
+const BUSY = [429, 503];
+const TRIES = 20;
 
-/** Loads a source into a collection, and shows how far it is. */
+function wait(seconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, seconds * 1000);
+    signal.addEventListener("abort", () => (clearTimeout(timer), reject(signal.reason)), { once: true });
+  });
+}
+
+/** Loads files into a collection, one after the other, and shows how far it is. */
 export class Run {
-  /** documentOf: of a record; throws what is wrong with it. signal: ends the loading. */
-  constructor(place, source, collection, documentOf, signal) {
+  /** parameters: of each import. signal: ends the loading. */
+  constructor(place, source, collection, parameters, signal) {
     this._source = source;
     this._collection = collection;
-    this._documentOf = documentOf;
+    this._parameters = parameters;
     this._cancel = new AbortController();
     this._signal = AbortSignal.any([signal, this._cancel.signal]);
-    this._read = 0; // bytes
+    this._before = { bytes: 0, documents: 0, skipped: 0 }; // of files that are done
     this._written = 0;
-    this._refused = 0;
-    this._ids = new Set();
+    this._listed = 0;
     this._progress = h("progress", { max: Math.max(1, source.bytes), value: 0, "aria-label": t("load.progress", { collection }) });
     this._counts = h("p", { class: "hint" });
     this._notice = h("div", { role: "status" });
@@ -36,9 +45,9 @@ export class Run {
   async go() {
     const ended = new AbortController();
     addEventListener("beforeunload", (event) => event.preventDefault(), { signal: ended.signal });
-    this._count();
+    this._count({ documents: 0, skipped: 0, fraction: 0 }, 0);
     try {
-      await this._load();
+      for (const each of this._source.files) await this._load(each);
       this._progress.value = this._progress.max;
       this._end(t("load.done", { count: number(this._written), collection: this._collection }));
       return true;
@@ -52,37 +61,41 @@ export class Run {
     }
   }
 
-  async _load() {
-    const sender = new Sender(this._collection, this._signal, {
-      refused: (item, message) => this._refuse(item, message),
-      waiting: (seconds) => replace(this._notice, h("p", { class: "hint", text: t("load.waiting", { seconds }) })),
-      written: (documents) => {
-        this._written += documents;
-        replace(this._notice);
-        this._count();
-      },
-      failed: (error) => this._asked(error),
-    });
-    for await (const item of this._source.records((bytes) => (this._read += bytes))) {
-      this._signal.throwIfAborted();
-      const document = this._document(item);
-      if (document !== null) await sender.add({ ...item, record: null, document });
+  /** Loads a file, again where the server is busy or gone: documents replace those with the same ids. */
+  async _load({ name, file }) {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await this._send({ name, file });
+        return;
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        if (REFUSED.includes(error.status)) {
+          if (this._source.files.length === 1) throw error;
+          this._refuse([error.message]);
+          this._before.skipped += 1;
+          this._before.bytes += file.size;
+          this._count({ documents: 0, skipped: 0, fraction: 0 }, 0);
+          return;
+        }
+        if (BUSY.includes(error.status) && tries % TRIES !== 0) {
+          const seconds = error.retryAfter ?? 2;
+          replace(this._notice, h("p", { class: "hint", text: t("load.waiting", { seconds }) }));
+          await wait(seconds, this._signal);
+        } else await this._asked(error);
+      }
     }
-    await sender.flush();
   }
 
-  /** The document of an item, null where it is refused here. */
-  _document(item) {
-    try {
-      if (item.problem) throw new Error(item.problem);
-      const document = this._documentOf(item.record);
-      if (this._ids.has(document.id)) throw new Error(t("load.idTwice", { id: document.id }));
-      this._ids.add(document.id);
-      return document;
-    } catch (error) {
-      this._refuse(item, error.message);
-      return null;
+  async _send(each) {
+    replace(this._notice, h("p", { class: "hint", text: t("load.sending", { file: each.name }) }));
+    let last = null;
+    for await (const line of imported(this._collection, each, this._parameters, this._signal)) {
+      if (last === null) replace(this._notice);
+      last = line;
+      this._count(line, each.file.size);
     }
+    this._refuse(last.reasons);
+    this._before = { bytes: this._before.bytes + each.file.size, documents: this._before.documents + last.documents, skipped: this._before.skipped + last.skipped };
   }
 
   /** Shows what went wrong until it shall be tried again. */
@@ -93,16 +106,16 @@ export class Run {
     });
   }
 
-  _refuse(item, message) {
-    this._refused += 1;
-    this._refusals.hidden = false;
-    if (this._refused <= LISTED) this._list.append(h("li", {}, h("strong", { text: placeOf(item) }), ` ${message}`));
-    this._count();
+  _refuse(reasons) {
+    if (reasons.length) this._refusals.hidden = false;
+    for (const reason of reasons) if ((this._listed += 1) <= LISTED) this._list.append(h("li", { text: reason }));
   }
 
-  _count() {
-    this._progress.value = this._read;
-    this._counts.textContent = t("load.counts", { written: number(this._written), refused: number(this._refused) });
+  /** Shows how much is done: files before, and so much of one. */
+  _count({ documents, skipped, fraction }, size) {
+    this._written = this._before.documents + documents;
+    this._progress.value = this._before.bytes + fraction * size;
+    this._counts.textContent = t("load.counts", { written: number(this._written), refused: number(this._before.skipped + skipped) });
   }
 
   _end(text, problem = null) {

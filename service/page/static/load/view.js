@@ -1,23 +1,19 @@
-// The view of loading files: they are read here, in pieces, and sent as documents in batches.
+// The view of loading files: the server reads them, shows what it would make of them, and imports them.
 
 import { writeAddress } from "../address.js";
-import { api, collectionPath } from "../api.js";
+import { api, ApiError, collectionPath } from "../api.js";
 import { button, chips, field, h, replace, select } from "../dom.js";
 import { InputError } from "../errors.js";
 import { KINDS } from "../fields.js";
 import { bytes, number, t } from "../language.js";
 import { errorNotice, remark } from "../notices.js";
-import { documentOf, guessedColumns, KEPT, namesOf } from "./columns.js";
-import { kindOf } from "./kinds.js";
+import { ACCEPTED, chosenFiles, droppedFiles, Source } from "./files.js";
+import { preview } from "./importing.js";
 import { Run } from "./run.js";
-import { columnControls, sourceControls, usesTable } from "./settings.js";
-import { ACCEPTED, chosenFiles, droppedFiles, placeOf, Source } from "./source.js";
+import { columnControls, KEPT, LEFT_OUT, sourceControls, usesTable } from "./settings.js";
 
-const SAMPLE = 200; // records that tell what the columns are
-const PREVIEWED = 3;
 const EXCERPT = 300; // characters
 const MOST_TITLE = 100;
-const TEXT_COLUMNS = { text: "text", title: "title", id: "id" }; // of files of text
 
 /** Shows the view. signal: ends a loading when it is left. */
 export async function show(root, values, signal) {
@@ -70,69 +66,87 @@ class LoadView {
     replace(this._settings, h("p", { class: "hint", text: t("load.reading") }));
     try {
       this._source = new Source(await given);
-      await this._source.find(this._signal);
+      this._options = { encoding: "", delimiter: "", split: this._source.headed ? "markdown" : "" };
+      this._name = h("input", { value: nameOf(this._source.title), required: true, maxlength: 64, autocapitalize: "off", spellcheck: "false" });
+      this._found = this._columns = null;
       await this._look();
+      this._draw();
     } catch (error) {
-      if (error.name !== "AbortError") replace(this._settings, errorNotice(error));
+      if (error.name === "AbortError") return;
+      replace(this._settings, errorNotice(error));
+      // Of texts another encoding or another cut may help.
+      if (this._source?.texts && error instanceof ApiError) this._draw(errorNotice(error));
     }
   }
 
-  /** Reads the first records. */
+  /** Asks what the files hold, with columns as they are guessed. */
   async _look() {
-    const looked = this._source;
-    this._sample = [];
-    for await (const item of looked.records()) if (this._sample.push(item) >= SAMPLE) break;
-    const records = this._sample.map((each) => each.record).filter(Boolean);
-    this._names = namesOf(this._sample);
-    this._columns = looked.texts ? TEXT_COLUMNS : guessedColumns(this._names);
-    this._values = {};
-    const all = {};
-    for (const record of records) {
-      for (const [name, value] of Object.entries({ ...record, ...record.metadata })) {
-        if (value === null || value === undefined) continue;
-        this._values[name] ??= value;
-        (all[name] ??= []).push(value);
-      }
-    }
-    this._kinds = Object.fromEntries(this._names.map((name) => [name, kindOf(all[name] ?? [], looked.cells)]));
-    this._setUses();
-    this._draw();
+    await this._ask(null);
+    this._chosen = {};
+    const { problem, options } = this._found;
+    this._columns = { text: options.text_field ?? "", title: options.title_field ?? "", id: options.id_field ?? "" };
+    if (problem && options.id_field === null) await this._ask(); // without a column of ids they are made of the content
   }
 
-  /** What becomes of the columns at first: a new collection declares those whose type is plain, and of texts `source`. */
-  _setUses() {
-    const kinds = this._target !== "" ? {} : this._source.texts ? { source: "keyword" } : this._kinds;
-    this._uses = Object.fromEntries(this._names.map((name) => [name, kinds[name] ?? KEPT]));
+  /** Asks what an import would read as all is chosen now; of several questions the last one counts. */
+  async _ask(columns = this._columns) {
+    this._asking?.abort();
+    this._asking = new AbortController();
+    const signal = AbortSignal.any([this._signal, this._asking.signal]);
+    this._found = await preview(this._target || nameOf(this._source.title), this._source, this._parameters(columns), signal);
+  }
+
+  /** The parameters of an import, as all is chosen now. columns: null where they are to be guessed. */
+  _parameters(columns = this._columns) {
+    const chosen = Object.entries(this._options).filter(([, value]) => value !== "");
+    if (this._source.texts || columns === null) return chosen;
+    const { text, title, id } = columns;
+    if (text) chosen.push(["text_field", text]);
+    if (title) chosen.push(["title_field", title]);
+    chosen.push(id ? ["id_field", id] : ["generate_ids", "true"]);
+    for (const { name } of this._others()) if (this._use(name) === LEFT_OUT) chosen.push(["no_metadata_field", name]);
+    return chosen;
+  }
+
+  /** The columns that are neither text nor title nor id. */
+  _others() {
+    const own = Object.values(this._columns);
+    return this._found.columns.filter(({ name }) => !own.includes(name));
+  }
+
+  /** What becomes of a column: as it is chosen, or a field of a new collection where its type is plain. */
+  _use(name) {
+    const { type } = this._found.columns.find((each) => each.name === name);
+    return this._chosen[name] ?? (this._target === "" ? type : null) ?? KEPT;
   }
 
   /** The types of fields by name, as the collection has or shall have them. */
   _fields() {
     if (this._target !== "") return this._collections.get(this._target).fields;
-    const own = Object.values(this._columns);
-    return Object.fromEntries(Object.entries(this._uses).filter(([name, use]) => KINDS.includes(use) && !own.includes(name)));
+    const source = this._source.texts || this._options.split ? { source: "keyword" } : {};
+    if (this._source.texts) return source;
+    const uses = this._others().map(({ name }) => [name, this._use(name)]);
+    return { ...Object.fromEntries(uses.filter(([, use]) => KINDS.includes(use))), ...source };
   }
 
-  /** What makes documents of records, as it is chosen now. */
-  _maker() {
-    const [columns, uses, fields, { cells }] = [this._columns, { ...this._uses }, this._fields(), this._source];
-    return (record) => documentOf(record, columns, uses, fields, cells);
-  }
-
-  _draw() {
+  /** Draws what may be chosen. problem: shown instead of the documents. */
+  _draw(problem = null) {
     const source = this._source;
     const facts = [t("load.files", { count: number(source.files.length), size: bytes(source.bytes) }), source.leftOut ? t("load.skipped", { count: number(source.leftOut) }) : null];
     this._preview = h("section", {});
-    const problem = h("div");
+    this._columnPlace = h("div", { class: "stack" });
+    const failure = h("div");
+    const changed = (options) => {
+      Object.assign(this._options, options);
+      this._again(() => this._look());
+    };
     const parts = [
       h("h2", {}, source.title, h("span", { class: "id", text: facts.filter(Boolean).join(" · ") })),
       this._targetControls(),
-      sourceControls(source, (options) => {
-        Object.assign(source.options, options);
-        this._look().catch((error) => replace(this._preview, errorNotice(error)));
-      }),
-      source.texts ? null : this._columnParts(),
+      sourceControls(source, this._found?.options ?? null, this._options, changed),
+      this._columnPlace,
       this._preview,
-      problem,
+      failure,
       h("div", { class: "row" }, h("button", { type: "submit", class: "primary", text: t("load.go") })),
     ];
     const submit = async (event) => {
@@ -142,60 +156,72 @@ class LoadView {
       try {
         await this._load();
       } catch (error) {
-        if (error.name !== "AbortError") replace(problem, errorNotice(error));
+        if (error.name !== "AbortError") replace(failure, errorNotice(error));
         if (pressed) pressed.disabled = false;
       }
     };
     replace(this._settings, h("form", { class: "card stack", on: { submit } }, parts));
-    this._drawPreview();
+    if (problem) replace(this._preview, problem);
+    else this._drawFound();
   }
 
   _targetControls() {
     const names = [...this._collections.keys()].map((name) => [name, name]);
     const target = select([["", t("load.new")], ...names], this._target);
+    const name = h("div", { hidden: this._target !== "" }, field(t("collections.name"), this._name, t("collections.nameHint")));
     target.addEventListener("change", () => {
       this._target = target.value;
-      this._setUses();
-      this._draw();
-      this._settings.querySelector("select").focus();
+      name.hidden = this._target !== "";
+      this._name.disabled = this._target !== ""; // a hidden control is not to be filled
+      this._chosen = {};
+      this._again(() => this._ask());
     });
-    this._name = h("input", { value: nameOf(this._source.title), required: true, maxlength: 64, autocapitalize: "off", spellcheck: "false" });
-    return h("div", { class: "fields" }, field(t("collection"), target), this._target === "" && field(t("collections.name"), this._name, t("collections.nameHint")));
+    this._name.disabled = this._target !== "";
+    return h("div", { class: "fields" }, field(t("collection"), target), name);
+  }
+
+  /** Asks anew, and draws the answer; what cannot be read is said in the place of the documents. */
+  async _again(asked) {
+    try {
+      await asked();
+      this._drawFound();
+    } catch (error) {
+      if (error.name !== "AbortError") replace(this._preview, errorNotice(error));
+    }
+  }
+
+  /** Draws the columns and the first documents; what has the focus keeps it. */
+  _drawFound() {
+    const focused = [...this._columnPlace.querySelectorAll("select")].indexOf(document.activeElement);
+    replace(this._columnPlace, this._source.texts ? null : this._columnParts());
+    this._columnPlace.querySelectorAll("select")[focused]?.focus();
+    const { columns, documents, problem, reasons } = this._found;
+    const needsText = !this._source.texts && this._columns.text === "";
+    const said = needsText ? [t("load.needsText")] : problem ? [problem] : reasons;
+    const names = columns.map(({ name }) => name);
+    const cards = documents.map((each) => previewed(each, names));
+    const notices = said.map((text) => h("li", { class: "card" }, h("p", { class: "notice", text })));
+    replace(this._preview, h("h3", { text: t("load.preview") }), h("ul", { class: "cards" }, cards, notices));
   }
 
   _columnParts() {
-    const place = h("div", { class: "stack" });
-    const draw = () => {
-      const own = Object.values(this._columns);
-      const others = this._names.filter((name) => !own.includes(name));
-      const changed = (columns) => {
-        const focused = [...place.querySelectorAll("select")].indexOf(document.activeElement);
-        this._columns = columns;
-        draw();
-        place.querySelectorAll("select")[focused]?.focus();
-        this._drawPreview();
-      };
-      const used = (name, use) => {
-        this._uses[name] = use;
-        this._drawPreview();
-      };
-      const fields = this._target === "" ? null : this._fields();
-      replace(place, columnControls(this._names, this._columns, changed), usesTable(others, this._values, this._uses, fields, used));
+    const changed = (columns) => {
+      this._columns = columns;
+      this._again(() => this._ask());
     };
-    draw();
-    return place;
-  }
-
-  _drawPreview() {
-    const made = this._maker();
-    const shown = this._sample.slice(0, PREVIEWED).map((item) => previewed(item, made, this._names));
-    replace(this._preview, h("h3", { text: t("load.preview") }), shown.length ? h("ul", { class: "cards" }, shown) : h("p", { class: "notice", text: t("load.noRecords") }));
+    const used = (name, use) => {
+      this._chosen[name] = use;
+      this._again(() => this._ask());
+    };
+    const others = this._others();
+    const uses = Object.fromEntries(others.map(({ name }) => [name, this._use(name)]));
+    return [columnControls(this._found.columns.map(({ name }) => name), this._columns, changed), usesTable(others, uses, this._target === "" ? null : this._fields(), used)];
   }
 
   /** Makes the collection where it shall be new, and loads into it. */
   async _load() {
-    if (this._columns.text === "") throw new InputError(t("load.needsText"));
-    const made = this._maker();
+    if (!this._source.texts && !this._columns?.text) throw new InputError(t("load.needsText"));
+    const parameters = this._parameters();
     const before = this._target;
     const name = before || this._name.value.trim();
     if (before === "") {
@@ -204,7 +230,7 @@ class LoadView {
       this._target = name;
     }
     replace(this._settings);
-    const run = new Run(this._outcome, this._source, name, made, this._signal);
+    const run = new Run(this._outcome, this._source, name, parameters, this._signal);
     run.element.scrollIntoView({ block: "nearest" });
     this._running = true;
     if (await run.go()) this._target = before; // what is dropped next may be of something else
@@ -212,23 +238,18 @@ class LoadView {
   }
 }
 
-/** The document of an item, or what is wrong with it. made: makes documents of records; names: in the order to show. */
-function previewed(item, made, names) {
-  try {
-    if (item.problem) throw new Error(item.problem);
-    const document = made(item.record);
-    const text = document.text.length > EXCERPT ? `${document.text.slice(0, EXCERPT)} …` : document.text;
-    const metadata = names.filter((name) => Object.hasOwn(document.metadata, name)).map((name) => [name, document.metadata[name]]);
-    return h(
-      "li",
-      { class: "card" },
-      h("h4", {}, h("span", { class: "title", text: document.title ?? document.id }), document.title ? h("span", { class: "id", text: document.id }) : null),
-      h("p", { class: "text", text }),
-      chips(metadata),
-    );
-  } catch (error) {
-    return h("li", { class: "card" }, h("h4", { text: placeOf(item) }), h("p", { class: "notice", text: error.message }));
-  }
+/** The card of a document. names: of metadata, in the order to show. */
+function previewed({ id, title, text, metadata }, names) {
+  const shown = text.length > EXCERPT ? `${text.slice(0, EXCERPT)} …` : text;
+  const known = names.filter((name) => Object.hasOwn(metadata, name));
+  const others = Object.keys(metadata).filter((name) => !names.includes(name));
+  return h(
+    "li",
+    { class: "card" },
+    h("h4", {}, h("span", { class: "title", text: title ?? id }), title ? h("span", { class: "id", text: id }) : null),
+    h("p", { class: "text", text: shown }),
+    chips([...known, ...others].map((name) => [name, metadata[name]])),
+  );
 }
 
 /** A name that a collection may have, from what a file is called. */
