@@ -19,9 +19,9 @@ from tercet.index.catalog.manifest import Manifest
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.dense.kinds import Device
+from tercet.index.documents.checked import CheckedDocuments
 from tercet.index.documents.conditions import checked_condition
 from tercet.index.documents.filters import Filter
-from tercet.index.documents.id_register import IdRegister
 from tercet.index.documents.metadata import FieldType, MetadataChange, require_metadata
 from tercet.index.documents.store import encode_id
 from tercet.index.errors import (
@@ -209,10 +209,11 @@ class LiveCollection:
         """
         if not documents:
             raise InvalidDocumentError("a write has no documents; give at least one")
-        rows = check_batch(documents, representations, self.settings, windows)
+        settings = self.settings
+        checked = CheckedDocuments.of(documents, settings.fields, distinct=True)
+        rows = check_batch(checked, representations, settings, windows)
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
-        IdRegister().add(rows.ids.take(np.arange(len(rows))))
         self._require_fitting(rows)
         self._running().upkeep.wait_for_room()
         return self._write(Put.of(rows, if_position), key, tokens)

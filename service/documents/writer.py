@@ -16,11 +16,12 @@ import numpy as np
 
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.documents.fields import columns_of
+from tercet.index.documents.checked import CheckedDocuments
 from tercet.index.documents.filters import Filter
-from tercet.index.documents.store import encode_document, encode_id
+from tercet.index.documents.store import encode_id
 from tercet.index.errors import (
     DocumentNotFoundError,
+    DuplicateDocumentError,
     FingerprintMismatchError,
     InvalidDocumentError,
     WriteOverloadedError,
@@ -85,20 +86,19 @@ class DocumentWriter:
         FingerprintMismatchError, DocumentChangedError, what the encoder raises, and what opening a collection
         and writing to it raise.
         """
-        require_distinct(batch.documents)
         settings = await self._collections.open_to_write(name, deadline)
         if batch.key is not None:
             written = await self._written_under(settings.name, batch.key, deadline)
             if written is not None:
                 return PutOutcome(written)
         if_position = self._position(batch.if_position)
-        await self._pools.bodies.run(_require_storable, batch.documents, settings)
+        checked = await self._pools.bodies.run(_checked, batch.documents, settings)
         encoded = await self._encoded(batch, settings, deadline)
         tokens, cut = encoded.representations.tokens, encoded.representations.truncated
 
         def put(live: WritableCollection) -> Acknowledged:
             return live.put(
-                batch.documents,
+                checked,
                 encoded.representations,
                 encoded.windows(settings),
                 if_position=if_position,
@@ -106,7 +106,7 @@ class DocumentWriter:
                 tokens=int(tokens.sum()),
             )
 
-        written = await self._write("put", settings.name, put, deadline)
+        written = await self._write("put", settings, put, deadline)
         return PutOutcome(written, int(np.count_nonzero(cut)))
 
     async def delete(
@@ -121,7 +121,8 @@ class DocumentWriter:
                 return live.delete_matching(which, key=key)
             return live.delete([id for id in which if is_id(id)], key=key)
 
-        return await self._write("delete", name, delete, deadline)
+        settings = await self._collections.open_to_write(name, deadline)
+        return await self._write("delete", settings, delete, deadline)
 
     async def update(
         self,
@@ -138,8 +139,9 @@ class DocumentWriter:
         """
         if not isinstance(which, Filter):
             which = [id for id in which if is_id(id)]
+        settings = await self._collections.open_to_write(name, deadline)
         return await self._write(
-            "patch", name, lambda live: live.update(which, metadata, merge=merge, key=key), deadline
+            "patch", settings, lambda live: live.update(which, metadata, merge=merge, key=key), deadline
         )
 
     async def patch(
@@ -160,9 +162,10 @@ class DocumentWriter:
         if not is_id(id):
             raise DocumentNotFoundError(f"document {id!r:.80} is not in collection {name!r}")
         position = self._position(if_position)
+        settings = await self._collections.open_to_write(name, deadline)
         return await self._write(
             "patch",
-            name,
+            settings,
             lambda live: live.patch(id, metadata, merge=merge, if_position=position, key=key),
             deadline,
         )
@@ -209,12 +212,13 @@ class DocumentWriter:
     async def _write(
         self,
         kind: WriteKind,
-        name: str,
+        settings: CollectionSettings,
         write: Callable[[WritableCollection], Acknowledged],
         deadline: Deadline,
     ) -> Acknowledged:
-        """Carries out a write and counts it. A thread that has begun it ends it, though the client leaves."""
-        settings = await self._collections.open_to_write(name, deadline)
+        """Carries out a write to the collection of these settings and counts it. A thread that has begun it
+        ends it, though the client leaves.
+        """
         note(collection=settings.name)
 
         def begun() -> Acknowledged:
@@ -232,36 +236,16 @@ class DocumentWriter:
         return written
 
 
-def require_distinct(documents: Sequence[Document]) -> None:
-    """Raises InvalidRequestError naming the first id that occurs twice."""
-    seen: set[str] = set()
-    for place, document in enumerate(documents):
-        if document.id in seen:
-            raise InvalidRequestError(
-                f"document id {document.id!r:.80} occurs twice in one write; give each document once",
-                f"documents.{place}.id",
-                "duplicate_document",
-            )
-        seen.add(document.id)
-
-
-def _require_storable(documents: Sequence[Document], settings: CollectionSettings) -> None:
-    """Raises InvalidRequestError for the first document that breaks a limit or a declared field's type."""
-    for place, document in enumerate(documents):
-        with about_document(place):
-            encode_document(document)
+def _checked(documents: Sequence[Document], settings: CollectionSettings) -> CheckedDocuments:
+    """Raises InvalidRequestError for the first document that breaks a limit or a declared field's type, or
+    that has the id of another.
+    """
     try:
-        _check_fields(documents, settings)
-    except InvalidDocumentError:
-        for place, document in enumerate(documents):
-            with about_document(place):
-                _check_fields([document], settings)
-        raise
-
-
-def _check_fields(documents: Sequence[Document], settings: CollectionSettings) -> None:
-    ids = [document.id for document in documents]
-    columns_of(settings.fields, ids, [document.metadata for document in documents])
+        return CheckedDocuments.of(documents, settings.fields, distinct=True)
+    except DuplicateDocumentError as error:
+        raise InvalidRequestError(str(error), f"documents.{error.place}.id", "duplicate_document") from error
+    except InvalidDocumentError as error:
+        raise _about_document(error, error.place) from error
 
 
 @contextmanager
@@ -270,8 +254,12 @@ def about_document(place: int) -> Iterator[None]:
     try:
         yield
     except InvalidDocumentError as error:
-        param = ".".join(filter(None, ("documents", str(place), error.part)))
-        raise InvalidRequestError(str(error), param, "invalid_document") from error
+        raise _about_document(error, place) from error
+
+
+def _about_document(error: InvalidDocumentError, place: int | None) -> InvalidRequestError:
+    param = ".".join(filter(None, ("documents", str(place), error.part)))
+    return InvalidRequestError(str(error), param, "invalid_document")
 
 
 def _require_fingerprints(fingerprints: Sequence[str], settings: CollectionSettings) -> None:
