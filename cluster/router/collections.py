@@ -246,7 +246,9 @@ class ShardedCollections:
         """What a look-up gives, in a thread for them. Raises DeadlineExceededError where none was free in
         time.
         """
-        return await self._looking_pool.run_in_time(deadline, partial(too_late, 0), look, *args, **options)
+        return await self._looking_pool.run_in_time(
+            deadline, partial(too_late, 0), None, look, *args, **options
+        )
 
     async def _follow(self, followed: FollowedMap) -> None:
         """For ever: requests that begin later go to the shards of the newest map whose shards answer."""
