@@ -7,7 +7,7 @@ it waits for the encoder; once its write has begun, that is finished.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ from tercet.index.errors import (
 )
 from tercet.index.live.records import WriteKey
 from tercet.service.collections.positions import Position
-from tercet.service.collections.target import Acknowledged, WritableCollection, WritableCollections
+from tercet.service.collections.target import Acknowledged, WritableCollections
 from tercet.service.documents.batch import Brought, EncodedDocuments, joined
 from tercet.service.documents.encoding import encode_documents
 from tercet.service.documents.write_telemetry import WriteKind, WriteTelemetry
@@ -96,17 +96,20 @@ class DocumentWriter:
         encoded = await self._encoded(batch, settings, deadline)
         tokens, cut = encoded.representations.tokens, encoded.representations.truncated
 
-        def put(live: WritableCollection) -> Acknowledged:
-            return live.put(
-                checked,
-                encoded.representations,
-                encoded.windows(settings),
-                if_position=if_position,
-                key=batch.key,
-                tokens=int(tokens.sum()),
-            )
+        def put() -> Acknowledged:
+            with self._collections.writing(settings.name, deadline) as live:
+                written = live.put(
+                    checked,
+                    encoded.representations,
+                    encoded.windows(settings),
+                    if_position=if_position,
+                    key=batch.key,
+                    tokens=int(tokens.sum()),
+                )
+            return self._counted("put", written)
 
-        written = await self._write("put", settings, put, deadline)
+        with _write_to(settings.name):
+            written = await self._pools.writes.run(put)
         return PutOutcome(written, int(np.count_nonzero(cut)))
 
     async def delete(
@@ -115,14 +118,18 @@ class DocumentWriter:
         """Removes documents of these ids, or those that a filter allows. Ids that are not there, or that no
         document can have, count nothing. Raises InvalidQueryError.
         """
-
-        def delete(live: WritableCollection) -> Acknowledged:
-            if isinstance(which, Filter):
-                return live.delete_matching(which, key=key)
-            return live.delete([id for id in which if is_id(id)], key=key)
-
         settings = await self._collections.open_to_write(name, deadline)
-        return await self._write("delete", settings, delete, deadline)
+
+        def delete() -> Acknowledged:
+            with self._collections.writing(settings.name, deadline) as live:
+                if isinstance(which, Filter):
+                    written = live.delete_matching(which, key=key)
+                else:
+                    written = live.delete([id for id in which if is_id(id)], key=key)
+            return self._counted("delete", written)
+
+        with _write_to(settings.name):
+            return await self._pools.writes.run(delete)
 
     async def update(
         self,
@@ -140,9 +147,14 @@ class DocumentWriter:
         if not isinstance(which, Filter):
             which = [id for id in which if is_id(id)]
         settings = await self._collections.open_to_write(name, deadline)
-        return await self._write(
-            "patch", settings, lambda live: live.update(which, metadata, merge=merge, key=key), deadline
-        )
+
+        def update() -> Acknowledged:
+            with self._collections.writing(settings.name, deadline) as live:
+                written = live.update(which, metadata, merge=merge, key=key)
+            return self._counted("patch", written)
+
+        with _write_to(settings.name):
+            return await self._pools.writes.run(update)
 
     async def patch(
         self,
@@ -163,12 +175,14 @@ class DocumentWriter:
             raise DocumentNotFoundError(f"document {id!r:.80} is not in collection {name!r}")
         position = self._position(if_position)
         settings = await self._collections.open_to_write(name, deadline)
-        return await self._write(
-            "patch",
-            settings,
-            lambda live: live.patch(id, metadata, merge=merge, if_position=position, key=key),
-            deadline,
-        )
+
+        def patch() -> Acknowledged:
+            with self._collections.writing(settings.name, deadline) as live:
+                written = live.patch(id, metadata, merge=merge, if_position=position, key=key)
+            return self._counted("patch", written)
+
+        with _write_to(settings.name):
+            return await self._pools.writes.run(patch)
 
     def _position(self, given: Position | None) -> Any:
         return None if given is None else self._collections.position_of(given, "if_position")
@@ -209,31 +223,24 @@ class DocumentWriter:
             self._telemetry.encoded(time.perf_counter() - started)
         return joined(parts)
 
-    async def _write(
-        self,
-        kind: WriteKind,
-        settings: CollectionSettings,
-        write: Callable[[WritableCollection], Acknowledged],
-        deadline: Deadline,
-    ) -> Acknowledged:
-        """Carries out a write to the collection of these settings and counts it. A thread that has begun it
-        ends it, though the client leaves.
-        """
-        note(collection=settings.name)
-
-        def begun() -> Acknowledged:
-            with self._collections.writing(settings.name, deadline) as live:
-                written = write(live)
-            self._telemetry.acknowledged(kind, written.documents)
-            return written
-
-        try:
-            with recorded("write"):
-                written = await self._pools.writes.run(begun)
-        except WriteOverloadedError as error:
-            raise OverloadedError(str(error), RETRY_SECONDS, "writes") from error
+    def _counted(self, kind: WriteKind, written: Acknowledged) -> Acknowledged:
+        """What was acknowledged, counted in the thread that wrote it: its client may have left."""
+        self._telemetry.acknowledged(kind, written.documents)
         note(documents=written.documents, position=written.position)
         return written
+
+
+@contextmanager
+def _write_to(name: str) -> Iterator[None]:
+    """Within it a request waits for its write to a collection. Raises OverloadedError where that is refused
+    because memory is full.
+    """
+    note(collection=name)
+    try:
+        with recorded("write"):
+            yield
+    except WriteOverloadedError as error:
+        raise OverloadedError(str(error), RETRY_SECONDS, "writes") from error
 
 
 def _checked(documents: Sequence[Document], settings: CollectionSettings) -> CheckedDocuments:
