@@ -109,7 +109,7 @@ class DocumentWriter:
             return self._counted("put", written)
 
         with _write_to(settings.name):
-            written = await self._pools.writes.run(put)
+            written = _noted(await self._pools.writes.run(put))
         return PutOutcome(written, int(np.count_nonzero(cut)))
 
     async def delete(
@@ -129,7 +129,7 @@ class DocumentWriter:
             return self._counted("delete", written)
 
         with _write_to(settings.name):
-            return await self._pools.writes.run(delete)
+            return _noted(await self._pools.writes.run(delete))
 
     async def update(
         self,
@@ -154,7 +154,7 @@ class DocumentWriter:
             return self._counted("patch", written)
 
         with _write_to(settings.name):
-            return await self._pools.writes.run(update)
+            return _noted(await self._pools.writes.run(update))
 
     async def patch(
         self,
@@ -182,7 +182,7 @@ class DocumentWriter:
             return self._counted("patch", written)
 
         with _write_to(settings.name):
-            return await self._pools.writes.run(patch)
+            return _noted(await self._pools.writes.run(patch))
 
     def _position(self, given: Position | None) -> Any:
         return None if given is None else self._collections.position_of(given, "if_position")
@@ -226,7 +226,6 @@ class DocumentWriter:
     def _counted(self, kind: WriteKind, written: Acknowledged) -> Acknowledged:
         """What was acknowledged, counted in the thread that wrote it: its client may have left."""
         self._telemetry.acknowledged(kind, written.documents)
-        note(documents=written.documents, position=written.position)
         return written
 
 
@@ -241,6 +240,11 @@ def _write_to(name: str) -> Iterator[None]:
             yield
     except WriteOverloadedError as error:
         raise OverloadedError(str(error), RETRY_SECONDS, "writes") from error
+
+
+def _noted(written: Acknowledged) -> Acknowledged:
+    note(documents=written.documents, position=written.position)
+    return written
 
 
 def _checked(documents: Sequence[Document], settings: CollectionSettings) -> CheckedDocuments:
