@@ -126,20 +126,20 @@ def _read_marker(marker: Path) -> dict[str, Any] | None:
 
 def _answer(settings: Settings, encoder: Encoder) -> None:
     from tercet.cli.search import run_queries
-    from tercet.service.search.query import SearchQuery
+    from tercet.service.search.query import SearchQuery, SearchScope
 
     lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     by_language: dict[str, str] = {}
     for line in map(json.loads, lines):
         by_language.setdefault(line["language"], line["query"])
     texts = [by_language[language] for language in LANGUAGES]
-    queries = [SearchQuery(COLLECTION, text, top_k=HITS) for text in texts]
+    queries = [SearchQuery(text, top_k=HITS) for text in texts]
     # The first search of a process loads compiled code; its time would say nothing about the others.
-    outcomes = run_queries(settings, encoder, [queries[0], *queries])[1:]
+    outcomes = run_queries(settings, encoder, SearchScope(COLLECTION), [queries[0], *queries])[1:]
     out = console()
     for text, outcome in zip(texts, outcomes, strict=True):
         out.print()
-        out.print(f"[bold]{text}[/bold]  [dim]{outcome.total_seconds * 1000:.1f} ms[/dim]")
+        out.print(f"[bold]{text}[/bold]  [dim]{outcome.seconds.total * 1000:.1f} ms[/dim]")
         print_hits(outcome.hits, out)
 
 

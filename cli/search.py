@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tercet.index.candidates import Weights
     from tercet.index.fusion import Fusion
     from tercet.models.encoder import Encoder
-    from tercet.service.search.query import SearchOutcome, SearchQuery
+    from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope
     from tercet.service.search.stored_queries import Like
     from tercet.service.settings.settings import Settings
 
@@ -113,32 +113,32 @@ def search(
     Without --url what a server has written since its last flush is left out, which is said then.
     """
     from tercet.index.candidates import Page
-    from tercet.service.search.query import SearchQuery
+    from tercet.service.search.query import FacetQuery, SearchQuery, SearchScope
 
     if name is None:
         list_collections(encoding.settings(), url, as_json=as_json)
         return
     asked = SearchQuery(
-        name,
         _wanted(query, like or [], unlike or []),
         top_k=top_k,
         weights=None if weights is None else parse_weights(weights),
         filter=parse_filter(filter_json),
         page=Page(offset=offset, min_score=min_score),
         group_by=group_by,
-        facets=_parse_facets(facet),
         boosts=parse_boosts(boost or []),
         fusion=_parse_fusion(fusion),
         highlight=highlight,
     )
+    facets = _parse_facets(facet)
+    scope = SearchScope(name, facets=None if facets is None else FacetQuery(facets, asked.filter))
     settings = encoding.settings()
     if url is None:
-        answer = _answer_here(settings, asked)
+        answer = _answer_here(settings, scope, asked)
     else:
         conditions = None if filter_json is None else json_of(filter_json)
         boosts = [json_of(each, "--boost") for each in boost or []]
         with Remote(url, settings, reads=True) as remote:
-            answer = remote.ask("POST", "/search", json=search_body(asked, conditions, boosts))
+            answer = remote.ask("POST", "/search", json=search_body(scope, asked, conditions, boosts))
     if as_json:
         print_json(answer)
     else:
@@ -162,7 +162,7 @@ def _wanted(query: str | None, like: list[str], unlike: list[str]) -> str | Like
     return query
 
 
-def _answer_here(settings: Settings, asked: SearchQuery) -> dict[str, Any]:
+def _answer_here(settings: Settings, scope: SearchScope, asked: SearchQuery) -> dict[str, Any]:
     """The answer of this process, in the shape of the server's. What no segment holds is brought into one, or
     said to be left out.
     """
@@ -173,15 +173,17 @@ def _answer_here(settings: Settings, asked: SearchQuery) -> dict[str, Any]:
     from tercet.service.search.answers import answer_head, answer_hits
 
     root = options.collections_root(settings)
-    collections = [Collection.open(root, each) for each in Aliases(root).collections_of(asked.collection)]
+    collections = [Collection.open(root, each) for each in Aliases(root).collections_of(scope.collection)]
     for collection in collections:
         publish_unpublished(collection, settings)
     encoder = encoder_of(settings, collections[0].settings)  # several have one encoder
-    outcome = run_queries(settings, encoder, [asked])[0]
+    outcome = run_queries(settings, encoder, scope, [asked])[0]
     return {**answer_head(outcome), "hits": list(answer_hits(outcome))}
 
 
-def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]) -> list[SearchOutcome]:
+def run_queries(
+    settings: Settings, encoder: Encoder, scope: SearchScope, queries: list[SearchQuery]
+) -> list[SearchOutcome]:
     """The outcome of each query, in order, through the same pipeline as over HTTP."""
     from tercet.service.collections.registry import CollectionRegistry
     from tercet.service.encoding.service import LocalEncoding
@@ -197,7 +199,7 @@ def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]
         collections = CollectionRegistry(options.collections_root(settings))
         pipeline = SearchPipeline(EncoderShelf(encoding), collections, pools.search)
         try:
-            return [await pipeline.search(query) for query in queries]
+            return [await pipeline.search(scope, query) for query in queries]
         finally:
             await encoding.close()
             collections.close()

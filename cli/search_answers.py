@@ -11,10 +11,12 @@ from tercet.cli.output import console, error_console, print_hits, print_pairs
 if TYPE_CHECKING:
     from tercet.index.candidates import Hit
     from tercet.service.search.highlights import HitHighlights
-    from tercet.service.search.query import SearchQuery
+    from tercet.service.search.query import SearchQuery, SearchScope
 
 
-def search_body(asked: SearchQuery, conditions: Any, boosts: Sequence[Any]) -> dict[str, Any]:
+def search_body(
+    scope: SearchScope, asked: SearchQuery, conditions: Any, boosts: Sequence[Any]
+) -> dict[str, Any]:
     """The body of `POST /search` for a query of the command line.
 
     conditions, boosts: the filter, and the boosts, as JSON has them.
@@ -27,7 +29,7 @@ def search_body(asked: SearchQuery, conditions: Any, boosts: Sequence[Any]) -> d
     elif isinstance(query, LikeExamples):
         query = {"like": query.like, "unlike": query.unlike}
     body = {
-        "collection": asked.collection,
+        "collection": scope.collection,
         "query": query,
         "top_k": asked.top_k,
         "weights": None if asked.weights is None else asdict(asked.weights),
@@ -35,7 +37,7 @@ def search_body(asked: SearchQuery, conditions: Any, boosts: Sequence[Any]) -> d
         "offset": asked.page.offset,
         "min_score": asked.page.min_score,
         "group_by": asked.group_by,
-        "facets": asked.facets,
+        "facets": None if scope.facets is None else scope.facets.values,
         "boosts": boosts,
         "fusion": asked.fusion,
         "highlight": asked.highlight,

@@ -84,8 +84,12 @@ class Collection:
 
         Raises InvalidNameError, CollectionNotFoundError or DamagedIndexError.
         """
-        name = Aliases(root).collection_of(name)
-        layout = CollectionLayout(root / name)
+        return Collection.named(root, Aliases(root).collection_of(name))
+
+    @staticmethod
+    def named(root: Path, name: str) -> Collection:
+        """An existing collection, by its own name. Raises as `open`."""
+        layout = CollectionLayout(root / check_collection_name(name))
         try:
             settings = CollectionSettings.read(layout.settings)
         except (FileNotFoundError, NotADirectoryError) as error:

@@ -31,6 +31,7 @@ from tercet.index.reading.documents import StoredDocuments
 from tercet.index.runs import runs
 from tercet.index.scoring import DECIMALS
 from tercet.index.search.boosts import boosts_at
+from tercet.index.search.bounds import bounds_of
 from tercet.index.search.choice import Choice
 from tercet.index.search.exact_scores import Candidates, scored
 from tercet.index.search.explanation import Explanation, explain
@@ -238,8 +239,11 @@ class Snapshot(StoredDocuments):
             added = boosts_at(segments, found.segments, found.rows, asked.boosts, fields)
             found, sides = replace(found, boost=np.round(added.sum(axis=0), DECIMALS)), SIDES + 1
         choice = Choice.among(segments, found, asked.top_k, asked.page, asked.group_by, self._collections)
-        ranking = rank_reciprocally if asked.fusion == "rrf" else rank
-        ranked = ranking(segments, found, checked, weights, sides, choice)
+        if asked.fusion == "rrf":
+            ranked = rank_reciprocally(segments, found, checked, weights, sides, choice)
+        else:
+            bounds = bounds_of(segments, found, checked, weights, sides, choice)
+            ranked = rank(segments, found, checked, weights, sides, choice, bounds)
         hits = hits_of(
             segments, ranked, checked, weights, contents=asked.contents, collections=self._collections
         )

@@ -19,7 +19,7 @@ from tercet.index.dense.index import DenseIndex, least_effort, usual_effort
 from tercet.index.dense.kinds import DenseKind
 from tercet.index.errors import InvalidQueryError
 from tercet.index.search.dense_search import DenseSearch
-from tercet.index.search.threads import in_parts
+from tercet.index.search.threads import segment_threads
 from tercet.index.segments.segment import Segment
 from tercet.index.snapshot import Snapshot
 from tercet.models.representations import Float32
@@ -123,5 +123,5 @@ class EffortTuning:
     def _best(self, segments: Sequence[Segment], query: Float32, options: DenseOptions) -> Float32:
         """The scores of the k best documents, best first."""
         search = DenseSearch(segments, query, self._k, [None] * len(segments), options)
-        _, _, scores = search.best(in_parts([search])[0])
+        _, _, scores = search.best(segment_threads().run(search.parts, search.costs))
         return np.sort(scores)[::-1][: self._k]

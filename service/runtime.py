@@ -24,7 +24,7 @@ from tercet.service.copies.following import Following
 from tercet.service.copies.moving import Moving
 from tercet.service.copies.publishing import Publishing
 from tercet.service.documents.writer import DocumentWriter
-from tercet.service.encoding.query_cache import CachedQueries, QueryCache
+from tercet.service.encoding.query_cache import QueryCache
 from tercet.service.encoding.service import EncodingService, LocalEncoding, local_encoder
 from tercet.service.encoding.shelf import EncoderShelf, Opening
 from tercet.service.exceptions import ForbiddenError, NotReadyError, OverloadedError
@@ -361,7 +361,7 @@ class Runtime:
                 look = partial(self.pools.readiness.run, self._data_root.look)
                 self._look_for_ever("a look at the data root", look, LOOK_SECONDS)
                 written = asyncio.ensure_future(self.pools.operations.run(self.collections.open_written))
-            encoding = self._cached(await self._open_encoding())
+            encoding = await self._open_encoding()
             self._encoders = encoders = EncoderShelf(encoding, self._opening_of_others())
             await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
             if self._searches:
@@ -406,6 +406,7 @@ class Runtime:
                 settings.worker_access,
                 self.telemetry.workers,
                 self._worker_transport,
+                self._cache,
             )
         )
         return self._workers
@@ -419,10 +420,13 @@ class Runtime:
             admission=self._admission,
             observe=partial(self.telemetry.observe_batch, encoder.info.name),
             stall_seconds=settings.stall_seconds,
+            cache=self._cache,
         )
 
-    def _cached(self, encoding: EncodingService) -> EncodingService:
-        return CachedQueries(encoding, self.query_cache) if self.settings.query_cache_bytes else encoding
+    @property
+    def _cache(self) -> QueryCache | None:
+        """The cache of queries where they are to be kept."""
+        return self.query_cache if self.settings.query_cache_bytes else None
 
     def _opening_of_others(self) -> Opening | None:
         """None where the encoder is elsewhere, and in a worker, whose search nodes expect one encoder."""
@@ -430,7 +434,7 @@ class Runtime:
         if settings.encoder_urls or not self._searches:
             return None
         return Opening(
-            lambda checkpoint: self._cached(self._local(local_encoder(settings, checkpoint))),
+            lambda checkpoint: self._local(local_encoder(settings, checkpoint)),
             self.collections.checkpoints,
             self.pools.operations,
             settings.max_checkpoints,

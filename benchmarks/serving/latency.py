@@ -37,7 +37,7 @@ from tercet.models.loader import load_encoder
 from tercet.models.representations import OUTPUTS
 from tercet.service.app import create_app
 from tercet.service.search.pipeline import SearchPipeline
-from tercet.service.search.query import SearchQuery
+from tercet.service.search.query import SearchQuery, SearchScope
 from tercet.service.serving import server_for
 from tercet.service.settings.settings import Settings
 
@@ -179,7 +179,7 @@ def search_over_http(client: http.client.HTTPConnection, name: str, query: str) 
 async def in_python(pipeline: SearchPipeline, name: str, query: str) -> float:
     """Seconds of a search on the server's event loop, without HTTP."""
     started = time.perf_counter()
-    await pipeline.search(SearchQuery(name, query))
+    await pipeline.search(SearchScope(name), SearchQuery(query))
     return time.perf_counter() - started
 
 

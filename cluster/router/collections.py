@@ -149,7 +149,7 @@ class ShardedCollections:
         return await self._look(deadline, written)
 
     def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[HoldingWriter]:
-        """The collection, to be written to. deadline: for the answers of shards."""
+        """The collection of this name, its own, to be written to. deadline: for the answers of shards."""
 
         def newest() -> ShardedWriter:
             self._shards.fleet.loop.call(self._wanted.set)
@@ -246,7 +246,9 @@ class ShardedCollections:
         """What a look-up gives, in a thread for them. Raises DeadlineExceededError where none was free in
         time.
         """
-        return await self._looking_pool.run_in_time(deadline, partial(too_late, 0), look, *args, **options)
+        return await self._looking_pool.run_in_time(
+            deadline, partial(too_late, 0), None, look, *args, **options
+        )
 
     async def _follow(self, followed: FollowedMap) -> None:
         """For ever: requests that begin later go to the shards of the newest map whose shards answer."""
@@ -282,9 +284,8 @@ class ShardedCollections:
 
 
 def _writer(shards: ShardSet, name: str, deadline: Deadline) -> ShardedWriter:
-    """A collection over these shards, to be written to."""
-    own = shards.aliases.collection_of(name, deadline)
-    known = shards.known.get(own) or _written(shards, own, deadline)
+    """A collection over these shards, by its own name, to be written to."""
+    known = shards.known.get(name) or _written(shards, name, deadline)
 
     def outdated() -> None:
         known.is_stale = True

@@ -166,7 +166,7 @@ class DenseIndex:
         if found is not None:
             return found
         scan = DenseScan([Scanned(0, self.record, len(self._vectors), allowed)], query, k)
-        parts = zip(*map(scan.find, range(len(scan.costs))), strict=True)
+        parts = zip(*(part() for part in scan.parts), strict=True)
         _, rows, scores = (np.concatenate(columns) for columns in parts)
         return _cut(rows, scores, k)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +36,7 @@ class Scanned:
 
 
 class DenseScan:
-    """A comparison of a query float32[D] with float16[N, D] of some segments; threads may take some of the
-    work each. costs: how many rows each part has.
-    """
+    """A comparison of a query float32[D] with float16[N, D] of some segments. costs: rows of each part."""
 
     def __init__(self, segments: Sequence[Scanned], query: Float32, k: int) -> None:
         """k: how many of the best are wanted."""
@@ -57,12 +56,16 @@ class DenseScan:
         table = np.array(stretches, np.int64).reshape(-1, 6)
         lengths = table[:, 3] - table[:, 2]
         edges = _edges(np.cumsum(lengths))
-        self._parts = np.split(table, edges) if len(table) else []
+        self._stretches = np.split(table, edges) if len(table) else []
         self.costs = [int(part.sum()) for part in np.split(lengths, edges)] if len(table) else []
 
-    def find(self, part: int) -> Found:
-        """What may be among the k best of all, and all that tie with the last, in one part."""
-        stretches = self._parts[part]
+    @property
+    def parts(self) -> list[Callable[[], Found]]:
+        """What compares some of the rows each, for threads to take."""
+        return [partial(self.find, stretches) for stretches in self._stretches]
+
+    def find(self, stretches: Int64) -> Found:
+        """What may be among the k best of all, and all that tie with the last, in some stretches of rows."""
         return scan_vectors(
             self._vectors, stretches, self._numbers, self._bits, self._query, self._k, self._floor
         )

@@ -19,9 +19,9 @@ from tercet.index.catalog.manifest import Manifest
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.dense.kinds import Device
+from tercet.index.documents.checked import CheckedDocuments
 from tercet.index.documents.conditions import checked_condition
 from tercet.index.documents.filters import Filter
-from tercet.index.documents.id_register import IdRegister
 from tercet.index.documents.metadata import FieldType, MetadataChange, require_metadata
 from tercet.index.documents.store import encode_id
 from tercet.index.errors import (
@@ -43,7 +43,6 @@ from tercet.index.live.operations import (
     Delete,
     DeleteMatching,
     Nothing,
-    Operation,
     Patch,
     Put,
     Update,
@@ -209,22 +208,25 @@ class LiveCollection:
         """
         if not documents:
             raise InvalidDocumentError("a write has no documents; give at least one")
-        rows = check_batch(documents, representations, self.settings, windows)
+        settings = self.settings
+        checked = CheckedDocuments.of(documents, settings.fields, distinct=True)
+        rows = check_batch(checked, representations, settings, windows)
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
-        IdRegister().add(rows.ids.take(np.arange(len(rows))))
         self._require_fitting(rows)
-        self._running().upkeep.wait_for_room()
-        return self._write(Put.of(rows, if_position), key, tokens)
+        parts = self._running()
+        parts.upkeep.wait_for_room()
+        return self._acknowledged(parts.committer.submit(Put.of(rows, if_position), key, tokens).result())
 
     def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Written:
         """Removes documents; ids that are not there count nothing and are no error."""
         encoded = PackedBytes.of(list(dict.fromkeys(encode_id(id) for id in ids)))
-        return self._write(Delete(encoded), key)
+        return self._acknowledged(self._running().committer.submit(Delete(encoded), key).result())
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
         """Removes the documents that a filter over declared fields allows. Raises InvalidQueryError."""
-        return self._write(DeleteMatching(checked_condition(filter, self.settings.fields)), key)
+        operation = DeleteMatching(checked_condition(filter, self.settings.fields))
+        return self._acknowledged(self._running().committer.submit(operation, key).result())
 
     def patch(
         self,
@@ -239,9 +241,11 @@ class LiveCollection:
 
         Raises DocumentNotFoundError, DocumentChangedError, InvalidDocumentError or WriteOverloadedError.
         """
-        self._running().upkeep.wait_for_room()  # the document is in memory again, all of it
+        parts = self._running()
+        parts.upkeep.wait_for_room()  # the document is in memory again, all of it
         change = MetadataChange(require_metadata(f"document {id!r:.80}", metadata), merge)
-        return self._write(Patch(encode_id(id), change, if_position), key)
+        operation = Patch(encode_id(id), change, if_position)
+        return self._acknowledged(parts.committer.submit(operation, key).result())
 
     def update(
         self,
@@ -268,7 +272,7 @@ class LiveCollection:
             ids = PackedBytes.of(list(dict.fromkeys(encode_id(id) for id in which)))
         if len(ids) <= UPDATED_AT_ONCE:
             parts.upkeep.wait_for_room()
-            return self._write(Update(ids, change, condition), key)
+            return self._acknowledged(parts.committer.submit(Update(ids, change, condition), key).result())
         known = None if key is None else self.written_under(key)
         if known is not None:
             return known
@@ -276,8 +280,9 @@ class LiveCollection:
         for start in range(0, len(ids), UPDATED_AT_ONCE):
             some = ids.gather(np.arange(start, min(start + UPDATED_AT_ONCE, len(ids))))
             parts.upkeep.wait_for_room()
-            count += self._write(Update(some, change, condition), None).documents
-        return self._write(Nothing(count), key)
+            written = parts.committer.submit(Update(some, change, condition)).result()
+            count += self._acknowledged(written).documents
+        return self._acknowledged(parts.committer.submit(Nothing(count), key).result())
 
     def written_under(self, key: WriteKey) -> Written | None:
         """What was acknowledged under a key in the last day, so that a repeat need not be encoded.
@@ -383,11 +388,9 @@ class LiveCollection:
         """
         return self._running().fencing.lift(version)
 
-    def _write(self, operation: Operation, key: WriteKey | None, tokens: int = 0) -> Written:
-        """Waits until an operation is on the disk."""
-        parts = self._running()
-        written = parts.committer.submit(operation, key, tokens).result()
-        parts.upkeep.wrote()
+    def _acknowledged(self, written: Written) -> Written:
+        """Tells the upkeep that something was written."""
+        self._running().upkeep.wrote()
         return written
 
     def _require_fitting(self, rows: DocumentRows) -> None:

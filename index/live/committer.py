@@ -169,31 +169,15 @@ class Committer:
             waiting.changed.set_exception(error)
 
     def _commit(self, group: Sequence[_Waiting]) -> None:
-        """Each operation sees those before it; all of them appear at once, or fail together at the disk."""
+        """Forces operations to the disk: all of them appear at once, or fail together."""
         started = time.perf_counter()
-        state = self._state
-        accepted: list[_Accepted] = []
-        keys: set[str] = set()
-        following: Sequence[_Waiting] = ()
-        for number, waiting in enumerate(group):
-            if waiting.key is not None and waiting.key.key in keys:
-                following = group[number:]  # it is answered as what came before it is
-                break
-            try:
-                former = None if waiting.key is None else self.written_under(waiting.key)
-                if former is not None:
-                    waiting.written.set_result(former)
-                    continue
-                state, one = _accept(waiting, state)
-            except Exception as error:  # noqa: BLE001 - the operation's own failure, which its caller gets
-                waiting.written.set_exception(error)
-                continue
-            accepted.append(one)
-            if waiting.key is not None:
-                keys.add(waiting.key.key)
+        state, accepted, following = self._carried_out(group)
+        entries = [one.entry for one in accepted if one.entry is not None]
         applied = time.perf_counter()
         try:
-            self._log([one.entry for one in accepted if one.entry is not None], state)
+            if entries:
+                last = self._ledger.append(entries, least_position=self._state.position + 1)
+                assert last == state.position  # noqa: S101 - this process alone writes the ledger
         except Exception as error:  # noqa: BLE001 - the disk's failure, which all callers get
             for one in accepted:
                 one.written.set_exception(error)
@@ -209,11 +193,31 @@ class Committer:
         if following:
             self._commit(following)
 
-    def _log(self, entries: Sequence[LedgerEntry], state: LiveState) -> None:
-        """Forces entries to the disk, of which the last has the position of `state`."""
-        if entries:
-            last = self._ledger.append(entries, least_position=self._state.position + 1)
-            assert last == state.position  # noqa: S101 - this process alone writes the ledger
+    def _carried_out(
+        self, group: Sequence[_Waiting]
+    ) -> tuple[LiveState, list[_Accepted], Sequence[_Waiting]]:
+        """The state after operations, each of which sees those before it, what was accepted, and what follows
+        later: a repeat of a key, which is answered as what came before it is.
+        """
+        state = self._state
+        accepted: list[_Accepted] = []
+        keys: set[str] = set()
+        for number, waiting in enumerate(group):
+            if waiting.key is not None and waiting.key.key in keys:
+                return state, accepted, group[number:]
+            try:
+                former = None if waiting.key is None else self.written_under(waiting.key)
+                if former is not None:
+                    waiting.written.set_result(former)
+                    continue
+                state, one = _accept(waiting, state)
+            except Exception as error:  # noqa: BLE001 - the operation's own failure, which its caller gets
+                waiting.written.set_exception(error)
+                continue
+            accepted.append(one)
+            if waiting.key is not None:
+                keys.add(waiting.key.key)
+        return state, accepted, ()
 
 
 def _accept(waiting: _Waiting, state: LiveState) -> tuple[LiveState, _Accepted]:

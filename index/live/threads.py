@@ -41,8 +41,11 @@ class Alarm:
     def ring(self) -> None:
         """Calls it, unless it was cancelled."""
         job = self._job
-        if job is not None:
-            _do(job)
+        try:
+            if job is not None:
+                job()
+        except Exception:  # the alarms of others must go on
+            log.exception("an alarm of a live collection failed")
 
 
 class Alarms:
@@ -136,7 +139,10 @@ class Workers:
         if self._niceness:
             _yield_to_others(self._niceness)
         while (job := self._jobs.get()) is not None:
-            _do(job)
+            try:
+                job()
+            except Exception:  # what others wait for must go on
+                log.exception("a job of a live collection failed")
             with self._lock:
                 self._open -= 1
             del job  # else an idle thread would keep what it did last in memory
@@ -156,13 +162,6 @@ class LiveThreads:
         self.alarms.close()
         for workers in (self.committers, self.flushes, self.merges):
             workers.close()
-
-
-def _do(job: Job) -> None:
-    try:
-        job()
-    except Exception:  # what others wait for must go on
-        log.exception("a job of a live collection failed")
 
 
 def _yield_to_others(niceness: int) -> None:

@@ -17,10 +17,12 @@ import numpy as np
 
 from tercet.index.candidates import Weights
 from tercet.index.fusion import weighted_sum
+from tercet.index.scoring import near_packed_maxsim
 from tercet.index.search.choice import Choice
-from tercet.index.search.exact_scores import Candidates
-from tercet.index.search.late_interaction import FirstScores, first_scores, near_scores
+from tercet.index.search.exact_scores import Candidates, WindowScores
+from tercet.index.search.late_interaction import FirstScores, TokenParts, first_scores
 from tercet.index.search.query import CheckedQuery
+from tercet.index.search.threads import segment_threads
 from tercet.index.segments.segment import Segment
 from tercet.models.representations import Float64, Int64
 
@@ -34,6 +36,10 @@ LEAST_SHARE = 0.5
 FEW_TOKENS = 2
 
 
+Bounds = tuple[Float64, float]
+"""What the exact sum of each of K candidates is at most, float64[K], and that of the last hit at least."""
+
+
 def bounds_of(
     segments: Sequence[Segment],
     found: Candidates,
@@ -43,7 +49,7 @@ def bounds_of(
     choice: Choice,
     *,
     estimates: bool = True,
-) -> tuple[Float64, float]:
+) -> Bounds:
     """What the exact sum of each candidate is at most, float64[K], and that of the last hit at least, if so
     many are hits by quick sums as are wanted. Of a candidate that is not read it is -infinity.
 
@@ -118,13 +124,18 @@ class _Sums:
         return weighted_sum(self._found.take(places).components(late, self._sides), self._weights)
 
     def read(self, places: Int64) -> None:
-        """Scores candidates by their token vectors, if these count."""
+        """Scores candidates by their token vectors, if these count: quickly, with how far the `s_mul` of each
+        may be from the exact one.
+        """
         if len(places) == 0:
             return
         late = errors = np.zeros(len(places))
-        if self._weights.colbert != 0:
+        tokens = self._query.colbert
+        if self._weights.colbert != 0 and tokens is not None:
             found = self._found.segments[places], self._found.rows[places]
-            late, errors = near_scores(self._segments, self._query, *found)
+            parts = TokenParts.of(self._segments, tokens, *found, near_packed_maxsim)
+            done = zip(*segment_threads().run(parts.parts, parts.costs), strict=True)
+            late, errors = (WindowScores(np.concatenate(each), parts.offsets).best() for each in done)
         sums = self.with_late(places, late)
         off = abs(self._weights.colbert) * errors
         off[off > 0] += ROUNDING * float(np.abs(sums).max(initial=0))

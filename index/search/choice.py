@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -59,16 +60,13 @@ class Choice:
         may be a hit. collections: of the segments, where they are of several.
         """
 
-        def ids_of(places: Int64) -> PackedBytes:
-            return ids_at(segments, found.segments[places], found.rows[places])
-
         def collections_of(places: Int64) -> list[str]:
             assert collections is not None  # noqa: S101 - asked for only then
             return [collections[place] for place in found.segments[places].tolist()]
 
         return Choice(
             len(found),
-            ids_of,
+            partial(ids_at, segments, found.segments, found.rows),
             top_k,
             page,
             None if group_by is None else Groups.of(group_values(segments, found, group_by)),

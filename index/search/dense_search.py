@@ -8,8 +8,9 @@ spread evenly, and some to spare; and again where all that it gave may be among 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -27,7 +28,10 @@ NOTHING: Found = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.fl
 
 
 class DenseSearch:
-    """A search for the k best documents, and maybe more, by their dense vectors."""
+    """A search for the k best documents, and maybe more, by their dense vectors.
+
+    costs: documents of each part.
+    """
 
     def __init__(
         self,
@@ -55,7 +59,7 @@ class DenseSearch:
         scanned: list[Scanned] = []
         for place, segment in enumerate(segments):
             rows, index = allowed[place], segment.dense_index
-            if segment.windows is not None:
+            if _is_divided(segment):
                 self._others.append(place)
             elif index.scans_for(self._asked[place], rows, self._effort(self._asked[place])):
                 scanned.append(self._scanned(place))
@@ -68,31 +72,22 @@ class DenseSearch:
         self._scan = DenseScan(scanned, query, k)
         self.costs = [*(self._passing[place] for place in self._others), *self._scan.costs]
 
-    def part(self, number: int) -> Found | None:
-        """Some of what is found: of one segment, or of some of the rows that are scanned. None of a segment
-        that has to be scanned, too, as too little of what lies near the query is allowed.
-        """
-        if number >= len(self._others):
-            return self._scan.find(number - len(self._others))
-        place = self._others[number]
-        segment, rows, count = self._segments[place], self._allowed[place], self._asked[place]
-        if rows is None or segment.windows is not None:
-            return self._ask(place, count)
-        found = segment.dense_index.without_scan(self._query, count, rows, self._effort(count))
-        return None if found is None else _of_segment(place, found)
+    @property
+    def parts(self) -> list[Callable[[], Found | None]]:
+        """What searches one segment each, or some of the rows that are scanned, for threads to take."""
+        return [*(partial(self._of_one, place) for place in self._others), *self._scan.parts]
 
     def best(self, done: Sequence[Found | None]) -> Found:
         """The best of all parts, and of lists; what gave too little is asked again."""
         asked_first = dict(zip(self._others, done, strict=False))
         found = {place: each for place, each in asked_first.items() if each is not None}
         rest = [each for each in done[len(self._others) :] if each is not None]
-        mapped = segment_threads().map
         left = [self._scanned(place) for place, each in asked_first.items() if each is None]
         if left:
             scan = DenseScan(left, self._query, self._k)
-            rest += mapped(scan.find, scan.costs)
+            rest += segment_threads().run(scan.parts, scan.costs)
         if self._listed:
-            rest.append(search_lists(self._listed, self._query, self._k, self._total, self._options, mapped))
+            rest.append(search_lists(self._listed, self._query, self._k, self._total, self._options))
         asked, k = self._asked, self._k
         while True:
             joined = _joined([*found.values(), *rest])
@@ -106,6 +101,16 @@ class DenseSearch:
             for place in short:
                 asked[place] = k if self._segments[place].dense_index.scans else min(k, 2 * asked[place])
                 found[place] = self._ask(place, asked[place])
+
+    def _of_one(self, place: int) -> Found | None:
+        """What one segment proposes. None where it has to be scanned, too, as too little of what lies near
+        the query is allowed.
+        """
+        segment, rows, count = self._segments[place], self._allowed[place], self._asked[place]
+        if rows is None or _is_divided(segment):
+            return self._ask(place, count)
+        found = segment.dense_index.without_scan(self._query, count, rows, self._effort(count))
+        return None if found is None else _of_segment(place, found)
 
     def _scanned(self, place: int) -> Scanned:
         segment, rows = self._segments[place], self._allowed[place]
@@ -125,6 +130,11 @@ class DenseSearch:
         segment = self._segments[place]
         found = search_segment(segment, self._query, count, self._allowed[place], self._effort(count))
         return _of_segment(place, found)
+
+
+def _is_divided(segment: Segment) -> bool:
+    """Whether a document of it may have several vectors."""
+    return segment.windows is not None and not segment.windows.undivided
 
 
 def _of_segment(place: int, found: tuple[Int64, Float32]) -> Found:

@@ -7,8 +7,10 @@ takes the largest weight of each term in any window, which the forward rows of d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -102,26 +104,20 @@ def scored(
     if len(rows) == 0:
         return Candidates(places, rows, *(np.empty(0) for _ in range(3)))
     read_ahead(places, rows, lambda place, some: segments[place].pieces(some))
-
-    def of_dense() -> Float64:
-        return dense_scores(segments, query.dense, places, rows).best() if dense is None else dense
-
-    def of_sparse() -> Float64:
-        lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
-        sums = lexical.sums([segment.inverted for segment in segments], places, rows)
-        return np.round(sums, DECIMALS)
-
-    def of_bm25() -> Float64:
-        if query.bm25 is None:
-            return np.zeros(len(rows))
+    lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
+    sums = [partial(lexical.sums, [segment.inverted for segment in segments], places, rows)]
+    if query.bm25 is not None:
         indexes = [part.inverted for part in query.bm25.facts.segments]
         read_ahead(places, rows, lambda place, some: indexes[place].pieces(some))
-        return np.round(query.bm25.lexical.sums(indexes, places, rows), DECIMALS)
-
-    sides = (of_dense, of_sparse, of_bm25)
-    cost = DOCUMENTS_PER_ROW * len(rows)
-    costs = [cost if dense is None else 0, cost, 0 if query.bm25 is None else cost]
-    return Candidates(places, rows, *segment_threads().map(lambda side: sides[side](), costs))
+        sums.append(partial(query.bm25.lexical.sums, indexes, places, rows))
+    sides: list[Callable[[], Any]] = [*sums]
+    if dense is None:
+        sides.append(partial(dense_scores, segments, query.dense, places, rows))
+    done = segment_threads().run(sides, [DOCUMENTS_PER_ROW * len(rows)] * len(sides))
+    if dense is None:
+        dense = done.pop().best()
+    sparse, *words = (np.round(each, DECIMALS) for each in done)
+    return Candidates(places, rows, dense, sparse, words[0] if words else np.zeros(len(rows)))
 
 
 def dense_scores(

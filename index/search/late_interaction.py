@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from tercet.index.files.pieces import read_ahead
-from tercet.index.scoring import ROUNDING, near_packed_maxsim, packed_maxsim
+from tercet.index.scoring import ROUNDING, packed_maxsim
 from tercet.index.search.exact_scores import WindowScores, texts_of
 from tercet.index.search.query import CheckedQuery
 from tercet.index.search.threads import segment_threads
@@ -69,25 +69,38 @@ def first_scores(
     read_ahead(places, rows, lambda place, some: segments[place].centroid_pieces(some))
     products = CentroidProducts.of(tokens.integers, tokens.codebook)
     texts, offsets = _stored_texts(segments, places, rows)
-    scores = _in_parts(products.scores, texts, CENTROIDS_AT_ONCE, 1 / CENTROIDS_PER_DOCUMENT)
+    parts, costs = _parts_of(texts, products.scores, CENTROIDS_AT_ONCE, 1 / CENTROIDS_PER_DOCUMENT)
+    scores = segment_threads().run(parts, costs)
     best = WindowScores(np.concatenate([np.empty(0), *scores]), offsets).best()
     return FirstScores(best, highest, len(tokens))
 
 
-def near_scores(
-    segments: Sequence[Segment], query: CheckedQuery, places: Int64, rows: Int64
-) -> tuple[Float64, Float64]:
-    """The `s_mul` of each of rows int64[K] of the segments at places int64[K], quickly, and how far it may be
-    from the exact one: float64[K] both.
+@dataclass(frozen=True, slots=True)
+class TokenParts(Generic[Scored]):
+    """What compares a query with the token vectors of some texts each, for threads to take.
+
+    costs: of each part, as documents that a dense search compares; offsets: int64[K+1], where the texts of
+    each of K documents begin.
     """
-    tokens = query.colbert
-    if tokens is None or len(rows) == 0:
-        return np.zeros(len(rows)), np.zeros(len(rows))
-    done, offsets = _scored_texts(segments, tokens, places, rows, near_packed_maxsim)
-    scores, errors = (
-        WindowScores(np.concatenate(parts), offsets).best() for parts in zip(*done, strict=True)
-    )
-    return scores, errors
+
+    parts: list[Callable[[], Scored]]
+    costs: list[int]
+    offsets: Int64
+
+    @staticmethod
+    def of(
+        segments: Sequence[Segment],
+        tokens: QueryTokens,
+        places: Int64,
+        rows: Int64,
+        score: Callable[[QueryTokens, StoredTexts], Scored],
+    ) -> TokenParts[Scored]:
+        """Of rows int64[K] of the segments at places int64[K], read from the disk at once."""
+        read_ahead(places, rows, lambda place, some: segments[place].token_pieces(some))
+        texts, offsets = _stored_texts(segments, places, rows)
+        values = -(-len(tokens) // LANES) * tokens.vectors.shape[1]  # that a stored token is compared with
+        parts, costs = _parts_of(texts, partial(score, tokens), TEXTS_AT_ONCE, values / VALUES_PER_DOCUMENT)
+        return TokenParts(parts, costs, offsets)
 
 
 def late_scores(segments: Sequence[Segment], query: CheckedQuery, places: Int64, rows: Int64) -> WindowScores:
@@ -98,22 +111,8 @@ def late_scores(segments: Sequence[Segment], query: CheckedQuery, places: Int64,
     if tokens is None or len(rows) == 0:
         offsets = texts_of(segments, places, rows)[2]
         return WindowScores(np.zeros(int(offsets[-1])), offsets)
-    done, offsets = _scored_texts(segments, tokens, places, rows, packed_maxsim)
-    return WindowScores(np.concatenate(done), offsets)
-
-
-def _scored_texts(
-    segments: Sequence[Segment],
-    tokens: QueryTokens,
-    places: Int64,
-    rows: Int64,
-    score: Callable[[QueryTokens, StoredTexts], Scored],
-) -> tuple[list[Scored], Int64]:
-    """What a function gives for some at a time of the texts of rows, and where those of each row begin."""
-    read_ahead(places, rows, lambda place, some: segments[place].token_pieces(some))
-    texts, offsets = _stored_texts(segments, places, rows)
-    values: int = -(-len(tokens) // LANES) * tokens.vectors.shape[1]  # that a stored token is compared with
-    return _in_parts(partial(score, tokens), texts, TEXTS_AT_ONCE, values / VALUES_PER_DOCUMENT), offsets
+    parts = TokenParts.of(segments, tokens, places, rows, packed_maxsim)
+    return WindowScores(np.concatenate(segment_threads().run(parts.parts, parts.costs)), parts.offsets)
 
 
 def _stored_texts(segments: Sequence[Segment], places: Int64, rows: Int64) -> tuple[StoredTexts, Int64]:
@@ -123,17 +122,14 @@ def _stored_texts(segments: Sequence[Segment], places: Int64, rows: Int64) -> tu
     return StoredTexts.across(stores, places, texts), offsets
 
 
-def _in_parts(
-    score: Callable[[StoredTexts], Scored], texts: StoredTexts, at_once: int, documents_per_token: float
-) -> list[Scored]:
-    """What a function gives for so many texts at once, each part's on a free core.
+def _parts_of(
+    texts: StoredTexts, score: Callable[[StoredTexts], Scored], at_once: int, documents_per_token: float
+) -> tuple[list[Callable[[], Scored]], list[int]]:
+    """What scores so many texts at once, and what each such part costs.
 
     documents_per_token: that a dense search compares in the time that one token takes.
     """
     firsts = np.arange(0, len(texts), at_once)
     costs = np.add.reduceat(texts.tokens, firsts) * documents_per_token if len(firsts) else np.empty(0)
-
-    def part(number: int) -> Scored:
-        return score(texts.part(slice(number * at_once, (number + 1) * at_once)))
-
-    return segment_threads().map(part, costs.astype(np.int64).tolist())
+    parts = [partial(score, texts.part(slice(first, first + at_once))) for first in firsts.tolist()]
+    return [*parts], costs.astype(np.int64).tolist()

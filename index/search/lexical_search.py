@@ -6,7 +6,9 @@ has to have: a segment is not asked for its own best. Exact scores come last, ov
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -29,7 +31,7 @@ Found = tuple[Int64, Int64, Int64]
 
 
 class LexicalSearch:
-    """A search for the k best documents and all that tie with the last, in parts of some segments each."""
+    """A search for the k best documents and all that tie with the last. costs: documents of each part."""
 
     def __init__(
         self,
@@ -64,9 +66,10 @@ class LexicalSearch:
         self._floors = np.ones(1, np.int64)
         self._edges, self.costs = _groups([index.documents for index in indexes])
 
-    def part(self, number: int) -> Found:
-        """What may be among the best, in some segments."""
-        return self.find(self._edges[number], self._edges[number + 1])
+    @property
+    def parts(self) -> list[Callable[[], Found]]:
+        """What finds candidates in some segments each, for threads to take."""
+        return [partial(self.find, first, last) for first, last in pairwise(self._edges)]
 
     def find(self, first: int, last: int) -> Found:
         """What may be among the best of all segments, in those from `first` up to `last`."""

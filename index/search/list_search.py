@@ -6,8 +6,9 @@ is merged by its codes, and of the best of all alone the vectors are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -17,12 +18,11 @@ from tercet.index.dense.scan import Found
 from tercet.index.documents.row_set import RowSet
 from tercet.index.native.kernels import products_at
 from tercet.index.search.segment_search import search_segment
+from tercet.index.search.threads import segment_threads
 from tercet.index.segments.segment import Segment
 from tercet.models.representations import Float32, Int64
 
 VECTORS_READ = 8  # for each document that is wanted
-
-Mapped = Callable[[Callable[[int], tuple[Int64, Float32]], Sequence[int]], list[tuple[Int64, Float32]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,17 @@ class Listed:
 
 
 def search_lists(
-    listed: Sequence[Listed], query: Float32, k: int, total: int, options: DenseOptions, mapped: Mapped
+    listed: Sequence[Listed], query: Float32, k: int, total: int, options: DenseOptions
 ) -> Found:
     """The k best of these segments, and more, by their vectors: segments, rows and scores.
 
-    total: documents that may be returned from all segments, of these and other kinds; mapped: calls a
-    function with the places of so many documents each, on free cores.
+    total: documents that may be returned from all segments, of these and other kinds.
     """
     wanted = VECTORS_READ * k
     asked = [min(wanted, likely_at_most(wanted * each.passing / total)) for each in listed]
     sizes = [each.passing for each in listed]
-    found = mapped(lambda number: listed[number].propose(query, asked[number], options), sizes)
+    parts = [partial(each.propose, query, count, options) for each, count in zip(listed, asked, strict=True)]
+    found = segment_threads().run(parts, sizes)
     while True:
         scores = np.concatenate([np.empty(0, np.float32), *(scores for _, scores in found)])
         lowest = -np.inf

@@ -11,7 +11,7 @@ import numpy as np
 from tercet.index.candidates import Weights
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.fusion import SIDES, as_weighted, best, reciprocal_rank_fusion, relative_sum
-from tercet.index.search.bounds import bounds_of
+from tercet.index.search.bounds import Bounds
 from tercet.index.search.choice import Choice
 from tercet.index.search.exact_scores import Candidates, WindowScores
 from tercet.index.search.late_interaction import late_scores
@@ -39,18 +39,17 @@ def rank(
     weights: Weights,
     sides: int,
     choice: Choice,
-    *,
-    estimates: bool = True,
+    bounds: Bounds,
 ) -> Ranked:
     """The hits among candidates by their exact weighted sums of so many sides, then by id.
 
     A document of which no side with a weight says anything, so that all its scores are 0, is none.
     What can be no hit by its quick score is not scored exactly; unless that leaves too few, since the value
-    of a group may turn out to be that of a better hit, too. estimates: as for `bounds_of`.
+    of a group may turn out to be that of a better hit, too. bounds: what `bounds_of` gives for the same.
     """
-    bounds, least = bounds_of(segments, found, query, weights, sides, choice, estimates=estimates)
+    highest, least = bounds
     while True:
-        near = np.flatnonzero(~(bounds < least))  # also what has no bound
+        near = np.flatnonzero(~(highest < least))  # also what has no bound
         some, late = found.take(near), None
         if weights.colbert != 0:
             late = late_scores(segments, query, some.segments, some.rows)
@@ -67,7 +66,7 @@ def rank(
         if len(hits) == choice.top_k or least == choice.floor:
             break
         # Now also what was not read, which nothing is known of.
-        least, bounds = choice.floor, np.where(np.isneginf(bounds), np.inf, bounds)
+        least, highest = choice.floor, np.where(np.isneginf(highest), np.inf, highest)
     chosen = found.take(hits)
     if late is None:  # which counts nothing, but is told
         late = late_scores(segments, query, chosen.segments, chosen.rows)

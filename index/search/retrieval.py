@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +20,7 @@ from tercet.index.search.dense_search import DenseSearch
 from tercet.index.search.exact_scores import Candidates, dense_scores, scored
 from tercet.index.search.lexical_search import LexicalSearch
 from tercet.index.search.query import CheckedQuery
-from tercet.index.search.threads import in_parts
+from tercet.index.search.threads import segment_threads
 from tercet.index.segments.segment import Segment
 from tercet.index.sparse.query import LexicalQuery
 from tercet.models.representations import Float32, Int64
@@ -68,7 +71,7 @@ def retrieve(
     scores = None
     if nearest is not None and nearest < len(rows):
         scores = dense_scores(segments, query.dense, places, rows).best()
-        kept = np.sort(best(scores, nearest, lambda some: ids_at(segments, places[some], rows[some])))
+        kept = np.sort(best(scores, nearest, partial(ids_at, segments, places, rows)))
         places, rows, scores = places[kept], rows[kept], scores[kept]
     return scored(segments, query, places, rows, scores)
 
@@ -105,17 +108,22 @@ def propose(
     if segments and query.bm25 is not None and len(query.bm25.words.terms) and limits.bm25 > 0:
         indexes = [part.inverted for part in query.bm25.facts.segments]
         searches[BM25] = LexicalSearch(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25
-    done = in_parts([search for search, _ in searches.values()])
+    parts = [part for search, _ in searches.values() for part in search.parts]
+    costs = [cost for search, _ in searches.values() for cost in search.costs]
+    done: Iterator[Any] = iter(segment_threads().run(parts, costs))
     proposed = [NOTHING] * (BM25 + 1)
-    for (side, (search, limit)), parts in zip(searches.items(), done, strict=True):
-        proposed[side] = _cut(*search.best(parts), limit, segments)
+    for side, (search, limit) in searches.items():
+        proposed[side] = _cut(*search.best(list(islice(done, len(search.parts)))), limit, segments)
     return proposed
 
 
-def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> PackedBytes:
-    """The ids, as UTF-8 bytes, of rows int64[K] of the segments at places int64[K]."""
+def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64, some: Int64) -> PackedBytes:
+    """The ids, as UTF-8 bytes, of some of rows int64[K] of the segments at places int64[K]."""
+    places, rows = places[some], rows[some]
     order = np.argsort(places, kind="stable")
-    parts = [segments[place].documents.ids.gather(rows[order[run]]) for place, run in runs(places[order])]
+    parts = []
+    for place, run in runs(places[order]):
+        parts.append(segments[place].documents.ids.gather(rows[order[run]]))
     return parts[0] if len(parts) == 1 else PackedBytes.concatenate(parts).gather(np.argsort(order))
 
 
@@ -132,7 +140,7 @@ def _cut(places: Int64, rows: Int64, scores: Float32, limit: int, segments: Sequ
     """The `limit` best of what was found, equal scores by id, then by segment; in any order."""
     if len(rows) <= limit:
         return Proposed(places, rows, scores)
-    kept = kept_of(scores, limit, lambda some: ids_at(segments, places[some], rows[some]), places)
+    kept = kept_of(scores, limit, partial(ids_at, segments, places, rows), places)
     return Proposed(places[kept], rows[kept], scores[kept])
 
 

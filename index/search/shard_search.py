@@ -25,6 +25,7 @@ from tercet.index.fusion import SIDES
 from tercet.index.scoring import DECIMALS
 from tercet.index.search.best_window import best_windows
 from tercet.index.search.boosts import boosts_at
+from tercet.index.search.bounds import bounds_of
 from tercet.index.search.choice import Choice
 from tercet.index.search.exact_scores import Candidates, WindowScores, dense_scores, scored
 from tercet.index.search.groups import GroupValues, group_values
@@ -176,7 +177,7 @@ class ShardSearch:
             self._dense = dense_scores(segments, self._query.dense, self._places, self._rows).best()
         return Proposals(
             len(together),
-            ids_at(segments, self._places, self._rows) if len(together) else PackedBytes.of([]),
+            self._ids(self._places, self._rows),
             tuple(
                 Side(np.searchsorted(together, own), each.scores)
                 for own, each in zip(numbers, found, strict=True)
@@ -192,9 +193,8 @@ class ShardSearch:
         """
         found = self._scored(numbers)
         choice = Choice.among(self._segments, found, wanted, Page(min_score=least), None)
-        ranked = rank(
-            self._segments, found, self._query, self._asked.weights, self._sides, choice, estimates=False
-        )
+        candidates = self._segments, found, self._query, self._asked.weights, self._sides, choice
+        ranked = rank(*candidates, bounds_of(*candidates, estimates=False))
         hits = self._hits(ranked.found, ranked.components)
         return replace(
             hits,
@@ -248,11 +248,15 @@ class ShardSearch:
         numbers = np.searchsorted(
             numbers_of(self._places, self._rows), numbers_of(found.segments, found.rows)
         )
-        ids = ids_at(self._segments, found.segments, found.rows) if len(found) else PackedBytes.of([])
+        ids = self._ids(found.segments, found.rows)
         collections = None
         if self._collections is not None:
             collections = [self._collections[place] for place in found.segments.tolist()]
         return ShardHits(numbers, ids, components, collections)
+
+    def _ids(self, places: Int64, rows: Int64) -> PackedBytes:
+        every = np.arange(len(rows))
+        return ids_at(self._segments, places, rows, every) if len(rows) else PackedBytes.of([])
 
     def _windows(self, found: Candidates, late: WindowScores) -> Int64 | None:
         windows = best_windows(self._segments, found, self._query, self._asked.weights, late)

@@ -7,36 +7,13 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 from tercet.models.cores import usable_cores
 
 DOCUMENTS_PER_THREAD = 4_096  # fewer are searched in the time that it takes to wake another thread
 
 Result = TypeVar("Result")
-
-
-class InParts(Protocol):
-    """A search in parts that threads may take; costs: of each, as documents that are searched."""
-
-    costs: list[int]
-
-    def part(self, number: int) -> Any:
-        """What one part finds."""
-
-
-def in_parts(searches: Sequence[InParts]) -> list[list[Any]]:
-    """What the parts of each search find, those of all searches at a time on free cores."""
-    parts = [(search, number) for search in searches for number in range(len(search.costs))]
-    costs = [cost for search in searches for cost in search.costs]
-
-    def find(place: int) -> Any:
-        search, number = parts[place]
-        return search.part(number)
-
-    done = iter(segment_threads().map(find, costs))
-    return [list(islice(done, len(search.costs))) for search in searches]
 
 
 @cache
@@ -56,29 +33,29 @@ class SegmentThreads:
         self._free = cores
         self._changing = threading.Lock()
 
-    def map(self, work: Callable[[int], Result], documents: Sequence[int]) -> list[Result]:
-        """What `work` gives for the place of each segment, in order; raises what it raises.
+    def run(self, parts: Sequence[Callable[[], Result]], costs: Sequence[int]) -> list[Result]:
+        """What each part of a search gives, in order; raises what one raises.
 
-        documents: of each segment, or what else takes as long. The calling thread takes one segment
-        after the other, and so does each helper. One that has not begun when all are taken is not waited for.
+        costs: of each part, as documents that are searched. The calling thread takes one part after the
+        other, and so does each helper. One that has not begun when all are taken is not waited for.
         """
         results: dict[int, Result] = {}
-        places = iter(range(len(documents)))  # gives each place once, whichever thread asks
+        places = iter(range(len(parts)))  # gives each place once, whichever thread asks
 
-        def run() -> None:
+        def take() -> None:
             for place in places:
-                results[place] = work(place)
+                results[place] = parts[place]()
 
-        helpers = self._enter(min(len(documents) - 1, sum(documents) // DOCUMENTS_PER_THREAD))
+        helpers = self._enter(min(len(parts) - 1, sum(costs) // DOCUMENTS_PER_THREAD))
         try:
-            helping = [self._pool.submit(run) for _ in range(helpers)]
-            run()
+            helping = [self._pool.submit(take) for _ in range(helpers)]
+            take()
             for each in helping:
                 if not each.cancel():
                     each.result()
         finally:
             self._leave(helpers)
-        return [results[place] for place in range(len(documents))]
+        return [results[place] for place in range(len(parts))]
 
     def _enter(self, wanted: int) -> int:
         """Takes a core for the caller, and up to so many for helpers, of which it returns the number."""

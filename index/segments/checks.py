@@ -11,10 +11,8 @@ from tercet.index.bm25.analysis import Analyzer
 from tercet.index.bm25.words import count_words
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.documents.fields import columns_of
-from tercet.index.documents.store import encode_document
+from tercet.index.documents.checked import CheckedDocuments
 from tercet.index.errors import InvalidDocumentError
-from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.segments.rows import DocumentRows, Float16
 from tercet.index.token_codecs import CODED
 from tercet.index.token_vectors.pooling import pooled
@@ -43,9 +41,7 @@ def check_batch(
     whether tokens share vectors already, where the settings say that they shall.
     Raises InvalidDocumentError, naming the first document at fault.
     """
-    stored = [encode_document(document) for document in documents]
-    ids, metadata = [document.id for document in documents], [document.metadata for document in documents]
-    columns = columns_of(settings.fields, ids, metadata)
+    checked = CheckedDocuments.of(documents, settings.fields)
     if windows is None and settings.window is not None:
         windows = DocumentWindows.whole(documents)
     offsets = _check_windows(documents, windows, settings)
@@ -69,10 +65,10 @@ def check_batch(
         texts = [document.encoded_text for document in complete]
         words = count_words(texts, analyzer or Analyzer(settings.bm25_language))
     return DocumentRows(
-        PackedBytes.of([id for id, _ in stored]),
-        PackedBytes.of([content for _, content in stored]),
+        checked.ids,
+        checked.contents,
         np.zeros(len(documents), np.int64),
-        columns,
+        checked.columns,
         offsets,
         dense,
         sparse,

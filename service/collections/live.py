@@ -260,7 +260,7 @@ class LiveCollections:
         if self._closed:
             return
         try:
-            if Collection.open(self._root, name).has_unpublished():
+            if Collection.named(self._root, name).has_unpublished():
                 self._open(name)
         except CollectionNotFoundError:
             self._left.discard(name)
@@ -274,7 +274,7 @@ class LiveCollections:
             self._left.discard(name)
 
     def _open(self, name: str) -> OpenedCollection:
-        Collection.open(self._root, name)  # for a name that does not exist no lock is kept
+        Collection.named(self._root, name)  # for a name that does not exist no lock is kept
         with self._lock_of(name):
             opened = self._opened.get(name)
             if opened is not None and opened.is_there:
@@ -287,7 +287,7 @@ class LiveCollections:
             return self._open_now(name)
 
     def _open_now(self, name: str) -> OpenedCollection:
-        collection = Collection.open(self._root, name)
+        collection = Collection.named(self._root, name)
         opened = self._opened[name] = OpenedCollection(collection, self._options, self._threads)
         return opened
 

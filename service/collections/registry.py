@@ -174,7 +174,7 @@ class CollectionRegistry:
             current = self._current(name)  # by now
             if current is None:
                 versions = files.required(name)  # of one that is replaced meanwhile, which is opened again
-                collection = Collection.open(self.root, name)
+                collection = Collection.named(self.root, name)
                 former = self._take_segments(name, collection.settings)
                 current = collection.snapshot(self._dense_device, former)
                 self._opened[name] = _Opened(files, versions, current)
@@ -248,27 +248,27 @@ class CollectionRegistry:
             await on_loop(asyncio.sleep(min(REACHING_SECONDS, left_seconds)))
 
     def _is_idle(self, name: str) -> bool:
-        return Collection.open(self.root, name).is_idle()
+        return Collection.named(self.root, name).is_idle()
 
     def position_of(self, given: Position, param: str) -> int:
         """What a request names as a position. Raises InvalidRequestError naming the field."""
         return whole_position(given, param)
 
     def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[LiveCollection]:
-        """The collection, opened to be written to, and not closed meanwhile.
+        """The collection of this name, its own, opened to be written to and not closed meanwhile.
 
         deadline: of no use here, where no other server is waited for.
         Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
         build writes it, DamagedIndexError, or StorageError.
         """
-        return self._live.writing(self.aliases.collection_of(name))
+        return self._live.writing(name)
 
     def flush(self, name: str) -> None:
         """Publishes what was written of a collection and is not published yet; by its own name.
 
         Raises as `writing` does, or OSError.
         """
-        if self._live.get(name) is not None or Collection.open(self.root, name).has_unpublished():
+        if self._live.get(name) is not None or Collection.named(self.root, name).has_unpublished():
             with self._live.writing(name) as live:
                 live.flush()
 
@@ -331,7 +331,7 @@ class CollectionRegistry:
 
     def _describe(self, name: str) -> CollectionDescription:
         """One collection, by its own name."""
-        collection = Collection.open(self.root, name)
+        collection = Collection.named(self.root, name)
         defaults, live = collection.defaults(), self._live.get(collection.settings.name)
         if live is not None:
             snapshot = live.snapshot()

@@ -83,16 +83,22 @@ class WritableCollection(Protocol):
 
 
 class WritableCollections(Protocol):
-    """Those that a server writes, by their names or aliases."""
+    """Those that a server writes."""
 
     async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
-        """The settings of a collection that can be written, with its own name. deadline: as of `writing`."""
+        """The settings of a collection that can be written, with its own name.
+
+        name: this, or an alias of it. deadline: as of `writing`.
+        """
         ...
 
     def writing(
         self, name: str, deadline: Deadline = NO_DEADLINE
     ) -> AbstractContextManager[WritableCollection]:
-        """The collection, not closed meanwhile. deadline: of whoever waits for the write."""
+        """The collection of this name, its own, not closed meanwhile.
+
+        deadline: of whoever waits for the write.
+        """
         ...
 
     def position_of(self, given: Position, param: str) -> Any:

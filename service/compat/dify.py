@@ -20,6 +20,7 @@ from tercet.service.compat.relevance import relevance
 from tercet.service.compat.request import CompatibleRequest
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.http.error_shapes import DIFY_STATUS, DifyError
+from tercet.service.load.relay import relayed
 from tercet.service.requests.keys import access_of
 from tercet.service.routes.common import EDGE, Services, TimeLimit, check_characters, errors, router
 from tercet.service.routes.search import DEFAULT_TOP_K
@@ -27,7 +28,7 @@ from tercet.service.schemas.base import WHOLE
 from tercet.service.schemas.search import CollectionName
 from tercet.service.search.answers import stage_seconds
 from tercet.service.search.defaults import WantedCandidates
-from tercet.service.search.query import SearchOutcome, SearchQuery
+from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope
 from tercet.service.search.slow import log_if_slow
 
 SIDES = 3  # the weights of a plain sum, for which the relevance is made
@@ -94,6 +95,7 @@ class DifyRetrievalResponse(BaseModel):
 @routes.post(
     "/dify/retrieval", response_model=DifyRetrievalResponse, responses=errors(404, 409, shape=DifyError)
 )
+@relayed
 async def dify_retrieval(
     body: DifyRetrievalRequest, request: Request, services: Services, deadline: TimeLimit
 ) -> Response:
@@ -108,7 +110,6 @@ async def dify_retrieval(
             "retrieval_setting.top_k",
         )
     asked = SearchQuery(
-        body.knowledge_id,
         body.query,
         top_k=top_k,
         candidates=WantedCandidates(largest=limits.candidates),
@@ -120,7 +121,8 @@ async def dify_retrieval(
             services.telemetry.observe_stage(stage, seconds)
         return outcome, BegunAnswer.of(_pieces(outcome, setting.score_threshold or 0.0))
 
-    ((outcome, answer),) = await services.pipeline.answer_all([asked], begun, deadline)
+    scope = SearchScope(body.knowledge_id)
+    ((outcome, answer),) = await services.pipeline.answer(scope, [asked], begun, deadline)
     settings = services.settings
     log_if_slow(
         asked,

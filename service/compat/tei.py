@@ -97,7 +97,7 @@ async def tei_rerank(body: TeiRerankRequest, services: Services, deadline: TimeL
     texts = await _kept(services, body, body.texts, "document", "texts")
     outcome = await ranked_texts(services, services.encoding, query, texts, deadline, param="texts")
     cut = next((one.index for one in outcome.results if one.truncated), None)
-    if body.truncate is False and (cut is not None or outcome.query_truncated):
+    if body.truncate is False and (cut is not None or outcome.query.truncated):
         raise InvalidRequestError(
             f"{'query' if cut is None else f'texts.{cut}'} is longer than the encoder's "
             f"{services.encoding.info.max_length} tokens; shorten it, or let it be cut with truncate",

@@ -7,7 +7,7 @@ it waits for the encoder; once its write has begun, that is finished.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,18 +16,19 @@ import numpy as np
 
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.documents.fields import columns_of
+from tercet.index.documents.checked import CheckedDocuments
 from tercet.index.documents.filters import Filter
-from tercet.index.documents.store import encode_document, encode_id
+from tercet.index.documents.store import encode_id
 from tercet.index.errors import (
     DocumentNotFoundError,
+    DuplicateDocumentError,
     FingerprintMismatchError,
     InvalidDocumentError,
     WriteOverloadedError,
 )
 from tercet.index.live.records import WriteKey
 from tercet.service.collections.positions import Position
-from tercet.service.collections.target import Acknowledged, WritableCollection, WritableCollections
+from tercet.service.collections.target import Acknowledged, WritableCollections
 from tercet.service.documents.batch import Brought, EncodedDocuments, joined
 from tercet.service.documents.encoding import encode_documents
 from tercet.service.documents.write_telemetry import WriteKind, WriteTelemetry
@@ -85,28 +86,30 @@ class DocumentWriter:
         FingerprintMismatchError, DocumentChangedError, what the encoder raises, and what opening a collection
         and writing to it raise.
         """
-        require_distinct(batch.documents)
         settings = await self._collections.open_to_write(name, deadline)
         if batch.key is not None:
             written = await self._written_under(settings.name, batch.key, deadline)
             if written is not None:
                 return PutOutcome(written)
         if_position = self._position(batch.if_position)
-        await self._pools.bodies.run(_require_storable, batch.documents, settings)
+        checked = await self._pools.bodies.run(_checked, batch.documents, settings)
         encoded = await self._encoded(batch, settings, deadline)
         tokens, cut = encoded.representations.tokens, encoded.representations.truncated
 
-        def put(live: WritableCollection) -> Acknowledged:
-            return live.put(
-                batch.documents,
-                encoded.representations,
-                encoded.windows(settings),
-                if_position=if_position,
-                key=batch.key,
-                tokens=int(tokens.sum()),
-            )
+        def put() -> Acknowledged:
+            with self._collections.writing(settings.name, deadline) as live:
+                written = live.put(
+                    checked,
+                    encoded.representations,
+                    encoded.windows(settings),
+                    if_position=if_position,
+                    key=batch.key,
+                    tokens=int(tokens.sum()),
+                )
+            return self._counted("put", written)
 
-        written = await self._write("put", settings.name, put, deadline)
+        with _write_to(settings.name):
+            written = _noted(await self._pools.writes.run(put))
         return PutOutcome(written, int(np.count_nonzero(cut)))
 
     async def delete(
@@ -115,13 +118,18 @@ class DocumentWriter:
         """Removes documents of these ids, or those that a filter allows. Ids that are not there, or that no
         document can have, count nothing. Raises InvalidQueryError.
         """
+        settings = await self._collections.open_to_write(name, deadline)
 
-        def delete(live: WritableCollection) -> Acknowledged:
-            if isinstance(which, Filter):
-                return live.delete_matching(which, key=key)
-            return live.delete([id for id in which if is_id(id)], key=key)
+        def delete() -> Acknowledged:
+            with self._collections.writing(settings.name, deadline) as live:
+                if isinstance(which, Filter):
+                    written = live.delete_matching(which, key=key)
+                else:
+                    written = live.delete([id for id in which if is_id(id)], key=key)
+            return self._counted("delete", written)
 
-        return await self._write("delete", name, delete, deadline)
+        with _write_to(settings.name):
+            return _noted(await self._pools.writes.run(delete))
 
     async def update(
         self,
@@ -138,9 +146,15 @@ class DocumentWriter:
         """
         if not isinstance(which, Filter):
             which = [id for id in which if is_id(id)]
-        return await self._write(
-            "patch", name, lambda live: live.update(which, metadata, merge=merge, key=key), deadline
-        )
+        settings = await self._collections.open_to_write(name, deadline)
+
+        def update() -> Acknowledged:
+            with self._collections.writing(settings.name, deadline) as live:
+                written = live.update(which, metadata, merge=merge, key=key)
+            return self._counted("patch", written)
+
+        with _write_to(settings.name):
+            return _noted(await self._pools.writes.run(update))
 
     async def patch(
         self,
@@ -160,12 +174,15 @@ class DocumentWriter:
         if not is_id(id):
             raise DocumentNotFoundError(f"document {id!r:.80} is not in collection {name!r}")
         position = self._position(if_position)
-        return await self._write(
-            "patch",
-            name,
-            lambda live: live.patch(id, metadata, merge=merge, if_position=position, key=key),
-            deadline,
-        )
+        settings = await self._collections.open_to_write(name, deadline)
+
+        def patch() -> Acknowledged:
+            with self._collections.writing(settings.name, deadline) as live:
+                written = live.patch(id, metadata, merge=merge, if_position=position, key=key)
+            return self._counted("patch", written)
+
+        with _write_to(settings.name):
+            return _noted(await self._pools.writes.run(patch))
 
     def _position(self, given: Position | None) -> Any:
         return None if given is None else self._collections.position_of(given, "if_position")
@@ -206,62 +223,40 @@ class DocumentWriter:
             self._telemetry.encoded(time.perf_counter() - started)
         return joined(parts)
 
-    async def _write(
-        self,
-        kind: WriteKind,
-        name: str,
-        write: Callable[[WritableCollection], Acknowledged],
-        deadline: Deadline,
-    ) -> Acknowledged:
-        """Carries out a write and counts it. A thread that has begun it ends it, though the client leaves."""
-        settings = await self._collections.open_to_write(name, deadline)
-        note(collection=settings.name)
-
-        def begun() -> Acknowledged:
-            with self._collections.writing(settings.name, deadline) as live:
-                written = write(live)
-            self._telemetry.acknowledged(kind, written.documents)
-            return written
-
-        try:
-            with recorded("write"):
-                written = await self._pools.writes.run(begun)
-        except WriteOverloadedError as error:
-            raise OverloadedError(str(error), RETRY_SECONDS, "writes") from error
-        note(documents=written.documents, position=written.position)
+    def _counted(self, kind: WriteKind, written: Acknowledged) -> Acknowledged:
+        """What was acknowledged, counted in the thread that wrote it: its client may have left."""
+        self._telemetry.acknowledged(kind, written.documents)
         return written
 
 
-def require_distinct(documents: Sequence[Document]) -> None:
-    """Raises InvalidRequestError naming the first id that occurs twice."""
-    seen: set[str] = set()
-    for place, document in enumerate(documents):
-        if document.id in seen:
-            raise InvalidRequestError(
-                f"document id {document.id!r:.80} occurs twice in one write; give each document once",
-                f"documents.{place}.id",
-                "duplicate_document",
-            )
-        seen.add(document.id)
-
-
-def _require_storable(documents: Sequence[Document], settings: CollectionSettings) -> None:
-    """Raises InvalidRequestError for the first document that breaks a limit or a declared field's type."""
-    for place, document in enumerate(documents):
-        with about_document(place):
-            encode_document(document)
+@contextmanager
+def _write_to(name: str) -> Iterator[None]:
+    """Within it a request waits for its write to a collection. Raises OverloadedError where that is refused
+    because memory is full.
+    """
+    note(collection=name)
     try:
-        _check_fields(documents, settings)
-    except InvalidDocumentError:
-        for place, document in enumerate(documents):
-            with about_document(place):
-                _check_fields([document], settings)
-        raise
+        with recorded("write"):
+            yield
+    except WriteOverloadedError as error:
+        raise OverloadedError(str(error), RETRY_SECONDS, "writes") from error
 
 
-def _check_fields(documents: Sequence[Document], settings: CollectionSettings) -> None:
-    ids = [document.id for document in documents]
-    columns_of(settings.fields, ids, [document.metadata for document in documents])
+def _noted(written: Acknowledged) -> Acknowledged:
+    note(documents=written.documents, position=written.position)
+    return written
+
+
+def _checked(documents: Sequence[Document], settings: CollectionSettings) -> CheckedDocuments:
+    """Raises InvalidRequestError for the first document that breaks a limit or a declared field's type, or
+    that has the id of another.
+    """
+    try:
+        return CheckedDocuments.of(documents, settings.fields, distinct=True)
+    except DuplicateDocumentError as error:
+        raise InvalidRequestError(str(error), f"documents.{error.place}.id", "duplicate_document") from error
+    except InvalidDocumentError as error:
+        raise _about_document(error, error.place) from error
 
 
 @contextmanager
@@ -270,8 +265,12 @@ def about_document(place: int) -> Iterator[None]:
     try:
         yield
     except InvalidDocumentError as error:
-        param = ".".join(filter(None, ("documents", str(place), error.part)))
-        raise InvalidRequestError(str(error), param, "invalid_document") from error
+        raise _about_document(error, place) from error
+
+
+def _about_document(error: InvalidDocumentError, place: int | None) -> InvalidRequestError:
+    param = ".".join(filter(None, ("documents", str(place), error.part)))
+    return InvalidRequestError(str(error), param, "invalid_document")
 
 
 def _require_fingerprints(fingerprints: Sequence[str], settings: CollectionSettings) -> None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from tercet.models.encoder import AdapterDescription, EncoderInfo
+from tercet.models.encoder import EncoderInfo
 from tercet.models.representations import OUTPUTS, Output, Representations, TokenBatch
-from tercet.models.tokenizer import Tokenizer
-from tercet.service.encoding.options import DOCUMENTS, TextOptions
-from tercet.service.encoding.service import EncodingService
-from tercet.service.load.admission import Ticket
-from tercet.service.load.deadlines import Deadline
+from tercet.service.encoding.options import TextOptions
 
 ENTRY_BYTES = 2000  # of the objects around the arrays of one query
+
+Encode = Callable[[Sequence[str], TokenBatch | None], Awaitable[Representations]]
+"""Texts, and their tokens where they are known, to representations."""
 
 
 class QueryKey(NamedTuple):
@@ -67,85 +66,33 @@ class QueryCache:
                 _, (freed, _) = self._entries.popitem(last=False)
                 self.size_bytes -= freed
 
-
-class CachedQueries:
-    """An `EncodingService` whose queries come from a cache where they are there."""
-
-    def __init__(self, encoding: EncodingService, cache: QueryCache) -> None:
-        """cache: may be shared by several encoders."""
-        self._encoding = encoding
-        self._cache = cache
-
-    @property
-    def info(self) -> EncoderInfo:
-        return self._encoding.info
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self._encoding.tokenizer
-
-    @property
-    def pending_tokens(self) -> int:
-        return self._encoding.pending_tokens
-
-    @property
-    def slice_tokens(self) -> int:
-        return self._encoding.slice_tokens
-
-    async def info_of(self, adapter: str | None, collection: str | None = None) -> EncoderInfo:
-        """As of the encoder itself."""
-        return await self._encoding.info_of(adapter, collection)
-
-    async def adapters(self) -> list[AdapterDescription]:
-        """As of the encoder itself."""
-        return await self._encoding.adapters()
-
     async def encode(
         self,
         texts: Sequence[str],
-        options: TextOptions = DOCUMENTS,
-        *,
-        ticket: Ticket | None = None,
-        tokens: TokenBatch | None = None,
+        options: TextOptions,
+        info: EncoderInfo,
+        tokens: TokenBatch | None,
+        encode: Encode,
     ) -> Representations:
-        """Representations of at least one text, in order; only queries that are not kept are encoded."""
-        keys: list[QueryKey] = []
-        found: list[Representations | None] = []
-        if options.input_type == "query":
-            info = await self._encoding.info_of(options.adapter)
-            given = tuple(output for output in OUTPUTS if output in options.outputs)
-            scope = info.fingerprint, info.adapter, given, options.max_length, options.truncate
-            keys = [QueryKey(*scope, text) for text in texts]
-            found = [self._cache.get(key) for key in keys]
+        """Representations of at least one query, in order; only those that are not kept are encoded.
+
+        info: of the encoder with its adapter; tokens: of the texts, where they are known; encode: for others.
+        """
+        given = tuple(output for output in OUTPUTS if output in options.outputs)
+        scope = info.fingerprint, info.adapter, given, options.max_length, options.truncate
+        keys = [QueryKey(*scope, text) for text in texts]
+        found = [self.get(key) for key in keys]
         known = [one for one in found if one is not None]
-        if known and len(known) == len(texts):
+        if len(known) == len(texts):
             return Representations.concatenate(known)
-        rows = [row for row, one in enumerate(found) if one is None]  # none of documents
-        encoded = await self._encoding.encode(
-            [texts[row] for row in rows] if known else texts,
-            options,
-            ticket=ticket,
-            tokens=tokens.take(np.array(rows)) if known and tokens is not None else tokens,
-        )
+        rows = [row for row, one in enumerate(found) if one is None]
+        if known:
+            tokens = None if tokens is None else tokens.take(np.array(rows))
+            texts = [texts[row] for row in rows]
+        encoded = await encode(texts, tokens)
         for place, row in enumerate(rows):
-            self._cache.put(keys[row], encoded.take(np.array([place])))
+            self.put(keys[row], encoded.take(np.array([place])))
         return _in_order(found, rows, encoded) if known else encoded
-
-    def wait_seconds(self, tokens: int) -> float:
-        """As of the encoder itself."""
-        return self._encoding.wait_seconds(tokens)
-
-    def require_room(self, tokens: int, deadline: Deadline) -> None:
-        """As of the encoder itself."""
-        self._encoding.require_room(tokens, deadline)
-
-    async def check(self) -> None:
-        """As of the encoder itself."""
-        await self._encoding.check()
-
-    async def close(self) -> None:
-        """Closes the encoder."""
-        await self._encoding.close()
 
 
 def _in_order(

@@ -22,6 +22,7 @@ from tercet.models.tokenizer import Tokenizer
 from tercet.service.encoding.batcher import Batcher, Observe
 from tercet.service.encoding.health import EncoderHealth
 from tercet.service.encoding.options import DOCUMENTS, TextOptions
+from tercet.service.encoding.query_cache import QueryCache
 from tercet.service.exceptions import NotReadyError
 from tercet.service.load.admission import ANY_WAIT, Admission, Ticket
 from tercet.service.load.deadlines import Deadline
@@ -141,11 +142,14 @@ class LocalEncoding:
         admission: Admission = ANY_WAIT,
         observe: Observe | None = None,
         stall_seconds: float = math.inf,
+        cache: QueryCache | None = None,
     ) -> None:
         """batch_tokens: by default BATCH_TOKENS, or what a pass of the encoder takes where that is more;
-        stall_seconds: how long a batch may be in work before `check` says so.
+        stall_seconds: how long a batch may be in work before `check` says so. cache: of queries, shared by
+        several encoders; by default none is kept.
         """
         self._encoder = encoder
+        self._cache = cache
         self._health = EncoderHealth(stall_seconds)
         self._probe: asyncio.Task[Representations] | None = None
         self._pool = text_pool()
@@ -192,10 +196,24 @@ class LocalEncoding:
         ticket: Ticket | None = None,
         tokens: TokenBatch | None = None,
     ) -> Representations:
-        """Representations of at least one text, in order."""
+        """Representations of at least one text, in order; a query that is kept is not encoded again."""
         ticket = Ticket() if ticket is None else ticket
         # An adapter that cannot be used should fail no batch but its own.
         info = await self.info_of(options.adapter)
+        encode = partial(self._encode, options, info, ticket)
+        if self._cache is None or options.input_type != "query":
+            return await encode(texts, tokens)
+        return await self._cache.encode(texts, options, info, tokens, encode)
+
+    async def _encode(
+        self,
+        options: TextOptions,
+        info: EncoderInfo,
+        ticket: Ticket,
+        texts: Sequence[str],
+        tokens: TokenBatch | None,
+    ) -> Representations:
+        """Representations by the encoder. info: with its adapter; tokens: where they are known."""
         tokenize = partial(options.tokenize, self._encoder.tokenizer, texts)
         if tokens is not None:
             pass
@@ -230,7 +248,8 @@ class LocalEncoding:
         What takes longer than a moment is left to the next check.
         """
         if self._probe is None or self._probe.done():
-            self._probe = asyncio.create_task(self.encode([PROBE_TEXT], TextOptions("query")), name="probe")
+            encoded = self._encode(TextOptions("query"), self.info, Ticket(), [PROBE_TEXT], None)  # not kept
+            self._probe = asyncio.create_task(encoded, name="probe")
         done, _ = await asyncio.wait([self._probe], timeout=PROBE_SECONDS)
         for probe in done:
             probe.exception()  # it is in the encoder's record

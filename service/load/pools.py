@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -53,18 +54,25 @@ class Pool:
         self,
         deadline: Deadline,
         late: Callable[[], Exception],
+        took: Callable[[float], object] | None,
         call: Callable[Arguments, Result],
         *args: Arguments.args,
         **options: Arguments.kwargs,
     ) -> Result:
-        """The same of work that is of no use after a deadline. Raises what `late` makes, as soon as the
+        """As `run`, of work that is of no use after a deadline. Raises what `late` makes, as soon as the
         deadline passes, where the work has not begun by then.
+
+        took: is told in the thread how many seconds work took that succeeded.
         """
 
         def begun() -> Result:
             if deadline.passed:
                 raise late()
-            return call(*args, **options)
+            started = time.perf_counter()
+            result = call(*args, **options)
+            if took is not None:
+                took(time.perf_counter() - started)
+            return result
 
         if self.is_here:
             return begun()

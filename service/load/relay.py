@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from functools import wraps
 from typing import Any, Generic, TypeVar
 
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
@@ -57,6 +58,18 @@ async def relay(work: Coroutine[Any, Any, Result], deadline: Deadline = NO_DEADL
             return await runner.result
         finally:
             runner.leave()
+
+
+def relayed(
+    handler: Callable[..., Coroutine[Any, Any, Result]],
+) -> Callable[..., Coroutine[Any, Any, Result]]:
+    """A handler whose work is a relay, wherever it is called. It takes its `deadline` by this name."""
+
+    @wraps(handler)
+    async def begun(**given: Any) -> Result:
+        return await relay(handler(**given), given["deadline"])
+
+    return begun
 
 
 async def on_loop(work: Coroutine[Any, Any, Result]) -> Result:

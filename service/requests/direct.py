@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Container, Coroutine, Iterable
 from dataclasses import dataclass
+from inspect import unwrap
 from typing import Any
 
 import orjson
@@ -127,7 +128,8 @@ def _direct(
     others = (route.dependant.path_params, route.dependant.header_params, route.dependant.cookie_params)
     if not names - query.names <= arguments or None in dependencies or any(others):
         return None
-    return DirectRoute(route, route.endpoint, names, check, query, route.endpoint in relayed)
+    # A handler that is a relay by itself is part of this one.
+    return DirectRoute(route, unwrap(route.endpoint), names, check, query, route.endpoint in relayed)
 
 
 def _checked(check: BodyCheck, body: bytes, runtime: Runtime) -> Any:

@@ -172,7 +172,7 @@ async def declare_fields(name: Name, body: FieldsRequest, services: Services) ->
 def _declare(
     collections: ServedCollections, name: str, fields: Mapping[str, FieldType]
 ) -> CollectionDescription:
-    with collections.writing(name) as live:
+    with collections.writing(collections.aliases.collection_of(name)) as live:
         with about_fields():
             live.declare(fields)
         return collections.describe(live.settings.name)

@@ -66,9 +66,7 @@ async def rerank(body: RerankRequest, request: Request, services: Services, dead
         )
     return json_response(
         {
-            "query": answer_query(
-                outcome.query_tokens, outcome.query_terms, truncated=outcome.query_truncated
-            ),
+            "query": answer_query(outcome.query),
             "results": [
                 {
                     "index": result.index,

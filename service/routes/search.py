@@ -17,7 +17,7 @@ from tercet.index.errors import InvalidQueryError
 from tercet.models.representations import OUTPUTS, Output
 from tercet.service.answers.pieces import BegunAnswer, response_of
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.load.relay import on_loop
+from tercet.service.load.relay import on_loop, relayed
 from tercet.service.requests.keys import access_of
 from tercet.service.routes.common import (
     Services,
@@ -41,7 +41,7 @@ from tercet.service.schemas.search import (
 from tercet.service.schemas.search_answers import SearchManyResponse, SearchResponse
 from tercet.service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
 from tercet.service.search.defaults import WantedCandidates, WantedEffort
-from tercet.service.search.query import ALL_PARTS, SearchOutcome, SearchQuery
+from tercet.service.search.query import ALL_PARTS, FacetQuery, SearchOutcome, SearchQuery, SearchScope
 from tercet.service.search.ready_queries import ReadyQuery
 from tercet.service.search.slow import log_if_slow
 from tercet.service.search.stored_queries import Like, LikeDocument, LikeExamples
@@ -57,6 +57,7 @@ routes = router("search")
 @routes.post(
     "/search", response_model=SearchResponse | SearchManyResponse, responses=errors(404, 409, 413, 422)
 )
+@relayed
 async def search(body: SearchRequest, request: Request, services: Services, deadline: TimeLimit) -> Response:
     """Find documents: candidates of each retriever, every one with all scores that its collection has.
 
@@ -64,37 +65,16 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
     `queries` the answer has `results`, one for each, in the place of `query` and `hits`.
     """
     access_of(request).require_name(body.collection, "collection")
-    asked = _queries(body)
-    top_k = _top_k(body.top_k, len(asked), services.limits)
-    limits = services.limits
-    params = ["query"] if body.queries is None else [f"queries.{place}" for place in range(len(asked))]
-    include = ALL_PARTS if body.include is None else frozenset(body.include)
-    alike = partial(
-        SearchQuery,
+    asked = _asked(body)
+    queries = _queries(body, asked, services.limits)
+    scope = SearchScope(
         body.collection,
-        top_k=top_k,
-        weights=None if body.weights is None else weights_of(body.weights),
-        sides_asked=body.weights.asked if isinstance(body.weights, WeightsRequest) else frozenset(),
-        candidates=_candidates(body.candidates, limits),
-        filter=_filter(body.filter),
-        explain=bool(body.explain),
-        highlight=bool(body.highlight),
-        effort=_effort(body.search_options),
-        adapter=body.adapter,
-        page=_page(body),
-        group_by=body.group_by,
-        facets=body.facets,
-        fusion=body.fusion or "sum",
-        boosts=_boosts(body.boosts or ()),
-        include=include,
-        snapshot=body.snapshot,
+        body.adapter,
+        body.snapshot,
         allow_partial=bool(body.allow_partial),
         newest=body.min_position is not None,
+        facets=None if body.facets is None else FacetQuery(body.facets, queries[0].filter),
     )
-    queries = [
-        alike(_query(each, limits, param), text=_text(each, limits, param), param=param)
-        for each, param in zip(asked, params, strict=True)
-    ]
     await reached(services, body.collection, body.min_position, deadline)
     started = time.perf_counter()
     settings, request_id = services.settings, request.state.request_id
@@ -105,7 +85,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         return outcome
 
     def begun(query: SearchQuery, outcome: SearchOutcome) -> tuple[SearchOutcome, BegunAnswer]:
-        hits = answer_hits(counted(query, outcome), _absent(asked[0]), include)
+        hits = answer_hits(counted(query, outcome), _absent(asked[0]), query.include)
         return outcome, BegunAnswer.of(_pieces(answer_head(outcome), hits))
 
     def note_slow(outcomes: Sequence[SearchOutcome]) -> None:
@@ -114,17 +94,44 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
             log_if_slow(query, outcome, limit_seconds, request_id, with_text=with_text)
 
     if body.queries is None:
-        ((outcome, answer),) = await services.pipeline.answer_all(queries, begun, deadline)
+        ((outcome, answer),) = await services.pipeline.answer(scope, queries, begun, deadline)
         note_slow([outcome])
         return answer.response()
-    outcomes = await services.pipeline.answer_all(queries, counted, deadline)
+    outcomes = await services.pipeline.answer(scope, queries, counted, deadline)
     total_seconds = time.perf_counter() - started
     note_slow(outcomes)
     hits = (
-        answer_hits(outcome, _absent(each), include) for each, outcome in zip(asked, outcomes, strict=True)
+        answer_hits(outcome, _absent(each), query.include)
+        for each, query, outcome in zip(asked, queries, outcomes, strict=True)
     )
     results = _results(batch_head(outcomes, total_seconds), map(result_head, outcomes), hits)
     return await on_loop(response_of(results))
+
+
+def _queries(body: SearchRequest, asked: Sequence[Asked], limits: RequestLimits) -> list[SearchQuery]:
+    """What is searched for, and how. Raises InvalidRequestError."""
+    top_k = _top_k(body.top_k, len(asked), limits)
+    params = ["query"] if body.queries is None else [f"queries.{place}" for place in range(len(asked))]
+    alike = partial(
+        SearchQuery,
+        top_k=top_k,
+        weights=None if body.weights is None else weights_of(body.weights),
+        sides_asked=body.weights.asked if isinstance(body.weights, WeightsRequest) else frozenset(),
+        candidates=_candidates(body.candidates, limits),
+        filter=_filter(body.filter),
+        explain=bool(body.explain),
+        highlight=bool(body.highlight),
+        effort=_effort(body.search_options),
+        page=_page(body),
+        group_by=body.group_by,
+        fusion=body.fusion or "sum",
+        boosts=_boosts(body.boosts or ()),
+        include=ALL_PARTS if body.include is None else frozenset(body.include),
+    )
+    return [
+        alike(_query(each, limits, param), text=_text(each, limits, param), param=param)
+        for each, param in zip(asked, params, strict=True)
+    ]
 
 
 def _pieces(head: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
@@ -150,7 +157,7 @@ async def _results(
     yield b"]}"
 
 
-def _queries(body: SearchRequest) -> Sequence[Asked]:
+def _asked(body: SearchRequest) -> Sequence[Asked]:
     """All that is searched for. Raises InvalidRequestError."""
     if body.queries is None:
         if body.query is None:

@@ -29,5 +29,6 @@ async def merge_collection(name: Name, services: Services) -> Response:
 
 
 def _begin(services: Runtime, name: str) -> None:
-    with services.collections.writing(name) as live:
+    collections = services.collections
+    with collections.writing(collections.aliases.collection_of(name)) as live:
         live.begin_merge()

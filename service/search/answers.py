@@ -9,17 +9,13 @@ from typing import Any
 from tercet.index.candidates import CandidateLimits, Hit, Scores, Weights
 from tercet.models.representations import OUTPUTS, Output
 from tercet.service.search.query import ALL_PARTS, HitPart, SearchOutcome
-from tercet.service.search.query_terms import QueryTerms
+from tercet.service.search.query_terms import ReadQuery
 
 
 def stage_seconds(outcome: SearchOutcome) -> dict[str, float]:
     """The time of each stage of a search, by its name in answers and metrics."""
-    return {
-        "encode": outcome.encode_seconds,
-        "retrieve": outcome.retrieve_seconds,
-        "score": outcome.score_seconds,
-        "total": outcome.total_seconds,
-    }
+    seconds = outcome.seconds
+    return {stage: getattr(seconds, stage) for stage in seconds.__slots__}
 
 
 def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
@@ -27,7 +23,7 @@ def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
     return {
         "collection": outcome.collection,
         "snapshot": outcome.snapshot,
-        "query": answer_query(outcome.tokens, outcome.terms, truncated=outcome.truncated),
+        "query": answer_query(outcome.query),
         "weights": sides_record(outcome.weights, bm25=outcome.bm25),
         "candidates": sides_record(outcome.candidates, bm25=outcome.bm25),
         "took_ms": _milliseconds(stage_seconds(outcome)),
@@ -37,10 +33,10 @@ def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
     }
 
 
-def answer_query(tokens: int, terms: QueryTerms | None, *, truncated: bool) -> dict[str, Any]:
+def answer_query(query: ReadQuery) -> dict[str, Any]:
     """How a query was read; its terms only where a collection's idf multiplies their weights."""
-    read: dict[str, Any] = {"tokens": tokens, "truncated": truncated}
-    return read if terms is None else {**read, "terms": terms}
+    read: dict[str, Any] = {"tokens": query.tokens, "truncated": query.truncated}
+    return read if query.terms is None else {**read, "terms": query.terms}
 
 
 def _facets(outcome: SearchOutcome) -> dict[str, Any]:
@@ -58,9 +54,9 @@ def batch_head(outcomes: Sequence[SearchOutcome], total_seconds: float) -> dict[
     """All of an answer to several queries but the result of each; total_seconds: of all of them."""
     first = outcomes[0]
     seconds = {
-        "encode": first.encode_seconds,
-        "retrieve": sum(outcome.retrieve_seconds for outcome in outcomes),
-        "score": sum(outcome.score_seconds for outcome in outcomes),
+        "encode": first.seconds.encode,
+        "retrieve": sum(outcome.seconds.retrieve for outcome in outcomes),
+        "score": sum(outcome.seconds.score for outcome in outcomes),
         "total": total_seconds,
     }
     lost = tuple(dict.fromkeys(name for outcome in outcomes for name in outcome.lost))
@@ -72,7 +68,7 @@ def batch_head(outcomes: Sequence[SearchOutcome], total_seconds: float) -> dict[
 def result_head(outcome: SearchOutcome) -> dict[str, Any]:
     """All of the result of one of several queries but its hits."""
     return {
-        "query": answer_query(outcome.tokens, outcome.terms, truncated=outcome.truncated),
+        "query": answer_query(outcome.query),
         "took_ms": _milliseconds(stage_seconds(outcome)),
         "exhausted": outcome.exhausted,
     }

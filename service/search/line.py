@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
-from tercet.service.load.admission import too_late
+from tercet.service.load.admission import ANY_WAIT, Admission, too_late
 from tercet.service.load.deadlines import Deadline
 from tercet.service.load.pace import Pace
 from tercet.service.load.pools import Pool
@@ -25,9 +25,10 @@ class SearchLine:
     Safe to use from several threads.
     """
 
-    def __init__(self, pool: Pool) -> None:
-        """pool: where they run."""
+    def __init__(self, pool: Pool, admission: Admission = ANY_WAIT) -> None:
+        """pool: where they run; admission: by default of any wait."""
         self._pool = pool
+        self._admission = admission
         self._pace = Pace(FIRST_SEARCHES_PER_SECOND)
         self._lock = threading.Lock()
         self._places = 0
@@ -54,19 +55,34 @@ class SearchLine:
             with self._lock:
                 self._places -= searches
 
-    async def run(
+    def run(
         self,
         deadline: Deadline,
-        search: Callable[Arguments, Result],
+        work: Callable[Arguments, Result],
+        *args: Arguments.args,
+        **options: Arguments.kwargs,
+    ) -> Coroutine[Any, Any, Result]:
+        """What a search, or a part of one that has begun, gives in a thread for searches.
+
+        Raises DeadlineExceededError where none was free in time.
+        """
+        return self._pool.run_in_time(
+            deadline,
+            lambda: too_late(self.wait_seconds),
+            partial(self._pace.observe, 1),
+            work,
+            *args,
+            **options,
+        )
+
+    async def admitted(
+        self,
+        deadline: Deadline,
+        work: Callable[Arguments, Result],
         *args: Arguments.args,
         **options: Arguments.kwargs,
     ) -> Result:
-        """What the search gives, in a thread; DeadlineExceededError where none was free in time."""
-
-        def timed() -> tuple[Result, float]:
-            started = time.perf_counter()
-            return search(*args, **options), time.perf_counter() - started
-
-        result, seconds = await self._pool.run_in_time(deadline, lambda: too_late(self.wait_seconds), timed)
-        self._pace.observe(1, seconds)
-        return result
+        """As `run`, of a search that begins. Raises OverloadedError, too, where it would wait too long."""
+        self._admission.require(self.wait_seconds, deadline)
+        with self.places(1):
+            return await self.run(deadline, work, *args, **options)

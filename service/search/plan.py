@@ -1,11 +1,13 @@
-"""How a request's queries are run: with which weights, candidates and effort, in one thread each."""
+"""What a request's queries are searched with: each with its own weights, candidates and effort."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from tercet.index.candidates import CandidateLimits, DenseOptions, Hit, SearchResult, Weights
+from tercet.index.candidates import CandidateLimits, DenseOptions, Facet, SearchResult, Weights
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.models.representations import Representations
 from tercet.models.tokenizer import Tokenizer
@@ -13,35 +15,28 @@ from tercet.service.collections.readable import ReadableSnapshot
 from tercet.service.collections.registry import SearchTarget
 from tercet.service.search.checks import require_bm25, require_candidates, require_fields, require_sides_asked
 from tercet.service.search.defaults import candidates_used, weights_used
-from tercet.service.search.explanations import HitExplanation, explain_hits
-from tercet.service.search.highlights import HitHighlights, highlights_of
-from tercet.service.search.query import SearchQuery
+from tercet.service.search.explanations import explain_hits
+from tercet.service.search.highlights import highlights_of
+from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope, StageSeconds
+from tercet.service.search.query_terms import ReadQuery
+from tercet.service.tracing.request import record
+
+Shaped = TypeVar("Shaped")
+Facets = Mapping[str, Facet]
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedQuery:
-    """A query ready to be run. words: its text, where it is known; without: the ids of documents that are no
-    hits.
-    """
+class SearchParameters:
+    """The weights, candidates and effort of one query."""
 
-    asked: SearchQuery
-    representations: Representations
-    words: str | None
-    without: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SearchPlan:
-    """What every query of a request is run with."""
-
-    snapshot: ReadableSnapshot
-    tokenizer: Tokenizer
     weights: Weights
     candidates: CandidateLimits
     effort: DenseOptions
 
     @staticmethod
-    def of(query: SearchQuery, target: SearchTarget[ReadableSnapshot], tokenizer: Tokenizer) -> SearchPlan:
+    def of(
+        query: SearchQuery, scope: SearchScope, target: SearchTarget[ReadableSnapshot]
+    ) -> SearchParameters:
         """What a query asks for, and else the collection's defaults. Raises InvalidRequestError."""
         settings = target.snapshot.settings
         weights = weights_used(query.weights, target.defaults)
@@ -56,43 +51,115 @@ class SearchPlan:
             settings.fields,
             filter=query.filter,
             group_by=query.group_by,
-            facets=query.facets,
+            facets=None if scope.facets is None else scope.facets.values,
             boosts=query.boosts,
         )
-        return SearchPlan(target.snapshot, tokenizer, weights, candidates, query.effort.used(target.effort))
+        return SearchParameters(weights, candidates, query.effort.used(target.effort))
 
-    def hits(self, query: PreparedQuery) -> SearchResult:
-        """The hits of one query."""
-        asked = query.asked
-        return self.snapshot.answer(
-            SnapshotQuery(
-                query.representations,
-                query.words,
-                asked.top_k,
-                self.weights,
-                self.candidates,
-                asked.filter,
-                self.effort,
-                asked.page,
-                asked.group_by,
-                asked.boosts,
-                asked.fusion,
-                query.without,
-                contents=asked.needs_contents,
-            )
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    """A query ready to be run. words: its text, where it is known; without: the ids of documents that are no
+    hits.
+    """
+
+    query: SearchQuery
+    parameters: SearchParameters
+    representations: Representations
+    words: str | None
+    without: tuple[str, ...] = ()
+
+    def of_snapshot(self) -> SnapshotQuery:
+        """What a snapshot is asked."""
+        query, parameters = self.query, self.parameters
+        return SnapshotQuery(
+            self.representations,
+            self.words,
+            query.top_k,
+            parameters.weights,
+            parameters.candidates,
+            query.filter,
+            parameters.effort,
+            query.page,
+            query.group_by,
+            query.boosts,
+            query.fusion,
+            self.without,
+            contents=query.needs_contents,
         )
 
-    def explanations(self, query: PreparedQuery, hits: Sequence[Hit]) -> list[HitExplanation] | None:
-        """Why they are hits, where the query asks."""
-        if not query.asked.explain:
-            return None
-        return explain_hits(
-            self.snapshot, self.tokenizer, query.words, query.representations, hits, query.asked.boosts
-        )
 
-    def highlights(self, query: PreparedQuery, hits: Sequence[Hit]) -> list[HitHighlights] | None:
-        """Where hits have what the query says, where it asks."""
-        if not query.asked.highlight:
-            return None
-        settings, idf = self.snapshot.settings, self.snapshot.idf
-        return highlights_of(settings, idf, self.tokenizer, query.words, query.representations, hits)
+@dataclass(frozen=True, slots=True)
+class Executed(Generic[Shaped]):
+    """What was made of the outcome of one query, and how many hits that has."""
+
+    answer: Shaped
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """All queries of a request over one snapshot, encoded. encode_seconds: what that took."""
+
+    scope: SearchScope
+    snapshot: ReadableSnapshot
+    tokenizer: Tokenizer
+    queries: Sequence[PlannedQuery]
+    encode_seconds: float
+
+    def execute(
+        self,
+        planned: PlannedQuery,
+        facets: Facets | None,
+        ready: float,
+        shape: Callable[[SearchQuery, SearchOutcome], Shaped],
+    ) -> Executed[Shaped]:
+        """Searches for one query. It blocks, so it is for threads.
+
+        facets: that go with its hits; ready: when it began to wait for a thread, of the monotonic clock;
+        shape: makes an answer of the outcome.
+        """
+        began = time.monotonic()
+        query, snapshot, settings = planned.query, self.snapshot, self.snapshot.settings
+        result = snapshot.answer(planned.of_snapshot())
+        hits, encoded, words = result.hits, planned.representations, planned.words
+        explanations = highlights = None
+        if query.explain:
+            explanations = explain_hits(snapshot, self.tokenizer, words, encoded, hits, query.boosts)
+        if query.highlight:
+            highlights = highlights_of(settings, snapshot.idf, self.tokenizer, words, encoded, hits)
+        outcome = SearchOutcome(
+            collection=self.scope.collection,
+            snapshot=result.snapshot,
+            query=ReadQuery.of(encoded, snapshot.idf, self.tokenizer),
+            weights=planned.parameters.weights,
+            candidates=planned.parameters.candidates,
+            hits=hits,
+            seconds=StageSeconds(
+                self.encode_seconds,
+                result.retrieve_seconds,
+                result.score_seconds,
+                self.encode_seconds + time.monotonic() - ready,
+            ),
+            sides=settings.encoder_sides,
+            bm25=settings.bm25,
+            explanations=explanations,
+            highlights=highlights,
+            facets=facets,
+            exhausted=len(hits) < query.top_k and not result.lost,
+            lost=result.lost,
+        )
+        answer = shape(query, outcome)
+        _record_stages(ready, began, result, explained=query.explain)
+        return Executed(answer, len(hits))
+
+
+def _record_stages(ready: float, began: float, result: SearchResult, *, explained: bool) -> None:
+    """Records the stages of a search, which was ready for a thread at one moment and got one at the next."""
+    retrieved = began + result.retrieve_seconds
+    scored = retrieved + result.score_seconds
+    record("queue", ready, began)
+    record("retrieve", began, retrieved)
+    record("score", retrieved, scored)
+    if explained:
+        record("explain", scored)

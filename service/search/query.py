@@ -14,7 +14,7 @@ from tercet.models.representations import OUTPUTS, Output, Representations
 from tercet.service.search.defaults import WantedCandidates, WantedEffort
 from tercet.service.search.explanations import HitExplanation
 from tercet.service.search.highlights import HitHighlights
-from tercet.service.search.query_terms import QueryTerms
+from tercet.service.search.query_terms import ReadQuery
 from tercet.service.search.ready_queries import ReadyQuery
 from tercet.service.search.stored_queries import Like
 
@@ -24,21 +24,43 @@ CONTENTS: frozenset[HitPart] = frozenset({"title", "text", "metadata"})  # what 
 
 
 @dataclass(frozen=True, slots=True)
-class SearchQuery:
-    """What is searched. query: a text, or ready representations of one text, which is then `text`, for BM25,
-    or stored documents; adapter: by default the collection's, and no other would do.
+class FacetQuery:
+    """Of declared fields so many values each, counted over all documents that the filter allows."""
 
-    weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
-    effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
-    which the best is. facets: of fields so many values, counted over what the filter allows. boosts: what is
-    added to the scores of candidates; fusion: how scores become one. include: the parts of a hit that are
-    wanted, by default all; highlight: where hits have what the query says. snapshot: the version that is to
-    be searched, by default the latest. allow_partial: whether hits may lack those of parts of a divided
-    collection that do not answer; newest: they have to come from where the collection is written. param: what
-    the query is called in messages.
+    values: Mapping[str, int]
+    filter: Filter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """Where all queries of a request are searched.
+
+    collection: its name or an alias. adapter: by default the collection's, and no other would do. snapshot:
+    the version that is to be searched, by default the latest. allow_partial: whether hits may lack those of
+    parts of a divided collection that do not answer. newest: hits have to come from where the collection is
+    written. facets: that go with the hits.
     """
 
     collection: str
+    adapter: str | None = None
+    snapshot: str | None = None
+    allow_partial: bool = False
+    newest: bool = False
+    facets: FacetQuery | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What is searched for, and how. query: a text, or ready representations of one text, which is then
+    `text`, for BM25, or stored documents.
+
+    weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
+    effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
+    which the best is. boosts: what is added to the scores of candidates; fusion: how scores become one.
+    include: the parts of a hit that are wanted, by default all; highlight: where hits have what the query
+    says. param: what the query is called in messages.
+    """
+
     query: str | Representations | ReadyQuery | Like
     top_k: int = 10
     weights: Weights | None = None
@@ -47,18 +69,13 @@ class SearchQuery:
     filter: Filter | None = None
     explain: bool = False
     effort: WantedEffort = field(default_factory=WantedEffort)
-    adapter: str | None = None
     text: str | None = None
     page: Page = field(default_factory=Page)
     group_by: str | None = None
-    facets: Mapping[str, int] | None = None
     boosts: tuple[Boost, ...] = ()
     fusion: Fusion = "sum"
     include: frozenset[HitPart] = ALL_PARTS
     highlight: bool = False
-    snapshot: str | None = None
-    allow_partial: bool = False
-    newest: bool = False
     param: str = "query"
 
     @property
@@ -71,33 +88,43 @@ class SearchQuery:
         """Whether stored texts are to be read for the hits."""
         return self.explain or self.highlight or not CONTENTS.isdisjoint(self.include)
 
+    @property
+    def needs_defaults(self) -> bool:
+        """Whether weights or candidates are left to the collection."""
+        return self.weights is None or not self.candidates.complete(self.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class StageSeconds:
+    """How long the stages of a search took. total: with the wait for a thread."""
+
+    encode: float
+    retrieve: float
+    score: float
+    total: float
+
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """What was found, and with which weights and candidates; `sides`: what the collection's encoder gives;
-    `bm25`: whether the collection has that side.
+    """What was found, and with which weights and candidates.
 
-    `explanations` and `highlights` go with the hits, where they are asked for; `terms`, where the collection
-    has an idf, `tokens` and `truncated` are the query's; exhausted: no more hits of the candidates follow.
-    lost: parts of a divided collection that did not answer, where that was allowed.
+    collection: as the request named it. sides: what the collection's encoder gives; bm25: whether the
+    collection has that side. explanations, highlights: of the hits, where they are asked for. exhausted: no
+    more hits of the candidates follow. lost: parts of a divided collection that did not answer, where that
+    was allowed.
     """
 
     collection: str
     snapshot: str
+    query: ReadQuery
     weights: Weights
     candidates: CandidateLimits
     hits: list[Hit]
-    explanations: list[HitExplanation] | None
-    terms: QueryTerms | None
-    tokens: int
-    truncated: bool
-    encode_seconds: float
-    retrieve_seconds: float
-    score_seconds: float
-    total_seconds: float
+    seconds: StageSeconds
     sides: tuple[Output, ...] = OUTPUTS
     bm25: bool = False
-    facets: Mapping[str, Facet] | None = None
+    explanations: list[HitExplanation] | None = None
     highlights: list[HitHighlights] | None = None
+    facets: Mapping[str, Facet] | None = None
     exhausted: bool = False
     lost: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
@@ -23,6 +24,29 @@ class QueryTerms(TypedDict):
     idf: list[float]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadQuery:
+    """A query as its encoder read it. terms: where the collection has an idf, and the query such weights."""
+
+    tokens: int
+    truncated: bool
+    terms: QueryTerms | None = None
+
+    @staticmethod
+    def of(query: Representations, idf: Idf | None, tokenizer: Tokenizer) -> ReadQuery:
+        """Of the representations of one query."""
+        terms = None
+        if idf is not None and query.sparse is not None:
+            token_ids, weights = query.sparse.row(0)
+            terms = QueryTerms(
+                token_ids=token_ids.tolist(),
+                tokens=tokenizer.token_strings(token_ids),
+                weights=weights.astype(np.float64).round(DECIMALS).tolist(),
+                idf=idf.of_terms(token_ids).round(DECIMALS).tolist(),
+            )
+        return ReadQuery(int(query.tokens[0]), bool(query.truncated[0]), terms)
+
+
 def require_meaning(tokenizer: Tokenizer, query: str, param: str) -> None:
     """Raises InvalidRequestError for a query that is blank, which could only find what is alike by chance."""
     if is_blank(tokenizer, query, "query"):
@@ -31,16 +55,3 @@ def require_meaning(tokenizer: Tokenizer, query: str, param: str) -> None:
             "documents with GET /collections/{name}/documents",
             param,
         )
-
-
-def query_terms(query: Representations, idf: Idf | None, tokenizer: Tokenizer) -> QueryTerms | None:
-    """The terms of one query; None where the collection has no idf or the query no lexical weights."""
-    if idf is None or query.sparse is None:
-        return None
-    token_ids, weights = query.sparse.row(0)
-    return QueryTerms(
-        token_ids=token_ids.tolist(),
-        tokens=tokenizer.token_strings(token_ids),
-        weights=weights.astype(np.float64).round(DECIMALS).tolist(),
-        idf=idf.of_terms(token_ids).round(DECIMALS).tolist(),
-    )

@@ -20,7 +20,7 @@ from tercet.service.encoding.slices import encode_slices
 from tercet.service.load.admission import Ticket
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
-from tercet.service.search.query_terms import QueryTerms, query_terms, require_meaning
+from tercet.service.search.query_terms import ReadQuery, require_meaning
 from tercet.service.search.scoring import score_texts
 from tercet.service.tracing.request import recorded
 
@@ -37,15 +37,13 @@ class RankedText:
 
 @dataclass(frozen=True, slots=True)
 class RerankOutcome:
-    """Texts, best first; ties in the request's order. `tokens` counts query and texts; `query_terms` is None
-    without an idf. sides: what the encoder gives.
+    """Texts, best first; ties in the request's order. tokens: of query and texts; sides: what the encoder
+    gives.
     """
 
     results: list[RankedText]
     tokens: int
-    query_tokens: int
-    query_truncated: bool
-    query_terms: QueryTerms | None
+    query: ReadQuery
     sides: tuple[Output, ...]
 
 
@@ -96,15 +94,8 @@ async def rerank(
         RankedText(place, float(sums[place]), Scores(*scores[place].tolist()), bool(cut[place]))
         for place in np.argsort(-relative, kind="stable")[:top_n].tolist()
     ]
-    query_tokens = int(encoded_query.tokens[0])
-    return RerankOutcome(
-        results,
-        query_tokens + tokens,
-        query_tokens,
-        bool(encoded_query.truncated[0]),
-        query_terms(encoded_query, idf, encoding.tokenizer),
-        encoding.info.sides,
-    )
+    read = ReadQuery.of(encoded_query, idf, encoding.tokenizer)
+    return RerankOutcome(results, read.tokens + tokens, read, encoding.info.sides)
 
 
 def _score_weighted(query: Representations, idf: Idf | None, texts: Representations) -> Float64:

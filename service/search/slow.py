@@ -14,7 +14,7 @@ def log_if_slow(
     query: SearchQuery, outcome: SearchOutcome, seconds: float, request_id: str, *, with_text: bool
 ) -> None:
     """Logs a search that took at least so many seconds. with_text: with what was searched for."""
-    if outcome.total_seconds < seconds:
+    if outcome.seconds.total < seconds:
         return
     took = {stage: round(each * 1000, 1) for stage, each in stage_seconds(outcome).items()}
     facts = {
@@ -22,7 +22,7 @@ def log_if_slow(
         "collection": outcome.collection,
         "snapshot": outcome.snapshot,
         "took_ms": took,
-        "tokens": outcome.tokens,
+        "tokens": outcome.query.tokens,
         "top_k": query.top_k,
         "hits": len(outcome.hits),
         "weights": sides_record(outcome.weights, bm25=outcome.bm25),

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 import httpx
@@ -24,6 +25,7 @@ from tercet.models.errors import (
 from tercet.models.representations import Representations, TokenBatch
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.encoding.options import DOCUMENTS, TextOptions
+from tercet.service.encoding.query_cache import QueryCache
 from tercet.service.exceptions import OverloadedError
 from tercet.service.load.admission import Ticket
 from tercet.service.load.concurrency import all_of
@@ -61,6 +63,7 @@ class RemoteEncoding:
         adapters: Sequence[AdapterDescription],
         pool: Pool,
         observer: WorkerObserver,
+        cache: QueryCache | None,
     ) -> None:
         self._workers = workers
         self._observer = observer
@@ -70,6 +73,7 @@ class RemoteEncoding:
         self._adapters = {adapter.name: adapter for adapter in adapters}
         self._turn = count()
         self._pool = pool
+        self._cache = cache
         self.slice_tokens = SLICE_TOKENS * len(workers)
         self._watches = [asyncio.create_task(worker.health.watch()) for worker in workers]
 
@@ -80,10 +84,12 @@ class RemoteEncoding:
         access: WorkerAccess,
         observer: WorkerObserver | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        cache: QueryCache | None = None,
     ) -> RemoteEncoding:
         """Asks the workers, in order, what they are; the first that answers says what all must be.
 
-        observer: is told how each fares; transport: how they are reached, by default by HTTP.
+        observer: is told how each fares; transport: how they are reached, by default by HTTP. cache: of
+        queries, by default none is kept.
         Raises EncoderUnavailableError where none gives an answer that can be used.
         """
         client = httpx.AsyncClient(
@@ -99,7 +105,7 @@ class RemoteEncoding:
         for url in urls:
             observer.known(url)
         try:
-            return await cls._of_first(workers, client, pool, observer)
+            return await cls._of_first(workers, client, pool, observer, cache)
         except BaseException:
             await client.aclose()
             pool.close()
@@ -107,7 +113,12 @@ class RemoteEncoding:
 
     @classmethod
     async def _of_first(
-        cls, workers: list[RemoteWorker], client: httpx.AsyncClient, pool: Pool, observer: WorkerObserver
+        cls,
+        workers: list[RemoteWorker],
+        client: httpx.AsyncClient,
+        pool: Pool,
+        observer: WorkerObserver,
+        cache: QueryCache | None,
     ) -> RemoteEncoding:
         for worker in workers:
             try:
@@ -119,7 +130,7 @@ class RemoteEncoding:
             for each in workers:
                 each.require(found.info.fingerprint)
             await asyncio.gather(*(each.health.ask() for each in workers))
-            return cls(workers, client, found.info, tokenizer, found.adapters, pool, observer)
+            return cls(workers, client, found.info, tokenizer, found.adapters, pool, observer, cache)
         raise _none_left(workers)
 
     @property
@@ -188,9 +199,22 @@ class RemoteEncoding:
         ticket: Ticket | None = None,
         tokens: TokenBatch | None = None,
     ) -> Representations:
-        """Representations of at least one text, in order. tokens: of no use here, workers take texts."""
+        """Representations of at least one text, in order; a query that is kept is not encoded again."""
         info = await self.info_of(options.adapter)
-        deadline = NO_DEADLINE if ticket is None else ticket.deadline
+        encode = partial(self._encode, options, info, NO_DEADLINE if ticket is None else ticket.deadline)
+        if self._cache is None or options.input_type != "query":
+            return await encode(texts, tokens)
+        return await self._cache.encode(texts, options, info, tokens, encode)
+
+    async def _encode(
+        self,
+        options: TextOptions,
+        info: EncoderInfo,
+        deadline: Deadline,
+        texts: Sequence[str],
+        _tokens: TokenBatch | None,
+    ) -> Representations:
+        """Representations by the workers, which take texts, and no tokens."""
         # Here, since a worker's 422 could not be told from one for what was made of the request.
         self._tokenizer.length_limit(options.max_length, options.input_type)
         if not options.truncate:  # here, because a worker sees pieces and cannot say which text it is

@@ -38,14 +38,14 @@ def parallel() -> set[int]:
     """The threads that take part in work of four equal parts, each of which waits for another one."""
     two = threading.Barrier(2, timeout=5)
 
-    def work(_: int) -> int:
+    def work() -> int:
         try:
             two.wait()
         except threading.BrokenBarrierError:
             return 0
         return threading.get_ident()
 
-    return set(segment_threads().map(work, [10_000] * 2))
+    return set(segment_threads().run([work] * 2, [10_000] * 2))
 
 
 def first_id(collection: Collection) -> str:

@@ -21,7 +21,7 @@ def stored(place: int, vectors: npt.NDArray[np.float16], allowed: RowSet | Mask 
 
 def found_by(scan: DenseScan, k: int) -> dict[tuple[int, int], float]:
     """The k best of what all parts give, and all that tie with the last."""
-    parts = [scan.find(part) for part in range(len(scan.costs))]
+    parts = [part() for part in scan.parts]
     triples = [triple for part in parts for triple in zip(*(each.tolist() for each in part), strict=True)]
     lowest = sorted((score for *_, score in triples), reverse=True)[:k][-1:]
     return {(segment, row): score for segment, row, score in triples if score >= lowest[0]}
@@ -79,4 +79,4 @@ def test_later_parts_begin_with_the_floor_of_former_ones(monkeypatch: pytest.Mon
     monkeypatch.setattr(dense_scan, "ROWS_AT_ONCE", 100)
     first, later = np.full((100, 3), 2, np.float16), np.ones((300, 3), np.float16)
     scan = DenseScan([stored(0, first, None), stored(1, later, None)], np.ones(3, np.float32), 10)
-    assert [len(scan.find(part)[0]) for part in range(len(scan.costs))] == [100, 0, 0, 0]
+    assert [len(part()[0]) for part in scan.parts] == [100, 0, 0, 0]

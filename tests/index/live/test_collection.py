@@ -128,7 +128,7 @@ def test_a_write_may_depend_on_a_position(collection: Collection, three: Any) ->
 def test_bad_writes_change_nothing(collection: Collection, three: Any) -> None:
     documents, encoded = three
     with LiveCollection(collection) as live:
-        with pytest.raises(DuplicateDocumentError, match="more than once: 'a'"):
+        with pytest.raises(DuplicateDocumentError, match="'a' occurs twice"):
             live.put([documents[0], documents[0]], encoded.take(np.array([0, 1])))
         with pytest.raises(InvalidDocumentError, match="no documents"):
             live.put([], encoded.take(np.empty(0, np.int64)))

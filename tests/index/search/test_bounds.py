@@ -148,13 +148,13 @@ def test_most_candidates_are_not_read(crowds: Any, monkeypatch: pytest.MonkeyPat
     """Of eight subjects one is asked for, so an eighth of the candidates come near."""
     snapshot, tokens = crowds("residual1", 0, 0.0), crowd(0, 0.0)
     read: list[int] = []
-    near_scores = bounds.near_scores
+    read_some = bounds._Sums.read
 
-    def counted(segments: Any, query: Any, places: Any, rows: Any) -> Any:
-        read.append(len(rows))
-        return near_scores(segments, query, places, rows)
+    def counted(sums: Any, places: Any) -> None:
+        read.extend([len(places)] * (len(places) > 0))
+        read_some(sums, places)
 
-    monkeypatch.setattr(bounds, "near_scores", counted)
+    monkeypatch.setattr(bounds._Sums, "read", counted)
     noise = np.random.default_rng(1).standard_normal((QUERIES, 16, WIDE)) / WIDE**0.5
     asked = tokens[10 : 10 + QUERIES] + noise
     encoded = of_tokens(np.float32(asked / np.linalg.norm(asked, axis=2, keepdims=True)))

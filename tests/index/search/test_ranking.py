@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tercet.index import snapshot as index_snapshot
 from tercet.index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
 from tercet.index.search import ranking
 from tercet.index.snapshot import Snapshot
@@ -181,7 +182,7 @@ def test_what_was_not_read_is_a_hit_where_bounds_were_too_high(
         bounds[:3] = np.inf
         return bounds, 0.2
 
-    monkeypatch.setattr(ranking, "bounds_of", too_high)
+    monkeypatch.setattr(index_snapshot, "bounds_of", too_high)
     assert snapshot.search(query, page=page).hits == expected
 
 

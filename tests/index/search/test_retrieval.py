@@ -14,10 +14,9 @@ from tercet.index.snapshot import Snapshot
 
 def proposed(snapshot: Snapshot, found: Candidates) -> dict[str, tuple[float, float]]:
     """Dense and lexical score of each candidate, by id."""
-    ids = [
-        name.decode()
-        for name in ids_at(snapshot._opened(), found.segments, found.rows).take(np.arange(len(found)))
-    ]
+    every = np.arange(len(found))
+    names = ids_at(snapshot._opened(), found.segments, found.rows, every).take(every)
+    ids = [name.decode() for name in names]
     scores = zip(found.dense.tolist(), found.sparse.tolist(), strict=True)
     return dict(zip(ids, scores, strict=True))
 

@@ -14,7 +14,7 @@ from tercet.models.encoder import encode
 from tercet.models.errors import TextTooLongError
 from tercet.models.representations import OUTPUTS, Representations
 from tercet.service.encoding.options import TextOptions
-from tercet.service.encoding.query_cache import ENTRY_BYTES, CachedQueries, QueryCache, QueryKey
+from tercet.service.encoding.query_cache import ENTRY_BYTES, QueryCache, QueryKey
 from tercet.service.encoding.service import LocalEncoding
 
 
@@ -31,7 +31,7 @@ def same_bits(one: Any, other: Any) -> bool:
 class Cached:
     """An encoder behind a cache; `counts`: of the texts of each batch that reached it."""
 
-    encoding: CachedQueries
+    encoding: LocalEncoding
     cache: QueryCache
     counts: list[int]
 
@@ -47,7 +47,7 @@ async def cached(tiny: Any) -> AsyncIterator[Cached]:
             return found
 
     cache = QueryCache(1 << 20)
-    encoding = CachedQueries(LocalEncoding(Counting(), batch_tokens=64, queue_tokens=4096), cache)
+    encoding = LocalEncoding(Counting(), batch_tokens=64, queue_tokens=4096, cache=cache)
     yield Cached(encoding, cache, counts)
     await encoding.close()
 

@@ -70,13 +70,13 @@ async def test_work_that_no_thread_took_in_time_fails_at_its_deadline(relayed: b
     pool, gate, begun = Pool("brewing", 1), threading.Event(), list[str]()
     first = asyncio.create_task(pool.run(gate.wait, 60))
     deadline = within(0.05)
-    work = pool.run_in_time(deadline, TimeoutError, begun.append, "late")
+    work = pool.run_in_time(deadline, TimeoutError, None, begun.append, "late")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(relay(work, deadline) if relayed else work, 20)
     assert not first.done()
     gate.set()
     await first
-    assert await pool.run_in_time(within(60), TimeoutError, divmod, 7, 2) == (3, 1)
+    assert await pool.run_in_time(within(60), TimeoutError, None, divmod, 7, 2) == (3, 1)
     assert begun == []
     pool.close()
 
@@ -84,7 +84,7 @@ async def test_work_that_no_thread_took_in_time_fails_at_its_deadline(relayed: b
 async def test_who_leaves_work_with_a_deadline_is_cancelled() -> None:
     pool, gate = Pool("brewing", 1), threading.Event()
     first = asyncio.create_task(pool.run(gate.wait, 60))
-    second = asyncio.create_task(pool.run_in_time(within(60), TimeoutError, int))
+    second = asyncio.create_task(pool.run_in_time(within(60), TimeoutError, None, int))
     await asyncio.sleep(0)
     second.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -7,26 +7,20 @@ from tercet.service.schemas.search_answers import SearchResponse
 from tercet.service.search.answers import answer_head, answer_hits
 from tercet.service.search.explanations import ExplainedTerm, ExplainedWord, HitExplanation
 from tercet.service.search.highlights import HitHighlights
-from tercet.service.search.query import SearchOutcome
-from tercet.service.search.query_terms import QueryTerms
+from tercet.service.search.query import SearchOutcome, StageSeconds
+from tercet.service.search.query_terms import QueryTerms, ReadQuery
 
 OUTCOME = SearchOutcome(
     "tea",
     "000003",
+    ReadQuery(7, truncated=False),
     Weights(1.0, 0.5, 0.0),
     CandidateLimits(20, 30),
     [
         Hit(Document("a", "Tea is brewed.", "Tea", {"year": 2001}), 1.5, Scores(1.0, 1.0, 0.25)),
         Hit(Document("b", "Trains leave."), 0.0, Scores(0.0, 0.0, None)),
     ],
-    None,
-    terms=None,
-    tokens=7,
-    truncated=False,
-    encode_seconds=0.0021236,
-    retrieve_seconds=0.001,
-    score_seconds=0.5,
-    total_seconds=0.6,
+    StageSeconds(0.0021236, 0.001, 0.5, 0.6),
 )
 
 WORD: ExplainedWord = {
@@ -97,7 +91,7 @@ def test_a_side_that_the_query_lacked_has_no_score() -> None:
 
 def test_the_terms_of_a_query_are_shown_where_an_idf_was_used() -> None:
     terms = QueryTerms(token_ids=[7], tokens=["tea"], weights=[0.5], idf=[1.25])
-    answer = {**answer_head(replace(OUTCOME, terms=terms)), "hits": []}
+    answer = {**answer_head(replace(OUTCOME, query=ReadQuery(7, truncated=False, terms=terms))), "hits": []}
     assert answer["query"] == {"tokens": 7, "truncated": False, "terms": terms}
     shaped = SearchResponse.model_validate(answer)
     assert shaped.query.model_dump() == answer["query"]

@@ -1,0 +1,100 @@
+"""Documents with what a collection stores of them, which is computed once however often it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from tercet.index.candidates import Document
+from tercet.index.documents.fields import Column, columns_of
+from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.store import encode_document
+from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError
+from tercet.index.files.packed_bytes import PackedBytes
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDocuments(Sequence[Document]):
+    """Documents that keep to the limits of the index and to the types of declared fields.
+
+    ids, contents: what is stored of each document. columns: of the declared fields. distinct: whether it is
+    known that no id occurs twice.
+    """
+
+    documents: Sequence[Document]
+    fields: Mapping[str, FieldType]
+    ids: PackedBytes
+    contents: PackedBytes
+    columns: Mapping[str, Column]
+    distinct: bool
+
+    @staticmethod
+    def of(
+        documents: Sequence[Document], fields: Mapping[str, FieldType], *, distinct: bool = False
+    ) -> CheckedDocuments:
+        """Checks documents against the declared fields. Those that were checked so before are given back.
+
+        distinct: whether ids that occur twice are looked for, too.
+        Raises InvalidDocumentError or DuplicateDocumentError, with the place of the first document at fault.
+        """
+        if isinstance(documents, CheckedDocuments):
+            if documents.fields == fields and (documents.distinct or not distinct):
+                return documents
+            documents = documents.documents
+        if distinct:
+            _require_distinct(documents)
+        ids, contents = [], []
+        for place, document in enumerate(documents):
+            try:
+                id, content = encode_document(document)
+            except InvalidDocumentError as error:
+                error.place = place
+                raise
+            ids.append(id)
+            contents.append(content)
+        return CheckedDocuments(
+            documents,
+            fields,
+            PackedBytes.of(ids),
+            PackedBytes.of(contents),
+            _columns(documents, fields),
+            distinct,
+        )
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @overload
+    def __getitem__(self, place: int) -> Document: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Document]: ...
+
+    def __getitem__(self, place: int | slice) -> Document | Sequence[Document]:
+        return self.documents[place]
+
+
+def _require_distinct(documents: Sequence[Document]) -> None:
+    seen: set[str] = set()
+    for place, document in enumerate(documents):
+        if document.id in seen:
+            raise DuplicateDocumentError(
+                f"document id {document.id!r:.80} occurs twice in one write; give each document once", place
+            )
+        seen.add(document.id)
+
+
+def _columns(documents: Sequence[Document], fields: Mapping[str, FieldType]) -> Mapping[str, Column]:
+    try:
+        return columns_of(
+            fields, [document.id for document in documents], [document.metadata for document in documents]
+        )
+    except InvalidDocumentError:
+        for place, document in enumerate(documents):  # the first at fault, of whichever field
+            try:
+                columns_of(fields, [document.id], [document.metadata])
+            except InvalidDocumentError as error:
+                error.place = place
+                raise
+        raise
