@@ -4,8 +4,7 @@
   not negative, and numbers are finite.
 - Arrays travel as they are, byte strings as `PackedBytes`, and `bytes` as an array. `Shape` says what sizes
   an array has; the reader may know letters of it beforehand.
-- A record in a record travels under the name of its field. Of records in a sequence each field travels once,
-  the rows of all of them one after the other.
+- A record in a record travels under the name of its field; records in a sequence by their numbers, too.
 - What is None is not in a message.
 
 `CONVERTED` has types that travel as another. The bytes are those of `messages.py`.
@@ -16,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, reduce
-from itertools import accumulate
 from operator import or_
 from types import NoneType
 from typing import Annotated, Any, Literal, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -29,12 +27,12 @@ from tercet.service.shard.conversions import CONVERTED
 from tercet.service.shard.messages import Array, Message, pack, unpack
 
 MOST = 2**53  # of whole numbers: as many as JSON keeps exact
-THERE = "?"  # behind the name of a field: which records of a sequence have it
-ROWS = "#"  # behind the name of an array: how many rows of it each record of a sequence has
+MOST_RECORDS = 2**16  # in a sequence
+COUNT = "#"  # behind the name of a sequence: how many records it has
 
 Record = TypeVar("Record")
-Sizes = dict[str, Any]
-"""By letter: a size, or of records in a sequence a list of the size of each."""
+Sizes = dict[str, int]
+"""By letter."""
 
 
 def encode(record: Any) -> bytes:
@@ -69,19 +67,13 @@ def _decoded(kind: type[Record], message: Message) -> Record:
 
 
 class Form(Protocol):
-    """How values of one type travel, alone or as a column: those of a field of the records of a sequence."""
+    """How values of one type travel."""
 
     def put(self, message: Message, name: str, value: Any) -> None:
         """Writes a value."""
 
     def get(self, message: Message, name: str, sizes: Sizes) -> Any:
         """Reads a value. sizes: letters that are known, to which it adds. Raises ValueError."""
-
-    def put_all(self, message: Message, name: str, values: Sequence[Any]) -> None:
-        """Writes a column."""
-
-    def get_all(self, message: Message, name: str, count: int, sizes: Sizes) -> Sequence[Any]:
-        """Reads a column of so many. Raises ValueError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +93,6 @@ class _Json:
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"{name}: {error}") from None
 
-    def put_all(self, message: Message, name: str, values: Sequence[Any]) -> None:
-        message.values[name] = values
-
-    def get_all(self, message: Message, name: str, count: int, sizes: Sizes) -> Sequence[Any]:
-        try:
-            return list(map(self.read, _list(message, name, count)))
-        except (TypeError, OverflowError) as error:
-            raise ValueError(f"{name}: {error}") from None
-
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
@@ -122,33 +105,16 @@ class _Rows:
         message.arrays[name] = np.ascontiguousarray(value, self.dtype)
 
     def get(self, message: Message, name: str, sizes: Sizes) -> Array:
-        array = self._array(message, name)
+        array: Array = _there(message.arrays, name)
+        if array.dtype != self.dtype or array.ndim != len(self.shape):
+            raise ValueError(f"{name} is {array.dtype} of shape {list(array.shape)}")
         for wanted, size in zip(self.shape, array.shape, strict=True):
             _fit(sizes, wanted, size, name)
         return array
 
-    def put_all(self, message: Message, name: str, values: Sequence[Any]) -> None:
-        empty = np.empty((0,) * len(self.shape), self.dtype)
-        message.arrays[name] = np.concatenate(values, dtype=self.dtype) if values else empty
-        message.arrays[name + ROWS] = np.array(list(map(len, values)), np.int64)
-
-    def get_all(self, message: Message, name: str, count: int, sizes: Sizes) -> Sequence[Any]:
-        array, rows = self._array(message, name), _COUNTS.get(message, name + ROWS, {}).tolist()
-        if len(rows) != count or min(rows, default=0) < 0 or sum(rows) != len(array):
-            raise ValueError(f"the rows of {name} are not those of {count} records")
-        for wanted, size in zip(self.shape, (rows, *array.shape[1:]), strict=True) if count else ():
-            _fit(sizes, wanted, size, name)
-        return [array[stop - length : stop] for length, stop in zip(rows, accumulate(rows), strict=True)]
-
-    def _array(self, message: Message, name: str) -> Array:
-        array: Array = _there(message.arrays, name)
-        if array.dtype != self.dtype or array.ndim != len(self.shape):
-            raise ValueError(f"{name} is {array.dtype} of shape {list(array.shape)}")
-        return array
-
 
 _BYTES = _Rows(np.dtype(np.uint8), (None,))
-_COUNTS = _Rows(np.dtype(np.int64), (None,))
+_OFFSETS = _Rows(np.dtype(np.int64), (None,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,26 +124,16 @@ class _Strings:
     count: str | int | None
 
     def put(self, message: Message, name: str, value: PackedBytes) -> None:
-        message.arrays[name], message.arrays[f"{name}_offsets"] = _from_zero(value)
+        first, last = int(value.offsets[0]), int(value.offsets[-1])
+        message.arrays[name] = np.ascontiguousarray(value.data[first:last])
+        message.arrays[f"{name}_offsets"] = value.offsets - first
 
     def get(self, message: Message, name: str, sizes: Sizes) -> PackedBytes:
-        strings = _strings(
-            name, _BYTES.get(message, name, sizes), _COUNTS.get(message, f"{name}_offsets", {})
-        )
-        _fit(sizes, self.count, len(strings), name)
-        return strings
-
-    def put_all(self, message: Message, name: str, values: Sequence[PackedBytes]) -> None:
-        packed = [_from_zero(value) for value in values]
-        _BYTES.put_all(message, name, [data for data, _ in packed])
-        _COUNTS.put_all(message, f"{name}_offsets", [offsets for _, offsets in packed])
-
-    def get_all(self, message: Message, name: str, count: int, sizes: Sizes) -> Sequence[PackedBytes]:
-        data = _BYTES.get_all(message, name, count, {})
-        offsets = _COUNTS.get_all(message, f"{name}_offsets", count, {})
-        strings = [_strings(name, *each) for each in zip(data, offsets, strict=True)]
-        _fit(sizes, self.count, list(map(len, strings)), name)
-        return strings
+        data, offsets = _BYTES.get(message, name, {}), _OFFSETS.get(message, f"{name}_offsets", {})
+        if not ascends_from_zero(offsets) or offsets[-1] != len(data):
+            raise ValueError(f"the offsets of {name} do not fit its bytes")
+        _fit(sizes, self.count, len(offsets) - 1, name)
+        return PackedBytes(data, offsets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +149,6 @@ class _Converted:
 
     def get(self, message: Message, name: str, sizes: Sizes) -> Any:
         return self.read(self.form.get(message, name, sizes))
-
-    def put_all(self, message: Message, name: str, values: Sequence[Any]) -> None:
-        self.form.put_all(message, name, list(map(self.of, values)))
-
-    def get_all(self, message: Message, name: str, count: int, sizes: Sizes) -> Sequence[Any]:
-        return list(map(self.read, self.form.get_all(message, name, count, sizes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,44 +167,25 @@ class _Optional:
         is_there = message.values.get(name) is not None or name in message.arrays
         return self.form.get(message, name, sizes) if is_there else None
 
-    def put_all(self, message: Message, name: str, values: Sequence[Any]) -> None:
-        message.values[name + THERE] = [value is not None for value in values]
-        self.form.put_all(message, name, [value for value in values if value is not None])
-
-    def get_all(self, message: Message, name: str, count: int, sizes: Sizes) -> Sequence[Any]:
-        there = _list(message, name + THERE, count)
-        places = [place for place, each in enumerate(there) if each]
-        known = {
-            letter: size if isinstance(size, int) else [size[place] for place in places]
-            for letter, size in sizes.items()
-        }
-        values: list[Any] = [None] * count
-        for place, value in zip(places, self.form.get_all(message, name, len(places), known), strict=True):
-            values[place] = value
-        return values
-
 
 @dataclass(frozen=True, slots=True)
 class _Sequence:
-    """Records of one kind, none of which has such a sequence itself."""
+    """So many records of one kind."""
 
     form: Form
     count: str | int | None
 
     def put(self, message: Message, name: str, value: Sequence[Any]) -> None:
-        message.values[name + ROWS] = len(value)
-        self.form.put_all(message, name, value)
+        message.values[name + COUNT] = len(value)
+        for number, each in enumerate(value):
+            self.form.put(message, f"{name}.{number}", each)
 
     def get(self, message: Message, name: str, sizes: Sizes) -> Any:
-        count = _whole(_there(message.values, name + ROWS))
+        count = _whole(_there(message.values, name + COUNT))
         _fit(sizes, self.count, count, name)
-        return tuple(self.form.get_all(message, name, count, sizes))
-
-    def put_all(self, message: Message, name: str, values: Sequence[Any]) -> None:
-        raise TypeError(f"{name} is a sequence in a sequence")
-
-    def get_all(self, message: Message, name: str, count: int, sizes: Sizes) -> Sequence[Any]:
-        raise TypeError(f"{name} is a sequence in a sequence")
+        if count > MOST_RECORDS:
+            raise ValueError(f"{name} has more than {MOST_RECORDS} records")
+        return tuple(self.form.get(message, f"{name}.{number}", sizes) for number in range(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,15 +203,6 @@ class _Fields:
     def get(self, message: Message, name: str, sizes: Sizes) -> Any:
         known, start = dict(message.sizes), name and f"{name}."
         return self.kind(*[form.get(message, start + field, known) for field, form in self.forms])
-
-    def put_all(self, message: Message, name: str, values: Sequence[Any]) -> None:
-        for field, form in self.forms:
-            form.put_all(message, f"{name}.{field}", [getattr(value, field) for value in values])
-
-    def get_all(self, message: Message, name: str, count: int, sizes: Sizes) -> Sequence[Any]:
-        known = dict(message.sizes)
-        columns = [form.get_all(message, f"{name}.{field}", count, known) for field, form in self.forms]
-        return [self.kind(*values) for values in zip(*columns, strict=True)]
 
 
 @cache
@@ -323,31 +245,13 @@ def _there(found: Mapping[str, Any], name: str) -> Any:
     return found[name]
 
 
-def _list(message: Message, name: str, count: int) -> list[Any]:
-    found = _there(message.values, name)
-    if not isinstance(found, list) or len(found) != count:
-        raise ValueError(f"{name} is no list of {count}")
-    return found
-
-
-def _fit(sizes: Sizes, wanted: str | int | None, size: Any, name: str) -> None:
-    """Raises ValueError where a size, or that of each record in a sequence, is not the wanted one."""
+def _fit(sizes: Sizes, wanted: str | int | None, size: int, name: str) -> None:
+    """Raises ValueError where a size is not the wanted one."""
     if wanted is None:
         return
     known = sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted
-    if known != size and not (isinstance(size, list) and all(each == known for each in size)):
-        raise ValueError(f"{name} does not have the size {wanted} that it is to have")
-
-
-def _from_zero(strings: PackedBytes) -> tuple[Array, Array]:
-    first, last = int(strings.offsets[0]), int(strings.offsets[-1])
-    return np.ascontiguousarray(strings.data[first:last]), strings.offsets - first
-
-
-def _strings(name: str, data: Array, offsets: Array) -> PackedBytes:
-    if not ascends_from_zero(offsets) or offsets[-1] != len(data):
-        raise ValueError(f"the offsets of {name} do not fit its bytes")
-    return PackedBytes(data, offsets)
+    if known != size:
+        raise ValueError(f"{name} has the size {size}, and {wanted} is {known}")
 
 
 def _text(value: Any) -> str:
