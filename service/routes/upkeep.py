@@ -29,5 +29,5 @@ async def merge_collection(name: Name, services: Services) -> Response:
 
 
 def _begin(services: Runtime, name: str) -> None:
-    with services.collections.writing(name) as live:
+    with services.writes().writing(name) as live:
         live.begin_merge()
