@@ -25,6 +25,16 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+
+class Shape:
+    """The sizes of an array in a record, one for each dimension: a number, None for any, or a letter, which
+    is the same number in all of the record. `Annotated[Float64, Shape("N", 3)]` is float64[N, 3].
+    """
+
+    def __init__(self, *sizes: str | int | None) -> None:
+        self.sizes = sizes
+
+
 # How far the length of a unit vector may be from 1: float16 and 8-bit codes are nearer by far.
 UNIT_ERROR = 0.01
 

@@ -214,7 +214,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         ),
     )
     _watch(runtime, key_file, budget)
-    runtime.collections.observe(runtime.telemetry.shards)
+    if runtime.served.shards is not None:
+        runtime.served.shards.observe(runtime.telemetry.shards)
     return app
 
 
@@ -296,8 +297,11 @@ def _watch(runtime: Runtime, key_file: KeyFile | None, budget: BodyBudget) -> No
         "tercet_open_collections", "Open collections.", "kind", lambda: runtime.collections.open_counts
     )
     telemetry.watch("tercet_backup_age_seconds", "Since the last backup.", "collection", runtime.backup_ages)
+    shards = runtime.served.shards
     telemetry.watch_number(
-        "tercet_shard_map_version", "Of the map of shards in use.", lambda: runtime.collections.map_version
+        "tercet_shard_map_version",
+        "Of the map of shards in use.",
+        lambda: 0 if shards is None else shards.map_version,
     )
     telemetry.watch_number("tercet_data_free_bytes", "Of the data root's disk.", runtime.free_bytes)
     telemetry.watch_number("tercet_threads", "Threads of the process.", threads)

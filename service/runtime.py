@@ -18,7 +18,7 @@ from tercet.models.errors import EncoderUnavailableError
 from tercet.service.collections.data_root import LOOK_SECONDS, DataRoot, WriteState
 from tercet.service.collections.live import LiveOptions
 from tercet.service.collections.registry import CollectionRegistry
-from tercet.service.collections.served import Served, ServedBackups, ServedCollections
+from tercet.service.collections.served import Backups, Served, ServedCollections, Writes
 from tercet.service.copies.backups import CollectionBackups
 from tercet.service.copies.following import Following
 from tercet.service.copies.moving import Moving
@@ -62,7 +62,7 @@ class SearchServices:
 
     pipeline: SearchPipeline
     jobs: JobManager
-    writer: DocumentWriter
+    writer: DocumentWriter | None
 
 
 class RuntimeParts(TypedDict, total=False):
@@ -113,9 +113,9 @@ class Runtime:
             LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
         )
         self.own_backups = CollectionBackups(self.own_collections, settings.data / "backups")
-        served = parts.get("served") or Served(self.own_collections, self.own_backups)
-        self.collections = served.collections
-        self._backups = served.backups
+        own = Served(self.own_collections, self.own_collections, self.own_backups, builds=True)
+        self.served = parts.get("served") or own
+        self.collections = self.served.collections
         self.opened: Callable[[], None] | None = None
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
@@ -176,19 +176,28 @@ class Runtime:
     @property
     def writer(self) -> DocumentWriter:
         """Writes documents. Raises NotReadyError while the encoder loads."""
-        return self._search_services().writer
+        return self.served.offered(self._search_services().writer, "writing")
 
     @property
     def readable(self) -> ServedCollections:
         """The collections with all that was written. Raises NotReadyError until the ledgers are read."""
-        self._search_services()
+        self.require_open()
         return self.collections
 
-    @property
-    def backups(self) -> ServedBackups:
-        """The backups of collections. Raises NotReadyError until the ledgers are read."""
+    def writes(self, what: str = "writing") -> Writes:
+        """The collections, to be written to. what: they are wanted for, in words; raises where this kind of
+        server does not offer it.
+        """
+        return self.served.offered(self.served.writes, what)
+
+    def backups(self, what: str) -> Backups:
+        """The backups of collections; as `writes`. Raises NotReadyError until the ledgers are read."""
+        self.require_open()
+        return self.served.offered(self.served.backups, what)
+
+    def require_open(self) -> None:
+        """Raises NotReadyError until the encoder is loaded and the ledgers are read."""
         self._search_services()
-        return self._backups
 
     def require_writable(self) -> None:
         """Raises ForbiddenError where collections are followed."""
@@ -205,7 +214,8 @@ class Runtime:
 
     async def start(self) -> None:
         """Begins to open everything; `ready` tells when that is done."""
-        await self.collections.start()
+        if self.served.shards is not None:
+            await self.served.shards.start()
         self._opening = asyncio.create_task(self._open(), name="opening")
         self.loop_delay.start()
         self._look_for_ever("a look for removed collections", self._release_superseded, RELEASE_SECONDS)
@@ -253,7 +263,8 @@ class Runtime:
         for snapshots in (self._following, self._publishing):
             if snapshots is not None:
                 await self.pools.operations.run(snapshots.close)
-        await self.collections.stop()
+        if self.served.shards is not None:
+            await self.served.shards.stop()
         await self.pools.operations.run(self.collections.close)
         await self.pools.operations.run(self.tracing.close)
         self.loop_delay.stop()
@@ -278,7 +289,7 @@ class Runtime:
 
     def backup_ages(self) -> Iterable[tuple[str, float]]:
         """Seconds since the last backup of each collection that has any."""
-        return self._backups.ages()
+        return [] if self.served.backups is None else self.served.backups.ages()
 
     def followed_ages(self) -> Iterable[tuple[str, float]]:
         """Seconds since the snapshot of each followed collection was published."""
@@ -452,16 +463,13 @@ class Runtime:
             ray=self.settings.encodes_on_ray,
         )
         await jobs.start()
+        writes, tokens = self.served.writes, self.settings.max_write_tokens
         return SearchServices(
             SearchPipeline(encoders, self.collections, self.pools.search, self._admission, self.ticket),
             jobs,
-            DocumentWriter(
-                self.collections,
-                encoders,
-                self.pools,
-                self.telemetry.writes,
-                write_tokens=self.settings.max_write_tokens,
-            ),
+            None
+            if writes is None
+            else DocumentWriter(writes, encoders, self.pools, self.telemetry.writes, write_tokens=tokens),
         )
 
 

@@ -6,24 +6,20 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
 from tercet.cluster.backends.engine import Engine
 from tercet.cluster.backends.records import lacking
 from tercet.cluster.backends.snapshot import EngineSnapshot
 from tercet.cluster.backends.terms import counted_idf
 from tercet.index.catalog.aliases import Meant
-from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.catalog.settings import check_collection_name
 from tercet.index.errors import AliasNotFoundError, CollectionNotFoundError, InvalidNameError
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics
-from tercet.service.collections.positions import Position
 from tercet.service.collections.registry import CollectionDescription, SearchTarget
-from tercet.service.collections.served import Served, ServedBackup
-from tercet.service.collections.shard_telemetry import ShardObserver
-from tercet.service.collections.target import WritableCollection
-from tercet.service.exceptions import BackendError, NotInBackendError
-from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.collections.served import Served
+from tercet.service.exceptions import BackendError
 from tercet.service.load.pools import Pool
 from tercet.service.load.reading import ANY_TIME, Reading
 
@@ -52,8 +48,7 @@ class _Known:
 class EngineCollections:
     """Collections in an engine, by their names there. Safe to use from several threads.
 
-    What is asked of it raises BackendError where the engine does not answer, and NotInBackendError for what
-    its collections do not offer.
+    What is asked of it raises BackendError where the engine does not answer.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -67,16 +62,7 @@ class EngineCollections:
     @property
     def served(self) -> Served:
         """What a server answers from."""
-        return Served(self, NoBackups(self._engine.name))
-
-    async def start(self) -> None:
-        """Needs nothing of the event loop."""
-
-    async def stop(self) -> None:
-        """As `start`; `close` closes it."""
-
-    def observe(self, observer: ShardObserver) -> None:
-        """Has no shards to tell of."""
+        return Served(self, lacking=partial(lacking, place=self._engine.name))
 
     def snapshot(self, name: str) -> EngineSnapshot:
         """A collection as it was at the last look. Raises InvalidNameError and CollectionNotFoundError."""
@@ -95,24 +81,6 @@ class EngineCollections:
     ) -> SearchTarget[EngineSnapshot]:
         """The same, without anything stored for searches, which is not exported."""
         return SearchTarget(await self.open(name, how))
-
-    def position_of(self, given: Position, param: str) -> Position:
-        """Raises NotInBackendError."""
-        raise self._lacks(f"{param}, a position of writes,")
-
-    async def reach(self, name: str, position: Position, deadline: Deadline) -> None:
-        """Raises NotInBackendError."""
-        raise self._lacks("min_position, a position of writes,")
-
-    async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
-        """Raises NotInBackendError."""
-        raise self._lacks("writing")
-
-    def writing(
-        self, name: str, deadline: Deadline = NO_DEADLINE
-    ) -> AbstractContextManager[WritableCollection]:
-        """Raises NotInBackendError."""
-        raise self._lacks("writing")
 
     def describe(self, name: str) -> CollectionDescription:
         """Settings and state as of the last look. Raises CollectionNotFoundError."""
@@ -145,31 +113,10 @@ class EngineCollections:
         for name, known in tuple(self._known.items()):
             yield name, CollectionCounts(known.snapshot.documents, 0, 0, 0, 0)
 
-    def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
-        """Raises NotInBackendError."""
-        raise self._lacks("creating collections")
-
-    def delete(self, name: str) -> None:
-        """Raises NotInBackendError."""
-        raise self._lacks("deleting collections")
-
-    def flush(self, name: str) -> None:
-        """Raises NotInBackendError."""
-        raise self._lacks("writing")
-
-    @property
-    def map_version(self) -> int:
-        """0: no map says where the collections are."""
-        return 0
-
     @property
     def open_counts(self) -> tuple[tuple[str, int], ...]:
         """How many collections are known."""
         return (("read", len(self._known)),)
-
-    def require_jobs(self) -> None:
-        """Raises NotInBackendError."""
-        raise self._lacks("building by jobs")
 
     def open_written(self) -> None:
         """Looks at all collections, and counts their terms, so that no search has to."""
@@ -216,38 +163,6 @@ class EngineCollections:
             known = _Known(snapshot, time.monotonic(), time.monotonic() - started)
         self._known[name] = known
         return known
-
-    def _lacks(self, what: str) -> NotInBackendError:
-        return lacking(what, self._engine.name)
-
-
-class NoBackups:
-    """Collections of an engine are backed up there, in the place of
-    `tercet.service.copies.backups.CollectionBackups`.
-    """
-
-    def __init__(self, engine: str) -> None:
-        self._engine = engine
-
-    def ages(self) -> list[tuple[str, float]]:
-        """None."""
-        return []
-
-    def make(self, name: str) -> ServedBackup:
-        """Raises NotInBackendError."""
-        raise lacking("making backups", self._engine)
-
-    def restore(self, name: str, id: str, new_name: str | None = None) -> CollectionDescription:
-        """Raises NotInBackendError."""
-        raise lacking("restoring backups", self._engine)
-
-    def delete(self, name: str, id: str) -> None:
-        """Raises NotInBackendError."""
-        raise lacking("deleting backups", self._engine)
-
-    def list(self, name: str) -> list[ServedBackup]:
-        """None."""
-        return []
 
 
 class NoAliases:

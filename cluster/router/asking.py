@@ -20,7 +20,7 @@ from tercet.service.answers.binary import MEDIA_TYPE
 from tercet.service.exceptions import RelayedError, ShardFailedError
 from tercet.service.load.deadlines import Deadline
 from tercet.service.load.reading import Reading
-from tercet.service.shard.messages import COLLECTIONS, Message
+from tercet.service.shard.messages import COLLECTIONS
 
 SHARE = 0.5  # of the time that is left, which a shard may take where others are enough
 SOON_SECONDS = 2.0  # half of which a writing server may take to describe a collection
@@ -107,13 +107,13 @@ class Asking:
         self,
         operation: str,
         bodies: Sequence[bytes | None],
-        read: Callable[[int, Message], Answer],
+        read: Callable[[int, bytes], Answer],
         queries: Queries = lambda _shard, _server: {},
         *,
         of_writer: bool = False,
     ) -> list[Answer | None]:
         """What each shard that has a body answers, as `read` takes it from the shard's number and its
-        message; None of one that has none or is lost.
+        body; None of one that has none or is lost.
 
         of_writer: replicas are asked only where the writing server fails, and nothing else has to come from
         the same. Raises as `ShardClient.send`; what cannot be read is the fault of the shard. Raises
@@ -208,13 +208,13 @@ class Asking:
         return Deadline(time.monotonic() + SHARE * deadline.remaining_seconds)
 
     def _read(
-        self, shard: int, body: bytes, read: Callable[[int, Message], Answer], *, of_writer: bool
+        self, shard: int, body: bytes, read: Callable[[int, bytes], Answer], *, of_writer: bool
     ) -> Answer:
         client = self._describing(shard) if of_writer else self._client_of(shard)
         name = client.name
         with client.reading():
             try:
-                return read(shard, Message.read(body))
+                return read(shard, body)
             except SearchIndexError as error:
                 raise ShardFailedError(f"shard {name} answered what cannot be used: {error}", name) from None
 

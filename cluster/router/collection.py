@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tercet.cluster.router.asking import Asking, given
-from tercet.cluster.router.terms import VERSIONS, KnownTerms, Told
+from tercet.cluster.router.terms import VERSIONS, KnownTerms, sound
 from tercet.cluster.router.told import ToldTerms
 from tercet.index.bm25.query import WordCounts
 from tercet.index.sparse.term_totals import TermTotals
 from tercet.service.exceptions import ShardFailedError
+from tercet.service.shard.codec import decode, encode
 from tercet.service.shard.description import ShardDescription
-from tercet.service.shard.messages import Message, message
+from tercet.service.shard.records import StatisticsRequest, Told
 
 Answer = TypeVar("Answer")
 
@@ -151,7 +152,7 @@ class View:
         self,
         operation: str,
         bodies: Sequence[bytes | None],
-        read: Callable[[int, Message], Answer],
+        read: Callable[[int, bytes], Answer],
     ) -> list[Answer | None]:
         """What shards answer that have a body, all at the states that are fixed, or that are by this."""
         if not self.is_fixed:
@@ -193,13 +194,13 @@ class View:
         """
         size, count = self.known.description.settings.vocabulary_size, len(words or ())
 
-        def read(_shard: int, found: Message) -> Told:
-            return Told.read(found, size, count)
+        def read(_shard: int, body: bytes) -> Told:
+            return sound(decode(Told, body, T=count), size)
 
         def queries(shard: int, server: str) -> dict[str, str]:
             state = None if states is None else states[shard]
             return given({"state": state, "known": None if anew else self.known_by(shard, server, known)})
 
-        body = message({"words": words}, {})
+        body = encode(StatisticsRequest(None if words is None else tuple(words)))
         bodies = [body if of is None or shard in of else None for shard in range(len(known))]
         return self.asking.ask("statistics", bodies, read, queries)

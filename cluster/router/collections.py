@@ -99,7 +99,8 @@ class ShardedCollections:
     @property
     def served(self) -> Served:
         """What a server answers from: these, and the backups of all shards."""
-        return Served(self, ShardedBackups(lambda: self._shards))
+        backups = ShardedBackups(lambda: self._shards)
+        return Served(self, self, backups, self, lacking=_building)
 
     async def start(self) -> None:
         """Takes the running event loop to ask shards from, and begins to follow the map."""
@@ -209,15 +210,6 @@ class ShardedCollections:
         described = [known.description.settings for known in tuple(self._shards.known.values())]
         return {each.encoder: each.checkpoint for each in described if each.checkpoint is not None}
 
-    def require_jobs(self) -> None:
-        """Raises InvalidRequestError: no job builds collections here."""
-        raise InvalidRequestError(
-            "this server has its collections divided over shards, and builds none: put the documents, or "
-            "build them with tercet index build --shards",
-            None,
-            "unsupported",
-        )
-
     def open_written(self) -> None:
         """Nothing is written here."""
 
@@ -281,6 +273,16 @@ class ShardedCollections:
             description.defaults if defaults else None,
             description.effort if effort else None,
         )
+
+
+def _building(_what: str) -> InvalidRequestError:
+    """What is raised for the one thing that routers do not offer."""
+    return InvalidRequestError(
+        "this server has its collections divided over shards, and builds none: put the documents, or "
+        "build them with tercet index build --shards",
+        None,
+        "unsupported",
+    )
 
 
 def _writer(shards: ShardSet, name: str, deadline: Deadline) -> ShardedWriter:

@@ -15,8 +15,7 @@ from tercet.index.documents.metadata import FieldType
 from tercet.service.exceptions import OverloadedError, ShardError, ShardFailedError
 from tercet.service.load.deadlines import within
 from tercet.service.load.reading import Reading
-from tercet.service.shard.description import ShardDescription, description_of
-from tercet.service.shard.messages import Message, message
+from tercet.service.shard.description import ShardDescription
 
 KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that it has another
 RENEWING_SECONDS = 1.0
@@ -40,10 +39,10 @@ def _describe(shards: ShardSet, name: str, asking: Asking) -> KnownCollection:
     """The collection as all shards describe it."""
     servers = shards.fleet.servers
 
-    def read(shard: int, found: Message) -> ShardDescription:
-        return description_of(found, asking.describer_of(shard))
+    def read(shard: int, body: bytes) -> ShardDescription:
+        return ShardDescription.read(body, asking.describer_of(shard))
 
-    told = asking.ask("description", [message({}, {})] * len(asking), read, of_writer=True)
+    told = asking.ask("description", [b""] * len(asking), read, of_writer=True)
     heard = [(shard, each) for shard, each in enumerate(told) if each is not None]
     fields = _common([each.settings.fields for _, each in heard])
     (first, description), *others = [(shard, _with_fields(each, fields)) for shard, each in heard]

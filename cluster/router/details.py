@@ -13,8 +13,8 @@ from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.search.merging import Merged
 from tercet.index.search.shard_search import HitParts, ShardHits
 from tercet.models.representations import Float64, Int64
-from tercet.service.shard.found import parts_of
-from tercet.service.shard.messages import Message, message
+from tercet.service.shard.codec import decode, encode
+from tercet.service.shard.records import PartsRequest
 
 CONTENT_BYTES = 16 << 20  # of one answer
 
@@ -81,12 +81,15 @@ def _detail(late: Float64, windows: Int64 | None, contents: PackedBytes | None, 
 def _asked(
     asking: Asking, searches: Sequence[str | None], numbers: Sequence[Int64], contents: bool
 ) -> list[HitParts | None]:
-    def read(shard: int, found: Message) -> HitParts:
-        return parts_of(found, len(numbers[shard]), contents=contents)
+    def read(shard: int, body: bytes) -> HitParts:
+        found = decode(HitParts, body, N=len(numbers[shard]))
+        if len(found.contents or ()) > len(found.late) or (contents and not found.contents):
+            raise ValueError("contents are of the first documents, one at least")
+        return found
 
     size = CONTENT_BYTES if contents else 0
     bodies = [
-        message({"search": search, "content_bytes": size}, {"numbers": some}) if len(some) else None
+        encode(PartsRequest(search, size, some)) if search is not None and len(some) else None
         for search, some in zip(searches, numbers, strict=True)
     ]
     return asking.ask("parts", bodies, read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,8 @@ import numpy as np
 from tercet.cluster.router.asking import given
 from tercet.cluster.router.collection import View
 from tercet.cluster.router.details import details_of
-from tercet.cluster.router.terms import KnownTerms, Told
+from tercet.cluster.router.soundness import check_hits, check_proposals
+from tercet.cluster.router.terms import KnownTerms, sound
 from tercet.index.bm25.query import QueryWords, WeighedWords, words_of
 from tercet.index.candidates import CandidateLimits, Document, Hit, Scores, SearchResult
 from tercet.index.catalog.settings import CollectionSettings
@@ -21,26 +22,16 @@ from tercet.index.fusion import SIDES
 from tercet.index.search.merging import Merged, left_of, merged
 from tercet.index.search.query import check_lexical
 from tercet.index.search.retrieval import limits_for
-from tercet.index.search.shard_search import Proposals, ShardHits, ShardQuery
+from tercet.index.search.shard_search import ShardHits, ShardQuery
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.models.representations import Int64, Representations, SparseRows
 from tercet.service.exceptions import BegunAgainError, ShardFailedError
-from tercet.service.shard.found import hits_of, proposals_of
-from tercet.service.shard.messages import Message, message
-from tercet.service.shard.queries import query_values
+from tercet.service.shard.codec import decode, encode
+from tercet.service.shard.records import Begun, Candidates, CandidatesRequest, HitsRequest
 
 INLINE_HITS = 100  # whose contents come with their scores at most
 INLINE_BYTES = 1 << 20  # of these contents, of each shard
 ATTEMPTS = 3  # the second goes by fixed states, which others may have fixed meanwhile
-
-
-@dataclass(frozen=True, slots=True)
-class _Proposed:
-    """What a shard proposes, in a search that it goes on with by name; told: of its state."""
-
-    search: str
-    told: Told
-    proposals: Proposals
 
 
 def search(view: View, asked: SnapshotQuery) -> SearchResult:
@@ -67,7 +58,7 @@ def search(view: View, asked: SnapshotQuery) -> SearchResult:
 
 
 def _left(
-    view: View, proposed: Sequence[_Proposed | None], limits: CandidateLimits, nearest: int | None
+    view: View, proposed: Sequence[Begun | None], limits: CandidateLimits, nearest: int | None
 ) -> list[Int64 | None]:
     """What is left of the candidates of each shard, once they are cut over all that are not lost."""
     left: list[Int64 | None] = [np.empty(0, np.int64)] * len(proposed)
@@ -83,7 +74,7 @@ def _left(
 
 def _proposals(
     view: View, asked: SnapshotQuery, limits: CandidateLimits, nearest: int | None
-) -> list[_Proposed | None]:
+) -> list[Begun | None]:
     """What all shards propose, by weights that tell of all at the states that the view is fixed at."""
     known, settings = view.known, view.known.description.settings
     words = query_words(settings, asked.text)
@@ -91,14 +82,15 @@ def _proposals(
 
     others: list[int] = []
 
-    def read(shard: int, found: Message) -> _Proposed | Told | None:
-        if found.values.get("changed"):
+    def read(shard: int, body: bytes) -> Candidates:
+        found = decode(Candidates, body)
+        if found.told is None:
             others.append(shard)
-            return None
-        told = Told.read(found, settings.vocabulary_size, 0)
-        if found.values.get("moved"):
-            return told
-        return _Proposed(str(found.values["search"]), told, proposals_of(found))
+        else:
+            sound(found.told, settings.vocabulary_size)
+        if found.begun is not None:
+            check_proposals(found.begun.proposals)
+        return found
 
     for _ in range(ATTEMPTS):
         terms, weighed = weighed_by(view, words) if by_states else (view.terms, None)
@@ -113,8 +105,7 @@ def _proposals(
             boosts=tuple(asked.boosts),
             without=tuple(asked.without),
         )
-        values, arrays = query_values(query)
-        body = message(values, arrays)
+        body = encode(CandidatesRequest(query))
         pinned = view.is_pinned(terms)
         states = terms.states if by_states or pinned else [None] * len(terms.states)
         answers = view.asking.ask(
@@ -122,13 +113,14 @@ def _proposals(
         )
         if others:
             raise _changed(view, others)
-        told = [each.told if isinstance(each, _Proposed) else each for each in answers]
+        told = [None if each is None else each.told for each in answers]
         fixed = view.fix(told, terms)
+        begun = [None if each is None else each.begun for each in answers]
         if all(
-            each is None or (isinstance(each, _Proposed) and each.told.state == fixed.states[shard])
-            for shard, each in enumerate(answers)
+            each is None or (each.state == fixed.states[shard] and begun[shard] is not None)
+            for shard, each in enumerate(told)
         ):
-            return [each if isinstance(each, _Proposed) else None for each in answers]
+            return begun
     raise ShardFailedError(f"shards of {known.name!r} do not keep to a state that they told", known.name)
 
 
@@ -190,26 +182,23 @@ def _sides(asked: SnapshotQuery, *, bm25: bool) -> int:
 
 
 def _scored(
-    view: View, asked: SnapshotQuery, proposed: Sequence[_Proposed | None], left: Sequence[Int64 | None]
+    view: View, asked: SnapshotQuery, proposed: Sequence[Begun | None], left: Sequence[Int64 | None]
 ) -> list[ShardHits]:
     """What may be hits of each shard, with exact scores; nothing of one that is lost."""
     wanted, sides = asked.wanted, _sides(asked, bm25=view.known.description.settings.bm25)
     inline = asked.contents and wanted is not None and wanted <= INLINE_HITS
-    values = {
-        "wanted": wanted,
-        "least": asked.page.min_score,
-        "group_by": asked.group_by,
-        "content_bytes": INLINE_BYTES if inline else 0,
-    }
+    content_bytes = INLINE_BYTES if inline else 0
 
-    def body(one: _Proposed | None, numbers: Int64 | None) -> bytes | None:
+    def body(one: Begun | None, numbers: Int64 | None) -> bytes | None:
         if one is None or (numbers is not None and not len(numbers)):
             return None
-        return message({**values, "search": one.search}, {"numbers": numbers})
+        least = asked.page.min_score
+        return encode(HitsRequest(one.search, wanted, least, asked.group_by, content_bytes, numbers))
 
-    def read(shard: int, found: Message) -> ShardHits:
-        one = proposed[shard]
-        return hits_of(found, 0 if one is None else len(one.proposals), sides)
+    def read(shard: int, body: bytes) -> ShardHits:
+        one, found = proposed[shard], decode(ShardHits, body, S=sides)
+        check_hits(found, 0 if one is None else len(one.proposals))
+        return found
 
     bodies = [body(one, numbers) for one, numbers in zip(proposed, left, strict=True)]
     answers = view.asking.ask("hits", bodies, read)
@@ -229,7 +218,7 @@ def _needs_more(asked: SnapshotQuery, settings: CollectionSettings) -> bool:
 def _hits(
     view: View,
     asked: SnapshotQuery,
-    proposed: Sequence[_Proposed | None],
+    proposed: Sequence[Begun | None],
     parts: Sequence[ShardHits],
     chosen: Merged,
 ) -> list[Hit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import shards_of
 from tercet.index.candidates import Facet, SearchResult
 from tercet.index.documents.boosts import Boost, check_boosts
-from tercet.index.documents.filters import Filter, check_filter, tree_of
+from tercet.index.documents.filters import Filter, check_filter
 from tercet.index.reading.examples import Example, examples_query
 from tercet.index.search.explanation import Explanation
 from tercet.index.search.facets import FieldCounts, merged_facet
@@ -26,10 +26,21 @@ from tercet.index.segments.stored import StoredQuery
 from tercet.models.representations import Float32, Float64, Int32, Representations, SparseRows
 from tercet.service.exceptions import ShardUnavailableError
 from tercet.service.load.deadlines import Deadline
-from tercet.service.shard.examples import examples_of, stored_of
-from tercet.service.shard.explained import explanations_of
-from tercet.service.shard.messages import Message, message
-from tercet.service.shard.queries import boost_values, representation_arrays, words_arrays, words_values
+from tercet.service.shard.codec import decode, encode
+from tercet.service.shard.conversions import bytes_text
+from tercet.service.shard.records import (
+    Boosts,
+    BoostsRequest,
+    DocumentNames,
+    Examples,
+    ExamplesRequest,
+    Explanations,
+    ExplanationsRequest,
+    Facets,
+    FacetsRequest,
+    StoredText,
+    TermFactors,
+)
 
 Answer = TypeVar("Answer")
 
@@ -93,17 +104,10 @@ class ShardedSnapshot(ShardedDocuments):
         if filter is not None:
             check_filter(filter, self.settings.fields)
 
-        def read(_shard: int, found: Message) -> list[FieldCounts]:
-            return [
-                FieldCounts(
-                    found.strings(f"values{number}"),
-                    found.array(f"counts{number}", np.int64, None),
-                    int(found.values["missing"][number]),
-                )
-                for number in range(len(fields))
-            ]
+        def read(_shard: int, body: bytes) -> Sequence[FieldCounts]:
+            return decode(Facets, body, F=len(fields)).fields
 
-        body = message({"fields": fields, "filter": None if filter is None else tree_of(filter)}, {})
+        body = encode(FacetsRequest(tuple(fields), filter))
         told = [each for each in self._view.read("facets", [body] * len(self._fleet), read) if each]
         return {
             field: merged_facet(
@@ -124,14 +128,17 @@ class ShardedSnapshot(ShardedDocuments):
         """As `Snapshot.explanations`, by what is known of terms and words over all shards."""
         words = query_words(self.settings, text)
         terms, weighed = weighed_by(self._view, words)
-        idf = None
+        factors = None
         if query.sparse is not None:
             token_ids, weights = check_lexical(*query.sparse.row(0), self.settings.vocabulary_size)
             query = replace(query, sparse=SparseRows(np.array([0, len(token_ids)]), token_ids, weights))
-            idf = terms.factors(token_ids) if terms.totals is not None else None
-        arrays = {**representation_arrays(query), **words_arrays(weighed), "idf": idf}
+            if terms.totals is not None:
+                factors = TermFactors(token_ids, terms.factors(token_ids))
         found = self._of_documents(
-            "explanations", document_ids, collections, words_values(weighed), arrays, explanations_of
+            "explanations",
+            DocumentNames.of(document_ids, collections),
+            lambda names: ExplanationsRequest(names, query, factors, weighed),
+            lambda body, count: decode(Explanations, body, R=count).documents,
         )
         return [found[number] for number in range(len(document_ids))]
 
@@ -144,11 +151,12 @@ class ShardedSnapshot(ShardedDocuments):
         """As `Snapshot.boosts_of`."""
         check_boosts(boosts, self.settings.fields)
 
-        def read(found: Message, count: int) -> list[Float64]:
-            return list(found.array("added", np.float64, len(boosts), count).T)
-
-        values = {"boosts": boost_values(boosts)}
-        found = self._of_documents("boosts", document_ids, collections, values, {}, read)
+        found = self._of_documents(
+            "boosts",
+            DocumentNames.of(document_ids, collections),
+            lambda names: BoostsRequest(names, tuple(boosts)),
+            lambda body, count: list(decode(Boosts, body, B=len(boosts), N=count).added.T),
+        )
         added: Float64 = np.array([found[number] for number in range(len(document_ids))], np.float64)
         return added.reshape(-1, len(boosts)).T
 
@@ -159,61 +167,55 @@ class ShardedSnapshot(ShardedDocuments):
         if self.settings.window is None:
             return len(document_ids)
 
-        def read(found: Message, count: int) -> list[int]:
-            return [int(found.values["encodings"]), *[0] * (count - 1)]
+        def read(body: bytes, count: int) -> list[int]:
+            return [decode(Boosts, body).encodings, *[0] * (count - 1)]
 
-        return sum(self._of_documents("boosts", document_ids, collections, {"boosts": []}, {}, read).values())
+        names = DocumentNames.of(document_ids, collections)
+        return sum(self._of_documents("boosts", names, lambda own: BoostsRequest(own, ()), read).values())
 
     def stored_query(self, id: str, window: int = 0, collection: str | None = None) -> StoredQuery:
         """As `Snapshot.stored_query`."""
-        values = {"window": window, "most_tokens": 0}
 
-        def read(found: Message, _count: int) -> list[StoredQuery]:
-            return [stored_of(found)]
+        def read(body: bytes, _count: int) -> list[StoredQuery]:
+            found = decode(StoredText, body)
+            return [StoredQuery(found.query, bytes_text(found.text))]
 
-        return self._of_documents("examples", [id], [collection], values, {}, read)[0]
+        names = DocumentNames((id,), (collection,))
+        return self._of_documents("examples", names, lambda own: ExamplesRequest(own, window, 0), read)[0]
 
     def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery:
         """As `Snapshot.examples_query`."""
         return examples_query(self.settings.name, like, unlike, self._examples)
 
     def _examples(self, ids: Sequence[str], most_tokens: int) -> list[tuple[Example, str] | None]:
-        def read(found: Message, count: int) -> list[tuple[Example, str] | None]:
-            return examples_of(found, count, self.settings.dense_dimension)
+        def read(body: bytes, count: int) -> list[tuple[Example, str] | None]:
+            found = decode(Examples, body, D=self.settings.dense_dimension, R=count)
+            return [
+                None if each is None else (each.example, bytes_text(each.text)) for each in found.documents
+            ]
 
-        values = {"window": None, "most_tokens": most_tokens}
-        found = self._of_documents("examples", ids, None, values, {}, read)
+        names = DocumentNames(tuple(ids), None)
+        found = self._of_documents(
+            "examples", names, lambda own: ExamplesRequest(own, None, most_tokens), read
+        )
         return [found[number] for number in range(len(ids))]
 
     def _of_documents(
         self,
         operation: str,
-        ids: Sequence[str],
-        collections: Sequence[str | None] | None,
-        values: Mapping[str, Any],
-        arrays: Mapping[str, Any],
-        read: Callable[[Message, int], Sequence[Answer]],
+        names: DocumentNames,
+        asked: Callable[[DocumentNames], object],
+        read: Callable[[bytes, int], Sequence[Answer]],
     ) -> dict[int, Answer]:
-        """What the shards of documents answer of each, by its number among the ids.
+        """What the shards of documents answer of each, by its number among these.
 
-        read: takes those of so many documents from a message.
+        asked: the request for some of them; read: takes those of so many documents from an answer.
         """
-        places = shards_of(ids, len(self._fleet)) if ids else np.empty(0, np.int64)
-        numbers = [np.flatnonzero(places == shard).tolist() for shard in range(len(self._fleet))]
-        bodies = [
-            message(
-                {
-                    **values,
-                    "ids": [ids[number] for number in own],
-                    "collections": None if collections is None else [collections[number] for number in own],
-                },
-                arrays,
-            )
-            if own
-            else None
-            for own in numbers
-        ]
-        told = self._view.read(operation, bodies, lambda shard, found: read(found, len(numbers[shard])))
+        count = len(self._fleet)
+        places = shards_of(names.ids, count) if names.ids else np.empty(0, np.int64)
+        numbers = [np.flatnonzero(places == shard).tolist() for shard in range(count)]
+        bodies = [encode(asked(names.take(own))) if own else None for own in numbers]
+        told = self._view.read(operation, bodies, lambda shard, body: read(body, len(numbers[shard])))
         answers: dict[int, Answer] = {}
         for shard, (own, found) in enumerate(zip(numbers, told, strict=True)):
             if own and found is None:

@@ -11,7 +11,7 @@ from tercet.index.bm25.query import WordCounts
 from tercet.index.sparse.idf import factors_of
 from tercet.index.sparse.term_totals import TermCounts, TermTotals
 from tercet.models.representations import Float64, Int32, Int64
-from tercet.service.shard.messages import Message
+from tercet.service.shard.records import Told
 
 MOST_WORDS = 100_000  # whose counts are kept
 VERSIONS = ","  # between those of shards
@@ -20,56 +20,12 @@ TermChange = tuple[Int32, Int64, Int64]
 """Terms int32[X], and what is added to n(t) and M(t) of each, int64[X] both."""
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What a shard says of its documents at a state. version: the state's name for people; documents: how
-    many there are. frequencies, masses: int64[X], what comes to n(t) and M(t) of X terms since another state,
-    None for no documents at all, or the same where it was not asked; words: what it knows of those that
-    were asked for.
-    """
-
-    state: str
-    version: str
-    documents: int
-    since: str | None
-    terms: Int32
-    frequencies: Int64
-    masses: Int64
-    words: WordCounts | None
-
-    @property
-    def change(self) -> TermChange:
-        """What it tells of terms."""
-        return self.terms, self.frequencies, self.masses
-
-    @staticmethod
-    def read(found: Message, vocabulary_size: int, words: int) -> Told:
-        """Of a message. words: how many were asked for. Raises ValueError and its like."""
-        values = found.values
-        since = values["state"]
-        terms, frequencies, masses = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
-        if "terms" in found.arrays:
-            since = values["since"]
-            terms = found.array("terms", np.int32, None)
-            frequencies, masses = (
-                found.array(name, np.int64, len(terms)) for name in ("frequencies", "masses")
-            )
-            if len(terms) and not (terms.min() >= 0 and terms.max() < vocabulary_size):
-                raise ValueError("a term is outside the vocabulary")
-        counts = None
-        if "word_frequencies" in found.arrays:
-            documents, length = int(values["bm25_documents"]), int(values["total_length"])
-            counts = WordCounts(documents, length, found.array("word_frequencies", np.int64, words))
-        return Told(
-            str(values["state"]),
-            str(values["version"]),
-            int(values["documents"]),
-            since,
-            terms,
-            frequencies,
-            masses,
-            counts,
-        )
+def sound(told: Told, vocabulary_size: int) -> Told:
+    """What a shard told. Raises ValueError where that is of terms that there are none of."""
+    terms, *_ = told.added
+    if len(terms) and not (terms.min() >= 0 and terms.max() < vocabulary_size):
+        raise ValueError("a term is outside the vocabulary")
+    return told
 
 
 @dataclass(slots=True)

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tercet.cluster.router.terms import KnownTerms, ShardTerms, TermChange, Told
+from tercet.cluster.router.terms import KnownTerms, ShardTerms, TermChange
 from tercet.index.sparse.term_totals import TermCounts
 from tercet.models.representations import Int64
+from tercet.service.shard.records import Told
 
 COMBINATIONS = 8  # of states: of 250,000 terms each takes 4 MB
 
@@ -90,13 +91,13 @@ class ToldTerms:
             return ShardTerms(told.state, told.version, told.documents), None
         if not self._has_replicas[number]:
             shard = ShardTerms(told.state, told.version, told.documents)
-            return (shard, told.change) if told.since == before.state else None
+            return (shard, told.added) if told.since == before.state else None
         known = {each.state: each for each in (*self._by_server[number].values(), before, ShardTerms())}
         if told.state not in known:
             since = known.get(told.since)
             if since is None:
                 return None
-            counts = self._counts(since.counts, told.change)
+            counts = self._counts(since.counts, told.added)
             known[told.state] = ShardTerms(told.state, told.version, told.documents, counts)
         return known[told.state], _between(before, known[told.state])
 

@@ -101,7 +101,7 @@ class ShardClient:
         it.
         """
         target = f"{path}?{urlencode(query)}" if query else path
-        given = {**headers, "Content-Type": content_type} if body else dict(headers)
+        given = {**headers, "Content-Type": content_type} if body or is_message else dict(headers)
         if not is_message:
             given[HEADER] = request_checksums(method, target, body)
         began = time.monotonic()

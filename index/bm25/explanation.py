@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from tercet.index.bm25.formula import weights
 from tercet.index.bm25.query import Bm25Query
-from tercet.models.representations import Float64, Int64
+from tercet.models.representations import Float64, Int64, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,11 @@ class Bm25Terms:
     """
 
     terms: tuple[str, ...]
-    counts: Int64
-    idf: Float64
-    frequencies: Int64
-    weights: Float64
-    products: Float64
+    counts: Annotated[Int64, Shape("T")]
+    idf: Annotated[Float64, Shape("T")]
+    frequencies: Annotated[Int64, Shape("T")]
+    weights: Annotated[Float64, Shape("T")]
+    products: Annotated[Float64, Shape("T")]
 
 
 def explain_bm25(row: int, query: Bm25Query, place: int) -> Bm25Terms:

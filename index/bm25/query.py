@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tercet.index.errors import SearchIndexError
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.sparse.idf import inverse_document_frequencies
 from tercet.index.sparse.query import LexicalQuery
-from tercet.models.representations import Float32, Float64, Int32, Int64
+from tercet.models.representations import Float32, Float64, Int32, Int64, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class WordCounts:
 
     documents: int
     total_length: int
-    frequencies: Int64
+    frequencies: Annotated[Int64, Shape("T")]
 
     @staticmethod
     def together(parts: Sequence[WordCounts]) -> WordCounts:
@@ -47,8 +48,8 @@ class WeighedWords:
     """
 
     terms: tuple[str, ...]
-    counts: Int64
-    idf: Float64
+    counts: Annotated[Int64, Shape("T")]
+    idf: Annotated[Float64, Shape("T")]
     mean_length: float
 
     @property

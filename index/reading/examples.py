@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,15 @@ import numpy.typing as npt
 from tercet.index.errors import DocumentNotFoundError, InvalidQueryError
 from tercet.index.segments.segment import Segment
 from tercet.index.segments.stored import StoredQuery
-from tercet.models.representations import Float32, Float64, Int32, Representations, SparseRows, TokenVectors
+from tercet.models.representations import (
+    Float32,
+    Float64,
+    Int32,
+    Representations,
+    Shape,
+    SparseRows,
+    TokenVectors,
+)
 
 MOST_EXAMPLES = 100  # wanted, and as many unwanted
 # Usual is 0.2, of many judged documents; here examples are few, and dense vectors are all near each other.
@@ -35,10 +44,10 @@ class Example:
     codec none.
     """
 
-    dense: Float32
-    token_ids: Int32
-    weights: Float32
-    tokens: Float32 | None
+    dense: Annotated[Float32, Shape("D")]
+    token_ids: Annotated[Int32, Shape("T")]
+    weights: Annotated[Float32, Shape("T")]
+    tokens: Annotated[Float32, Shape("L", "C")] | None
 
     @staticmethod
     def of(segment: Segment, row: int, most_tokens: int) -> Example:

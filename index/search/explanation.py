@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from tercet.index.search.late_interaction import late_scores
 from tercet.index.search.query import CheckedQuery
 from tercet.index.segments.segment import Segment
 from tercet.index.sparse.idf import CollectionIdf, GivenIdf
-from tercet.models.representations import Float64, Int32, Int64
+from tercet.models.representations import Float64, Int32, Int64, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,11 @@ class MatchingTerms:
     windows. token_ids: int32[T]; the rest: float64[T].
     """
 
-    token_ids: Int32
-    query_weights: Float64
-    idf: Float64
-    document_weights: Float64
-    windows: Int64 | None
+    token_ids: Annotated[Int32, Shape("T")]
+    query_weights: Annotated[Float64, Shape("T")]
+    idf: Annotated[Float64, Shape("T")]
+    document_weights: Annotated[Float64, Shape("T")]
+    windows: Annotated[Int64, Shape("T")] | None
 
     @property
     def products(self) -> Float64:
@@ -56,8 +57,8 @@ class Alignment:
     counts, and whose token vectors these are; None in a collection without windows.
     """
 
-    document_vectors: Int64
-    similarities: Float64
+    document_vectors: Annotated[Int64, Shape("N")]
+    similarities: Annotated[Float64, Shape("N")]
     window: Window | None
 
 

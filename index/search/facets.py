@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from tercet.index.documents.row_set import RowSet
 from tercet.index.files.packed_bytes import PackedBytes, distinct
 from tercet.index.native.kernels import count_facet, keyword_column
 from tercet.index.segments.segment import Segment
-from tercet.models.representations import Int64, offsets_of
+from tercet.models.representations import Int64, Shape, offsets_of
 
 ALL = -1  # where bits begin of a segment all of whose documents count
 SEED_BITS = 63
@@ -48,8 +49,8 @@ class FieldCounts:
     documents have each; missing: how many have none.
     """
 
-    values: PackedBytes
-    counts: Int64
+    values: Annotated[PackedBytes, Shape("V")]
+    counts: Annotated[Int64, Shape("V")]
     missing: int
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from tercet.index.search.query import CheckedQuery, check_group_by
 from tercet.index.search.ranking import rank
 from tercet.index.search.retrieval import all_places, ids_at, numbers_of, places_of, propose, united
 from tercet.index.segments.segment import Segment
-from tercet.models.representations import Float32, Float64, Int64, Representations
+from tercet.models.representations import Float32, Float64, Int64, Representations, Shape
 
 NONE = np.empty(0, np.int64)
 
@@ -60,8 +61,8 @@ class ShardQuery:
 class Side:
     """What one side proposes: numbers int64[n] of candidates, found by the scores float32[n]."""
 
-    numbers: Int64
-    scores: Float32
+    numbers: Annotated[Int64, Shape("N")]
+    scores: Annotated[Float32, Shape("N")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,12 @@ class ShardHits:
     best, where there are any; contents: as they are stored, of the first ones.
     """
 
-    numbers: Int64
-    ids: PackedBytes
-    components: Float64
+    numbers: Annotated[Int64, Shape("N")]
+    ids: Annotated[PackedBytes, Shape("N")]
+    components: Annotated[Float64, Shape("N", "S")]
     collections: Sequence[str] | None = None
     groups: GroupValues | None = None
-    windows: Int64 | None = None
+    windows: Annotated[Int64, Shape("N", 3)] | None = None
     contents: PackedBytes | None = None
 
     @staticmethod
@@ -116,8 +117,8 @@ class HitParts:
     as those of `ShardHits`.
     """
 
-    late: Float64
-    windows: Int64 | None
+    late: Annotated[Float64, Shape("N")]
+    windows: Annotated[Int64, Shape("N", 3)] | None
     contents: PackedBytes | None
 
 

@@ -37,7 +37,6 @@ from tercet.service.collections.files import ReadFiles, SearchedFiles, Versions
 from tercet.service.collections.live import LiveCollections, LiveOptions
 from tercet.service.collections.positions import Position, whole_position
 from tercet.service.collections.readable import ReadableSnapshot
-from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.collections.united_snapshots import UnitedSnapshots
 from tercet.service.exceptions import PositionAheadError, PositionNotReachedError
 from tercet.service.load.concurrency import SharedCalls
@@ -281,31 +280,14 @@ class CollectionRegistry:
         found = await self._look_to_write(name)
         return await self._open_to_write(found) if isinstance(found, str) else found
 
-    def require_jobs(self) -> None:
-        """Jobs build collections here."""
-
     def open_written(self) -> None:
         """Opens what holds acknowledged writes that are not published yet, so that searches see them."""
         self._live.open_left()
-
-    async def start(self) -> None:
-        """Needs nothing of the event loop."""
-
-    async def stop(self) -> None:
-        """As `start`; `close` closes it."""
-
-    def observe(self, observer: ShardObserver) -> None:
-        """Has no shards to tell of."""
 
     @property
     def search_threads(self) -> int:
         """Searches that run at a time: each computes."""
         return usable_cores()
-
-    @property
-    def map_version(self) -> int:
-        """0: no map says where the collections are."""
-        return 0
 
     @property
     def open_counts(self) -> tuple[tuple[str, int], ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
@@ -13,9 +13,12 @@ from tercet.service.collections.readable import NamedAliases, ReadableSnapshot
 from tercet.service.collections.registry import CollectionDescription, SearchTarget
 from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.collections.target import WritableCollections
+from tercet.service.exceptions import InvalidRequestError
 from tercet.service.load.deadlines import Deadline
 from tercet.service.load.pools import Pool
 from tercet.service.load.reading import ANY_TIME, Reading
+
+Part = TypeVar("Part")
 
 
 class ServedBackup(Protocol):
@@ -80,8 +83,70 @@ class ServedStatistics(Protocol):
     def merging(self) -> bool: ...
 
 
-class ServedBackups(Protocol):
-    """The methods of `tercet.service.copies.backups.CollectionBackups`."""
+class Catalogue(Protocol):
+    """Which collections there are, and what they are. Methods block, so they are for threads."""
+
+    @property
+    def aliases(self) -> NamedAliases: ...
+
+    @property
+    def open_counts(self) -> tuple[tuple[str, int], ...]: ...
+
+    def names(self) -> list[str]: ...
+
+    def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]: ...
+
+    def describe(self, name: str) -> CollectionDescription: ...
+
+    def statistics(self, name: str) -> ServedStatistics: ...
+
+    def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]: ...
+
+    def checkpoints(self) -> dict[str, str]: ...
+
+
+class Reads(Protocol):
+    """Collections as requests read them."""
+
+    @property
+    def looking_pool(self) -> Pool: ...
+
+    @property
+    def search_threads(self) -> int: ...
+
+    async def open(self, name: str, how: Reading = ANY_TIME) -> ReadableSnapshot: ...
+
+    async def open_with_defaults(
+        self, name: str, how: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
+    ) -> SearchTarget[ReadableSnapshot]: ...
+
+
+class Lifecycle(Protocol):
+    """What is done at the start, from time to time, and at the end. Methods block."""
+
+    def open_written(self) -> None: ...
+
+    def release_superseded(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class ServedCollections(Catalogue, Reads, Lifecycle, Protocol):
+    """What collections of every kind of server have."""
+
+
+class Writes(WritableCollections, Protocol):
+    """Collections that are made, written and removed here."""
+
+    async def reach(self, name: str, position: Any, deadline: Deadline) -> None: ...
+
+    def create(self, name: str, settings: CollectionSettings) -> CollectionDescription: ...
+
+    def delete(self, name: str) -> None: ...
+
+
+class Backups(Protocol):
+    """See `tercet.service.copies.backups.CollectionBackups`."""
 
     def ages(self) -> Sequence[tuple[str, float]]: ...
 
@@ -94,20 +159,8 @@ class ServedBackups(Protocol):
     def list(self, name: str) -> Sequence[ServedBackup]: ...
 
 
-class ServedCollections(WritableCollections, Protocol):
-    """The methods of `CollectionRegistry`, in `registry.py`, that are called from elsewhere."""
-
-    @property
-    def aliases(self) -> NamedAliases: ...
-
-    @property
-    def looking_pool(self) -> Pool: ...
-
-    @property
-    def search_threads(self) -> int: ...
-
-    @property
-    def open_counts(self) -> tuple[tuple[str, int], ...]: ...
+class Shards(Protocol):
+    """The shards that hold collections, asked from the event loop."""
 
     @property
     def map_version(self) -> int: ...
@@ -118,42 +171,33 @@ class ServedCollections(WritableCollections, Protocol):
 
     def observe(self, observer: ShardObserver) -> None: ...
 
-    async def open(self, name: str, how: Reading = ANY_TIME) -> ReadableSnapshot: ...
 
-    async def open_with_defaults(
-        self, name: str, how: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
-    ) -> SearchTarget[ReadableSnapshot]: ...
-
-    async def reach(self, name: str, position: Any, deadline: Deadline) -> None: ...
-
-    def describe(self, name: str) -> CollectionDescription: ...
-
-    def names(self) -> list[str]: ...
-
-    def statistics(self, name: str) -> ServedStatistics: ...
-
-    def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]: ...
-
-    def create(self, name: str, settings: CollectionSettings) -> CollectionDescription: ...
-
-    def delete(self, name: str) -> None: ...
-
-    def require_jobs(self) -> None: ...
-
-    def open_written(self) -> None: ...
-
-    def checkpoints(self) -> dict[str, str]: ...
-
-    def release_superseded(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]: ...
+def _unsupported(what: str) -> Exception:
+    return InvalidRequestError(f"{what} is not offered by this server", None, "unsupported")
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a server answers from."""
+    """What a server answers from; None is what its kind of server does not offer.
+
+    builds: whether jobs build collections; lacking: what is raised where something is asked for that is not
+    offered, named in words.
+    """
 
     collections: ServedCollections
-    backups: ServedBackups
+    writes: Writes | None = None
+    backups: Backups | None = None
+    shards: Shards | None = None
+    builds: bool = False
+    lacking: Callable[[str], Exception] = _unsupported
+
+    def require_builds(self) -> None:
+        """Raises where no job builds collections."""
+        if not self.builds:
+            raise self.lacking("building by jobs")
+
+    def offered(self, part: Part | None, what: str) -> Part:
+        """A part that is there. what: the part is wanted for. Raises what says that it is not offered."""
+        if part is None:
+            raise self.lacking(what)
+        return part

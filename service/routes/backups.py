@@ -34,13 +34,17 @@ async def make_backup(name: Name, services: Services) -> Response:
     Searches and writes go on meanwhile. The backup is verified before the answer, so every byte of the
     collection is read.
     """
-    return json_response(backup_record(await services.pools.backups.run(services.backups.make, name)), 201)
+    return json_response(
+        backup_record(await services.pools.backups.run(services.backups("making backups").make, name)), 201
+    )
 
 
 @routes.get(BACKUPS, response_model=BackupList, responses=errors(404, 409, 422))
 async def list_backups(name: Name, services: Services, page: Paged) -> Response:
     """The backups of a collection, the newest first; also of one that was deleted."""
-    found = await services.pools.operations.run(services.backups.list, name)
+    services.require_open()
+    backups = services.served.backups
+    found = [] if backups is None else await services.pools.operations.run(backups.list, name)
     # Ids begin with the time, so that one which is gone still has its place.
     behind = [each for each in found if page.after is None or each.id < page.after]
     shown, more = page.of(behind, attrgetter("id"))
@@ -68,7 +72,7 @@ async def restore_backup(
     if body is not None and body.name is not None:
         access.require_name(body.name, "name")
     restored = await services.pools.backups.run(
-        services.backups.restore, name, backup_id, None if body is None else body.name
+        services.backups("restoring backups").restore, name, backup_id, None if body is None else body.name
     )
     return json_response(collection_record(restored))
 
@@ -78,7 +82,7 @@ async def restore_backup(
 )
 async def delete_backup(name: Name, backup_id: BackupId, services: Services) -> Response:
     """Remove a backup; the collection stays."""
-    await services.pools.operations.run(services.backups.delete, name, backup_id)
+    await services.pools.operations.run(services.backups("deleting backups").delete, name, backup_id)
     return Response(status_code=204)
 
 

@@ -18,7 +18,7 @@ from tercet.ingest.target import chosen, settings_for
 from tercet.models.errors import UnsupportedWindowError
 from tercet.service.answers.statistics import statistics_record
 from tercet.service.collections.registry import CollectionDescription
-from tercet.service.collections.served import ServedCollections
+from tercet.service.collections.served import Catalogue
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.routes.common import (
     ADMIN,
@@ -30,6 +30,7 @@ from tercet.service.routes.common import (
     router,
 )
 from tercet.service.routes.pages import Paged
+from tercet.service.runtime import Runtime
 from tercet.service.schemas.base import NAME_PATTERN
 from tercet.service.schemas.collections import (
     CollectionList,
@@ -83,7 +84,7 @@ async def get_statistics(name: Name, services: Services) -> Response:
     return json_response(await services.pools.operations.run(_statistics, services.readable, name))
 
 
-def _statistics(collections: ServedCollections, name: str) -> dict[str, Any]:
+def _statistics(collections: Catalogue, name: str) -> dict[str, Any]:
     own = collections.aliases.collection_of(name)
     return statistics_record(own, collections.statistics(own))
 
@@ -144,8 +145,9 @@ async def create_collection(
         cutter_for(settings, encoding.tokenizer)
     except UnsupportedWindowError as error:
         raise InvalidRequestError(str(error), f"window.{error.setting}", "unsupported") from error
+    create = services.writes("creating collections").create
     return json_response(
-        collection_record(await services.pools.operations.run(services.collections.create, name, settings)),
+        collection_record(await services.pools.operations.run(create, name, settings)),
         201,
     )
 
@@ -163,19 +165,15 @@ async def declare_fields(name: Name, body: FieldsRequest, services: Services) ->
     field's, the error names it, and nothing is declared. During a build or restore that is a conflict, 409.
     """
     return json_response(
-        collection_record(
-            await services.pools.operations.run(_declare, services.collections, name, body.fields)
-        )
+        collection_record(await services.pools.operations.run(_declare, services, name, body.fields))
     )
 
 
-def _declare(
-    collections: ServedCollections, name: str, fields: Mapping[str, FieldType]
-) -> CollectionDescription:
-    with collections.writing(collections.aliases.collection_of(name)) as live:
+def _declare(services: Runtime, name: str, fields: Mapping[str, FieldType]) -> CollectionDescription:
+    with services.writes().writing(services.collections.aliases.collection_of(name)) as live:
         with about_fields():
             live.declare(fields)
-        return collections.describe(live.settings.name)
+        return services.collections.describe(live.settings.name)
 
 
 @contextmanager
@@ -204,7 +202,7 @@ def _of_fields(field: str | None) -> str:
 )
 async def delete_collection(name: Name, services: Services) -> Response:
     """Delete a collection and all it holds. While an alias means it, that is a conflict, 409."""
-    await services.pools.operations.run(services.collections.delete, name)
+    await services.pools.operations.run(services.writes("deleting collections").delete, name)
     return Response(status_code=204)
 
 

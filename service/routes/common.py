@@ -161,8 +161,9 @@ async def reached(services: Runtime, name: str, position: Position | None, deadl
     Raises InvalidRequestError, and as `CollectionRegistry.reach`.
     """
     if position is not None:
-        collections = services.readable
-        await collections.reach(name, collections.position_of(position, "min_position"), deadline)
+        services.require_open()
+        writes = services.writes("min_position, a position of writes,")
+        await writes.reach(name, writes.position_of(position, "min_position"), deadline)
 
 
 def check_characters(texts: Sequence[str], limit: int, param: str) -> None:

@@ -115,7 +115,8 @@ async def _measures(
 ) -> tuple[Mapping[str, FieldType], Tokenizer | None]:
     """The declared fields of a collection, and what measures passages where there are some."""
     try:
-        settings = await services.readable.open_to_write(name, deadline)
+        services.require_open()
+        settings = await services.writes().open_to_write(name, deadline)
     except CollectionNotFoundError:
         if not may_be_new:
             raise

@@ -37,7 +37,7 @@ async def submit_job(name: Name, body: JobRequest, services: Services) -> Respon
 
     A collection that does not exist is created. Documents may be written and deleted meanwhile, and stay so.
     """
-    services.collections.require_jobs()
+    services.served.require_builds()
     reading = (
         {} if body.reading is None else body.reading.model_dump(exclude_none=True, exclude_defaults=True)
     )

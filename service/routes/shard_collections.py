@@ -85,7 +85,7 @@ def _create(services: Runtime, name: str, body: ShardCollectionRequest) -> bool:
         raise InvalidRequestError(str(error), "settings") from error
     settings = given.of_new_collection(given.name)
     try:
-        services.collections.create(name, settings)
+        services.writes("creating collections").create(name, settings)
     except CollectionExistsError:
         if name in services.collections.names():
             found = services.readable.describe(name)

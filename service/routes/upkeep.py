@@ -29,6 +29,5 @@ async def merge_collection(name: Name, services: Services) -> Response:
 
 
 def _begin(services: Runtime, name: str) -> None:
-    collections = services.collections
-    with collections.writing(collections.aliases.collection_of(name)) as live:
+    with services.writes().writing(services.collections.aliases.collection_of(name)) as live:
         live.begin_merge()

@@ -17,7 +17,7 @@ from tercet.models.encoder import EncoderInfo
 from tercet.models.representations import Representations
 from tercet.service.collections.readable import ReadableSnapshot
 from tercet.service.collections.registry import SearchTarget
-from tercet.service.collections.served import ServedCollections
+from tercet.service.collections.served import Reads
 from tercet.service.encoding.options import TextOptions
 from tercet.service.encoding.service import EncodingService, estimated_tokens
 from tercet.service.encoding.shelf import EncoderShelf
@@ -47,7 +47,7 @@ class SearchPipeline:
     def __init__(
         self,
         encoders: EncoderShelf,
-        collections: ServedCollections,
+        collections: Reads,
         pool: Pool,
         admission: Admission = ANY_WAIT,
         ticket: Callable[[Deadline], Ticket] = Ticket,

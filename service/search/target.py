@@ -5,14 +5,14 @@ from __future__ import annotations
 from tercet.ingest.encoder_match import require_model
 from tercet.service.collections.readable import ReadableSnapshot
 from tercet.service.collections.registry import SearchTarget
-from tercet.service.collections.served import ServedCollections
+from tercet.service.collections.served import Reads
 from tercet.service.encoding.service import EncodingService
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.load.reading import ANY_TIME, Reading
 
 
 async def target_of(
-    collections: ServedCollections,
+    collections: Reads,
     encoders: EncoderShelf,
     name: str,
     adapter: str | None,

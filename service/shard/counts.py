@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 
 import numpy as np
 
 from tercet.index.sparse.idf import CollectionIdf
 from tercet.index.sparse.term_totals import TermCounts
-from tercet.models.representations import Int32, Int64
+from tercet.service.shard.records import CountChange
 
 KEPT = 8  # states of a collection
 MOST_BYTES = 128 << 20  # those of 250,000 terms take 4 MB each
-
-
-@dataclass(frozen=True, slots=True)
-class CountChange:
-    """What is added to n(t) and M(t) of X terms int32[X], ascending: int64[X] each. since: the state that
-    this leads from, None for no documents.
-    """
-
-    since: str | None
-    terms: Int32
-    frequencies: Int64
-    masses: Int64
 
 
 class ToldCounts:

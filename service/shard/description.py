@@ -1,24 +1,16 @@
-"""What a shard says of a collection, as a message: its settings, and what searches use by default."""
+"""What a shard says of a collection: its settings, and what searches use by default."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
-from typing import Any
-
-import numpy as np
-import orjson
+from dataclasses import dataclass
 
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.effort import DenseEffort
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.service.answers.collection_settings import (
-    defaults_from,
-    defaults_record,
-    settings_from,
-    settings_record,
-)
-from tercet.service.shard.messages import Message, message
+from tercet.service.answers.collection_settings import settings_from, settings_record
+from tercet.service.shard.codec import decode, encode
+from tercet.service.shard.records import Description
 
 TAG_DIGITS = 16
 
@@ -32,41 +24,26 @@ class ShardDescription:
     effort: DenseEffort | None
     tag: str
 
+    @staticmethod
+    def of(
+        settings: CollectionSettings, defaults: SearchDefaults | None, effort: DenseEffort | None
+    ) -> ShardDescription:
+        """With the tag that these have."""
+        said = encode(Description(settings_record(settings), None, defaults, effort, ""))
+        return ShardDescription(settings, defaults, effort, hashlib.sha256(said).hexdigest()[:TAG_DIGITS])
 
-def tag_of(settings: CollectionSettings, defaults: SearchDefaults | None, effort: DenseEffort | None) -> str:
-    """The tag of a description."""
-    return hashlib.sha256(orjson.dumps(_values(settings, defaults, effort))).hexdigest()[:TAG_DIGITS]
+    @staticmethod
+    def read(body: bytes, shard: str) -> ShardDescription:
+        """That of a message from a shard. Raises ValueError and its like, or SearchIndexError."""
+        found = decode(Description, body)
+        settings = settings_from(found.settings, found.codebook, shard)
+        return ShardDescription(settings, found.defaults, found.effort, found.tag)
 
-
-def description_message(
-    settings: CollectionSettings, defaults: SearchDefaults | None, effort: DenseEffort | None
-) -> bytes:
-    """The body of a description."""
-    codebook = settings.codebook
-    return message(
-        {**_values(settings, defaults, effort), "tag": tag_of(settings, defaults, effort)},
-        {"codebook": None if codebook is None else np.frombuffer(codebook.content, np.uint8)},
-    )
-
-
-def description_of(found: Message, shard: str) -> ShardDescription:
-    """The description of a message from a shard. Raises ValueError and its like, or SearchIndexError."""
-    values, codebook = found.values, None
-    if "codebook" in found.arrays:
-        codebook = found.array("codebook", np.uint8, None).tobytes()
-    return ShardDescription(
-        settings_from(values, codebook, shard),
-        defaults_from(values["defaults"]),
-        None if values["effort"] is None else DenseEffort(**values["effort"]),
-        str(values["tag"]),
-    )
-
-
-def _values(
-    settings: CollectionSettings, defaults: SearchDefaults | None, effort: DenseEffort | None
-) -> dict[str, Any]:
-    return {
-        **settings_record(settings),
-        "defaults": defaults_record(defaults),
-        "effort": None if effort is None else asdict(effort),
-    }
+    @property
+    def message(self) -> bytes:
+        """The body of it."""
+        codebook = self.settings.codebook
+        content = None if codebook is None else codebook.content
+        return encode(
+            Description(settings_record(self.settings), content, self.defaults, self.effort, self.tag)
+        )

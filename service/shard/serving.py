@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from tercet.index.catalog.defaults import SearchDefaults
-from tercet.index.catalog.effort import DenseEffort
-from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.snapshot import Snapshot
 from tercet.models.representations import Int64
 from tercet.service.collections.registry import SearchTarget
-from tercet.service.shard.counts import CountChange, ToldCounts
-from tercet.service.shard.description import description_message, tag_of
-from tercet.service.shard.found import hit_arrays, hit_values, part_arrays, proposal_arrays
-from tercet.service.shard.messages import Array, asked, message, request_of
-from tercet.service.shard.pins import BegunSearch, Pins
-from tercet.service.shard.queries import query_of, texts
-from tercet.service.shard.reading import ShardReading, described
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.shard.codec import decode_request, encode
+from tercet.service.shard.counts import ToldCounts
+from tercet.service.shard.description import ShardDescription
+from tercet.service.shard.pins import BegunSearch, Pins, is_of_content
+from tercet.service.shard.reading import ShardReading
+from tercet.service.shard.records import (
+    Begun,
+    Candidates,
+    CandidatesRequest,
+    HitsRequest,
+    PartsRequest,
+    StatisticsRequest,
+    Told,
+)
 
-MOST_WANTED = 2**31
 CONTENT_BYTES = 16 << 20  # of one answer
+VERSION_DIGITS = 12  # of a state, as people read it
 
 
 class ShardServing:
@@ -31,11 +34,11 @@ class ShardServing:
         self._pins = Pins()
         self.reading = ShardReading(self._pins)
         self._told = ToldCounts()
-        self._tags: dict[str, _Tagged] = {}
+        self._descriptions: dict[str, ShardDescription] = {}
 
     def description(self, target: SearchTarget[Snapshot]) -> bytes:
         """A collection's settings, and what is stored for searches."""
-        return description_message(target.snapshot.settings, target.defaults, target.effort)
+        return ShardDescription.of(target.snapshot.settings, target.defaults, target.effort).message
 
     def candidates(
         self,
@@ -55,64 +58,38 @@ class ShardServing:
         not matter; known: the last one that this server told it; pinned: another will not do.
         Raises InvalidRequestError, InvalidQueryError, or ShardStateGoneError for a state that is asked for.
         """
-        found = request_of(body)
-        with asked():
-            query = query_of(found)
+        query = decode_request(CandidatesRequest, body).query
         if tag not in (None, self._tag(name, target)):
-            return message({"changed": True}, {})
+            return encode(Candidates())
         if pinned and state is not None:
             snapshot = self._pins.snapshot(state)
         else:
             snapshot = target.snapshot
             current = self._pins.pin(snapshot)
             if state not in (None, current):
-                return self._statistics(name, snapshot, current, known, None)
+                return encode(Candidates(self._statistics(name, snapshot, current, known, None)))
             state = current
         search = snapshot.shard_search(query)
         proposals = search.propose()
         begun = self._pins.begin(BegunSearch(name, search))
-        return message(
-            {
-                **described(snapshot, state),
-                "search": begun,
-                "count": len(proposals),
-                "everything": proposals.is_everything,
-            },
-            proposal_arrays(proposals),
-        )
+        return encode(Candidates(Told(*described(snapshot, state)), Begun(begun, proposals)))
 
     def hits(self, name: str, body: bytes) -> bytes:
         """The exact scores of what is left of a search's candidates. Raises as `candidates`."""
-        found = request_of(body)
-        values = found.values
-        with asked():
-            search_name = _text(values["search"]) or ""
-            wanted, least, group_by = values["wanted"], values["least"], _text(values["group_by"])
-            content_bytes = min(int(values["content_bytes"]), CONTENT_BYTES)
-            if wanted is not None and not (isinstance(wanted, int) and 0 < wanted < MOST_WANTED):
-                raise ValueError(f"wanted is {wanted!r:.40}")
-            least = None if least is None else float(least)
-        search = self._pins.search(search_name, name)
-        with asked():
-            numbers = None
-            if "numbers" in found.arrays:
-                numbers = _ascending(found.numbers("numbers", search.candidates))
-        if wanted is not None:
-            hits = search.best(numbers, wanted, least, content_bytes)
-        else:
-            hits = search.all(numbers, group_by)
-        return message(hit_values(hits), hit_arrays(hits))
+        asked = decode_request(HitsRequest, body)
+        search = self._pins.search(asked.search, name)
+        numbers = None if asked.numbers is None else _proposed(asked.numbers, search.candidates)
+        if asked.wanted is None:
+            return encode(search.all(numbers, asked.group_by))
+        content_bytes = min(asked.content_bytes, CONTENT_BYTES)
+        return encode(search.best(numbers, asked.wanted, asked.least, content_bytes))
 
     def parts(self, name: str, body: bytes) -> bytes:
         """What hits alone are told of. Raises as `candidates`."""
-        found = request_of(body)
-        with asked():
-            search_name = _text(found.values["search"]) or ""
-            content_bytes = min(int(found.values["content_bytes"]), CONTENT_BYTES)
-        search = self._pins.search(search_name, name)
-        with asked():
-            numbers = _ascending(found.numbers("numbers", search.candidates))
-        return message({}, part_arrays(search.parts(numbers, content_bytes)))
+        asked = decode_request(PartsRequest, body)
+        search = self._pins.search(asked.search, name)
+        numbers = _proposed(asked.numbers, search.candidates)
+        return encode(search.parts(numbers, min(asked.content_bytes, CONTENT_BYTES)))
 
     def statistics(
         self,
@@ -127,59 +104,45 @@ class ShardServing:
         state: that is asked for, by default the current one; known: of which the router knows. Raises as
         `candidates`.
         """
-        found = request_of(body)
-        with asked():
-            words = None if found.values["words"] is None else texts(found.values["words"])
+        words = decode_request(StatisticsRequest, body).words
         snapshot, state = self.reading.at(state, target)
-        return self._statistics(name, snapshot, state, known, words)
+        return encode(self._statistics(name, snapshot, state, known, words))
 
     def _statistics(
         self, name: str, snapshot: Snapshot, state: str, known: str | None, words: Sequence[str] | None
-    ) -> bytes:
-        values: dict[str, Any] = {**described(snapshot, state), "moved": True, "since": None}
-        arrays: dict[str, Array | None] = {}
+    ) -> Told:
+        change = None
         if snapshot.idf is not None and known != state:
-            change: CountChange = self._told.change(name, state, snapshot.idf, known)
-            values["since"] = change.since
-            arrays |= {"terms": change.terms, "frequencies": change.frequencies, "masses": change.masses}
-        if words is not None:
-            counts = snapshot.word_counts(words)
-            values |= {"bm25_documents": counts.documents, "total_length": counts.total_length}
-            arrays["word_frequencies"] = counts.frequencies
-        return message(values, arrays)
+            change = self._told.change(name, state, snapshot.idf, known)
+        counts = None if words is None else snapshot.word_counts(words)
+        return Told(*described(snapshot, state), change, counts)
 
     def _tag(self, name: str, target: SearchTarget[Snapshot]) -> str:
         """The tag of what a search goes by; made anew only where that is another than the last time."""
-        known = self._tags.get(name)
-        if known is None or not known.is_of(target):
-            described = target.snapshot.settings, target.defaults, target.effort
-            known = self._tags[name] = _Tagged(*described, tag_of(*described))
+        settings, defaults, effort = target.snapshot.settings, target.defaults, target.effort
+        known = self._descriptions.get(name)
+        if (
+            known is None
+            or known.settings is not settings
+            or known.defaults is not defaults
+            or known.effort is not effort
+        ):
+            known = self._descriptions[name] = ShardDescription.of(settings, defaults, effort)
         return known.tag
 
 
-@dataclass(frozen=True, slots=True)
-class _Tagged:
-    settings: CollectionSettings
-    defaults: SearchDefaults | None
-    effort: DenseEffort | None
-    tag: str
+def described(snapshot: Snapshot, state: str) -> tuple[str, str, int]:
+    """State, version and documents of a snapshot. Its version is named alike wherever it is."""
+    version = state[:VERSION_DIGITS] if is_of_content(state) else snapshot.version
+    return state, version, snapshot.documents
 
-    def is_of(self, target: SearchTarget[Snapshot]) -> bool:
-        """Whether it is of these very settings, defaults and effort."""
-        return (
-            self.settings is target.snapshot.settings
-            and self.defaults is target.defaults
-            and self.effort is target.effort
+
+def _proposed(numbers: Int64, candidates: int) -> Int64:
+    """Numbers of so many candidates. Raises InvalidRequestError."""
+    if (numbers[1:] <= numbers[:-1]).any() or (
+        len(numbers) and not 0 <= numbers[0] <= numbers[-1] < candidates
+    ):
+        raise InvalidRequestError(
+            f"a message to a shard: numbers of candidates ascend, each once, from 0 to {candidates - 1}"
         )
-
-
-def _text(value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is no text")
-    return value
-
-
-def _ascending(numbers: Int64) -> Int64:
-    if (numbers[1:] <= numbers[:-1]).any():
-        raise ValueError("numbers of candidates ascend, each once")
     return numbers

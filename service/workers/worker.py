@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +12,8 @@ import httpx
 from tercet.models.checkpoint import EncodingSettings
 from tercet.models.encoder import AdapterDescription, EncoderInfo, require_sound
 from tercet.models.errors import (
-    AdapterNotFoundError,
     AdapterUnusableError,
     EncoderFailedError,
-    EncoderMemoryError,
     EncoderUnavailableError,
     ModelError,
     UnsoundRepresentationsError,
@@ -26,12 +23,11 @@ from tercet.models.tokenizer import Tokenizer, valid_text
 from tercet.service.answers.binary import MEDIA_TYPE, SMALL_BYTES, from_bytes
 from tercet.service.encoding.options import DOCUMENTS, TextOptions
 from tercet.service.exceptions import (
-    DeadlineExceededError,
     InvalidRequestError,
-    OverloadedError,
     RequestTooLargeError,
     WorkerSilentError,
 )
+from tercet.service.http.refusals import Refusal
 from tercet.service.load.admission import too_late
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
@@ -39,7 +35,6 @@ from tercet.service.settings.settings import WorkerAccess
 from tercet.service.tracing.request import call
 from tercet.service.workers.health import WorkerHealth, WorkerState
 
-LONGEST_RETRY_SECONDS = 3600.0
 PROBE_TEXT = "probe"
 
 # What ends a connection before its answer came, such as one that the worker closed while it was kept alive.
@@ -209,7 +204,7 @@ class RemoteWorker:
         response = await self._send("GET", path, asyncio.timeout(timeout_seconds))
         if response.status_code == httpx.codes.OK:
             return response
-        message = _error_of(response).get("message") or "no message"
+        message = _refusal_of(response).message
         if response.status_code == httpx.codes.UNAUTHORIZED:
             message = f"it refused the key (setting encoder_key): {message}"
         raise EncoderUnavailableError(f"{path}: status {response.status_code}: {message}")
@@ -251,23 +246,17 @@ class RemoteWorker:
 
         What we send is sound, so only what a worker's own limits and engine refuse is the client's to mend.
         """
-        error = _error_of(response)
-        message, code = str(error.get("message") or "no message"), str(error.get("code"))
-        match response.status_code:
-            case 429 if code == "deadline_exceeded":
-                return DeadlineExceededError(message, _retry_after_seconds(response))
-            case 429:
-                return OverloadedError(message, _retry_after_seconds(response), "worker")
-            case 413:
-                return RequestTooLargeError(message, _param_of(error))
-            case 404 if code == "adapter_not_found":
-                return AdapterNotFoundError(message)
-            case 503 if code == "adapter_unusable":
-                return AdapterUnusableError(f"encoder worker {self.url}: {message}")
-            case 503 if code == "out_of_memory":
-                return EncoderMemoryError(message)
-            case 422 if code == "adapter_not_served":
-                return InvalidRequestError(message, _param_of(error), code)
+        found = _refusal_of(response)
+        message, code = found.message, found.code
+        known = found.known("worker")
+        if known is not None:
+            return known
+        if found.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+            return RequestTooLargeError(message, found.param)
+        if code == "adapter_unusable":
+            return AdapterUnusableError(f"encoder worker {self.url}: {message}")
+        if code == "adapter_not_served":
+            return InvalidRequestError(message, found.param, code)
         fault = f"/embed: status {response.status_code}: {message}"
         if code in ("key_required", "not_ready"):  # of concern to all requests: its probe will find it too
             self.health.suspect(fault)
@@ -282,22 +271,5 @@ def _other_encoder(found: str | None, wanted: str | None) -> str:
     )
 
 
-def _error_of(response: httpx.Response) -> dict[str, Any]:
-    try:
-        error = response.json()["error"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return {}
-    return error if isinstance(error, dict) else {}
-
-
-def _param_of(error: dict[str, Any]) -> str | None:
-    param = error.get("param")
-    return param if isinstance(param, str) else None
-
-
-def _retry_after_seconds(response: httpx.Response) -> float:
-    try:
-        seconds = float(response.headers.get("Retry-After", "1"))
-    except ValueError:
-        return 1.0
-    return 1.0 if math.isnan(seconds) else min(max(1.0, seconds), LONGEST_RETRY_SECONDS)
+def _refusal_of(response: httpx.Response) -> Refusal:
+    return Refusal.of(response.status_code, response.headers, response.content)

@@ -30,7 +30,7 @@ from tercet.service.app import create_app
 from tercet.service.exceptions import ShardUnavailableError
 from tercet.service.load.reading import ANY_TIME, Reading
 from tercet.service.settings.settings import Settings
-from tercet.service.shard.messages import Message
+from tercet.service.shard.messages import unpack
 from tests.cluster.router.conftest import NAME, AppTransport, Background, ready, written
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for
@@ -57,8 +57,9 @@ class Counting(AppTransport):
             raise ShardUnavailableError(f"{self.name} is lost", self.name, sent=False)
         self.asked.append(f"{request.method} {request.path.partition('?')[0].rpartition('/')[2]}")
         answer = await super().request(request)
-        if b"frequencies" in answer.body:
-            self.told += len(Message.read(answer.body).arrays.get("terms", ()))
+        if b"change.terms" in answer.body:
+            arrays = unpack(answer.body, {}).arrays
+            self.told += sum(len(array) for name, array in arrays.items() if name.endswith("change.terms"))
         return answer
 
 

@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tercet.cluster.router.terms import KnownTerms, Told
+from tercet.cluster.router.terms import KnownTerms
 from tercet.cluster.router.told import COMBINATIONS, ToldTerms
 from tercet.index.bm25.query import WordCounts
 from tercet.index.sparse.term_totals import TermTotals
-from tercet.service.shard.messages import Message, message
+from tercet.service.shard.records import CountChange, Told
 
 TERMS = 4
 ALL = np.arange(TERMS, dtype=np.int32)
@@ -22,7 +22,7 @@ def told(state: str, since: str | None, *counts: int, documents: int = 1) -> Tol
     """A shard's answer: what is added to n(t) of the first terms, and ten times that to M(t)."""
     numbers = np.array(counts, np.int64)
     terms = ALL[: len(counts)]
-    return Told(state, state.upper(), documents, since, terms, numbers, 10 * numbers, None)
+    return Told(state, state.upper(), documents, CountChange(since, terms, numbers, 10 * numbers))
 
 
 def nothing(shards: int) -> KnownTerms:
@@ -129,10 +129,7 @@ def test_what_was_not_told_is_not_taken_for_nothing() -> None:
     terms = ToldTerms(nothing(1), [2])
     known = terms.after(terms.nothing, [told("a", None, 3)], ["one"])
     assert known is not None
-    values = {"state": "b", "version": "B", "documents": 1, "since": None}
-    silent = Told.read(Message.read(message(values, {})), TERMS, 0)
-    assert terms.after(known, [silent], ["two"]) is None
-    nothing_there = {"terms": ALL[:0], "frequencies": np.empty(0, np.int64), "masses": np.empty(0, np.int64)}
-    empty = terms.after(known, [Told.read(Message.read(message(values, nothing_there)), TERMS, 0)], ["two"])
+    assert terms.after(known, [Told("b", "B", 1)], ["two"]) is None
+    empty = terms.after(known, [told("b", None)], ["two"])
     assert empty is not None
     assert counts_of(empty) == [0, 0, 0, 0]

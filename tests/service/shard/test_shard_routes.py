@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,27 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
-from tercet.index.search.shard_search import ShardQuery
+from tercet.index.search.shard_search import ShardHits, ShardQuery
 from tercet.models.representations import Representations
 from tercet.service.answers.binary import MEDIA_TYPE
 from tercet.service.exceptions import ShardStateGoneError
 from tercet.service.requests.direct import DirectRoutes
-from tercet.service.shard.messages import Message, checked, message
+from tercet.service.shard.codec import decode, encode
+from tercet.service.shard.messages import Message, checked, pack, unpack
 from tercet.service.shard.pins import KEPT_SECONDS, MOST_SEARCHES, BegunSearch, Pins
-from tercet.service.shard.queries import query_values
+from tercet.service.shard.records import (
+    BoostsRequest,
+    Candidates,
+    CandidatesRequest,
+    DocumentNames,
+    ExamplesRequest,
+    ExplanationsRequest,
+    FacetsRequest,
+    HitsRequest,
+    PartsRequest,
+    StatisticsRequest,
+    TermFactors,
+)
 
 PATH = "/shard/collections/demo"
 BINARY = {"Content-Type": MEDIA_TYPE}
@@ -61,13 +75,29 @@ ARRAYS = st.sampled_from(
 )
 
 
-def asked() -> tuple[dict[str, Any], dict[str, Any]]:
-    """The values and arrays of a sound query."""
-    query = Representations(
+def query() -> ShardQuery:
+    """A sound one."""
+    vectors = Representations(
         np.zeros(1, np.int64), np.zeros(1, np.bool_), np.ones((1, 8), np.float32), None, None
     )
-    weights = Weights(1, 0, 0)
-    return query_values(ShardQuery(query, None, weights, CandidateLimits(5, 0, 0), DenseOptions()))
+    return ShardQuery(vectors, None, Weights(1, 0, 0), CandidateLimits(5, 0, 0), DenseOptions())
+
+
+ASKED = encode(CandidatesRequest(query()))
+TEA = DocumentNames(("tea",), None)
+SOUND = {
+    "description": b"",
+    "candidates": ASKED,
+    "hits": encode(HitsRequest("x", 2, None, None, 0, None)),
+    "parts": encode(PartsRequest("x", 0, np.array([1, 2]))),
+    "statistics": encode(StatisticsRequest(None)),
+    "facets": encode(FacetsRequest(("lang",), None)),
+    "explanations": encode(
+        ExplanationsRequest(TEA, query().query, TermFactors(np.zeros(1, np.int32), np.ones(1)), None)
+    ),
+    "boosts": encode(BoostsRequest(TEA, ())),
+    "examples": encode(ExamplesRequest(TEA, None, 3)),
+}
 
 
 async def post(client: httpx.AsyncClient, operation: str, body: bytes, **query: str) -> httpx.Response:
@@ -89,30 +119,24 @@ async def test_what_is_no_message_is_refused(client: httpx.AsyncClient, operatio
 async def test_whatever_a_message_holds_is_no_internal_error(
     client: httpx.AsyncClient, operation: str
 ) -> None:
-    values, arrays = asked()
-    of_others = {"state": None, "known": None, "search": "x", "wanted": 3, "least": None, "group_by": None}
-    of_documents = {"ids": ["tea"], "collections": None, "window": None, "most_tokens": 3}
-    sound = {**values, **of_others, **of_documents, "content_bytes": 9, "fields": ["kind"]}
-    names = st.sampled_from(sorted(sound))
-    arrays_given = st.dictionaries(
-        st.sampled_from(
-            ["dense", "token_ids", "weights", "colbert", "numbers", "idf", "word_counts", "word_idf"]
-        ),
-        ARRAYS,
-        max_size=3,
+    sound = unpack(SOUND[operation], {})
+    names = st.sampled_from(
+        sorted([*sound.values, "query.boosts#", "query.boosts.0", "query.words", "documents.collections"])
     )
+    others = sorted({*sound.arrays, "numbers", "query.token_ids", "query.words.idf", "query.words.counts"})
     bodies: list[bytes] = []
 
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(
         changes=st.dictionaries(names, VALUES, max_size=2),
-        gone=st.lists(names, max_size=1),
-        more=arrays_given,
+        gone=st.lists(st.sampled_from([*sound.values, *sound.arrays]), max_size=1),
+        more=st.dictionaries(st.sampled_from(others), ARRAYS, max_size=3),
     )
     def make(changes: dict[str, Any], gone: list[str], more: dict[str, Any]) -> None:
-        kept = {name: value for name, value in {**sound, **changes}.items() if name not in gone}
+        values = {name: value for name, value in {**sound.values, **changes}.items() if name not in gone}
+        arrays = {name: value for name, value in {**sound.arrays, **more}.items() if name not in gone}
         try:
-            bodies.append(message(kept, {**arrays, **more}))
+            bodies.append(pack(Message(values, arrays)))
         except TypeError:  # a number that JSON cannot carry
             return
 
@@ -124,54 +148,39 @@ async def test_whatever_a_message_holds_is_no_internal_error(
 
 async def test_keys_count_for_shards_too(make_client: Any) -> None:
     async with make_client(api_keys=("secret",)) as client:
-        answer = await post(client, "candidates", message(*asked()))
+        answer = await post(client, "candidates", ASKED)
         assert answer.status_code == 401
 
 
 async def test_a_search_goes_on_with_what_it_proposed(client: httpx.AsyncClient) -> None:
-    answer = await post(client, "candidates", message(*asked()))
+    answer = await post(client, "candidates", ASKED)
     assert answer.status_code == 200, answer.text
-    found = Message.read(answer.content)
-    assert found.values["count"] == 5
-    wanted = {
-        "search": found.values["search"],
-        "wanted": 2,
-        "least": None,
-        "group_by": None,
-        "content_bytes": 0,
-    }
-    hits = await post(client, "hits", message(wanted, {"numbers": np.array([1, 3, 4])}))
-    assert len(Message.read(hits.content).array("components", np.float64, 2, 3)) == 2
-    for wrong in ([3, 1], [5], [1, 1]):
-        answer = await post(client, "hits", message(wanted, {"numbers": np.array(wrong)}))
+    begun = decode(Candidates, answer.content).begun
+    assert begun is not None
+    assert len(begun.proposals) == 5
+    wanted = HitsRequest(begun.search, 2, None, None, 0, np.array([1, 3, 4]))
+    hits = await post(client, "hits", encode(wanted))
+    assert len(decode(ShardHits, hits.content, N=2, S=3)) == 2
+    for wrong in ([3, 1], [5], [1, 1], [-1, 1]):
+        answer = await post(client, "hits", encode(replace(wanted, numbers=np.array(wrong))))
         assert answer.status_code == 422
-    gone = await post(client, "hits", message({**wanted, "search": "other"}, {}))
+    gone = await post(client, "hits", encode(replace(wanted, search="other", numbers=None)))
     assert (gone.status_code, gone.json()["error"]["code"]) == (409, "shard_state_gone")
 
 
 async def test_a_router_that_knows_less_is_told(client: httpx.AsyncClient) -> None:
-    changed = await post(client, "candidates", message(*asked()), tag="other")
-    assert Message.read(changed.content).values == {"changed": True}
-    moved = Message.read((await post(client, "candidates", message(*asked()), state="before")).content)
-    assert moved.values["moved"]
-    assert moved.values["since"] is None
-    again = await post(client, "candidates", message(*asked()), state=moved.values["state"], pinned="true")
-    assert Message.read(again.content).values["state"] == moved.values["state"]
-    gone = await post(client, "candidates", message(*asked()), state="before", pinned="true")
+    changed = await post(client, "candidates", ASKED, tag="other")
+    assert decode(Candidates, changed.content) == Candidates()
+    moved = decode(Candidates, (await post(client, "candidates", ASKED, state="before")).content)
+    assert moved.begun is None
+    assert moved.told is not None
+    assert moved.told.since in (None, moved.told.state)
+    again = await post(client, "candidates", ASKED, state=moved.told.state, pinned="true")
+    told = decode(Candidates, again.content).told
+    assert told is not None
+    assert told.state == moved.told.state
+    gone = await post(client, "candidates", ASKED, state="before", pinned="true")
     assert gone.json()["error"]["code"] == "shard_state_gone"
-
-
-SOUND = {
-    "description": {},
-    "candidates": asked()[0],
-    "hits": {"search": "x", "wanted": 2, "least": None, "group_by": None, "content_bytes": 0},
-    "parts": {"search": "x", "content_bytes": 0},
-    "statistics": {"known": None, "words": None},
-    "facets": {"fields": ["lang"], "filter": None},
-    "explanations": {"ids": ["tea"], "collections": None, "words": None},
-    "boosts": {"ids": ["tea"], "collections": None, "boosts": []},
-    "examples": {"ids": ["tea"], "collections": None, "window": None, "most_tokens": 3},
-}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -195,14 +204,15 @@ async def test_an_answer_is_that_of_the_framework(
 ) -> None:
     url = f"{changes.get('url', PATH)}/{operation}"
     headers = BINARY | changes.get("headers", {})
-    body = message(SOUND[operation], asked()[1])
 
     async def told() -> tuple[int, Any]:
-        answer = await client.post(url, content=body, headers=headers, params=changes.get("params"))
+        answer = await client.post(
+            url, content=SOUND[operation], headers=headers, params=changes.get("params")
+        )
         if not answer.is_success:
             return answer.status_code, answer.json()
-        found = Message.read(answer.content)
-        values = {name: value for name, value in found.values.items() if name != "search"}
+        found = unpack(answer.content, {})
+        values = {name: value for name, value in found.values.items() if name != "begun.search"}
         return answer.status_code, (values, {name: each.tolist() for name, each in found.arrays.items()})
 
     direct = await told()
@@ -221,10 +231,10 @@ async def test_a_request_wakes_the_loop_once(
         woken.append(callback)
         return wake(callback, *args, **options)
 
-    await post(client, "candidates", message(*asked()))
+    await post(client, "candidates", ASKED)
     monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
     for _ in range(20):
-        assert (await post(client, "candidates", message(*asked()))).is_success
+        assert (await post(client, "candidates", ASKED)).is_success
     assert 20 <= len(woken) < 30  # and a few for what a server does beside
 
 
@@ -233,7 +243,7 @@ async def test_a_key_has_its_collections_for_routers_too(make_client: Any, tmp_p
     keys.write_text(json.dumps({"key": "secret", "access": "read", "collections": ["other"]}), "utf-8")
     keys.chmod(0o600)
     async with make_client({"Authorization": "Bearer secret"}, keys_file=keys) as client:
-        answer = await post(client, "candidates", message(*asked()))
+        answer = await post(client, "candidates", ASKED)
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "collection_not_allowed")
 
 

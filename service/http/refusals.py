@@ -1,0 +1,118 @@
+"""What error answers of other Tercet servers mean: of shards and of encoder workers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+from tercet.index.errors import (
+    AliasNotFoundError,
+    AmbiguousDocumentError,
+    BackupNotFoundError,
+    CollectionAliasedError,
+    CollectionBusyError,
+    CollectionExistsError,
+    CollectionFencedError,
+    CollectionNotFoundError,
+    DocumentChangedError,
+    DocumentNotFoundError,
+    FingerprintMismatchError,
+    IdempotencyMismatchError,
+    SeveralCollectionsError,
+    UnlikeCollectionsError,
+)
+from tercet.models.errors import AdapterNotFoundError, EncoderMemoryError
+from tercet.service.exceptions import (
+    DeadlineExceededError,
+    OverloadedError,
+    PositionAheadError,
+    PositionNotReachedError,
+    ShardStateGoneError,
+)
+
+LONGEST_RETRY_SECONDS = 3600.0
+
+Peer = Literal["shard", "worker"]
+
+# Code → what it is here, of errors that the service itself looks for. None of them has a field.
+KINDS: Mapping[Peer, Mapping[str, Callable[[str], Exception]]] = {
+    "shard": {
+        "collection_not_found": CollectionNotFoundError,
+        "alias_not_found": AliasNotFoundError,
+        "backup_not_found": BackupNotFoundError,
+        "document_not_found": DocumentNotFoundError,
+        "collection_exists": CollectionExistsError,
+        "collection_aliased": CollectionAliasedError,
+        "alias_of_several": SeveralCollectionsError,
+        "collections_differ": UnlikeCollectionsError,
+        "collection_busy": CollectionBusyError,
+        "collection_fenced": CollectionFencedError,
+        "fingerprint_mismatch": FingerprintMismatchError,
+        "document_changed": DocumentChangedError,
+        "document_ambiguous": AmbiguousDocumentError,
+        "idempotency_key_reused": IdempotencyMismatchError,
+        "shard_state_gone": ShardStateGoneError,
+        "position_ahead": PositionAheadError,
+        "position_not_reached": PositionNotReachedError,
+    },
+    "worker": {"adapter_not_found": AdapterNotFoundError, "out_of_memory": EncoderMemoryError},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer of an error status. is_ours: whether it has the one shape of errors; code: "None" without."""
+
+    status: int
+    message: str
+    code: str
+    param: str | None
+    retry_after_seconds: float
+    is_ours: bool
+
+    @staticmethod
+    def of(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
+        """What an answer says. headers: their names in lower case."""
+        error = _error_of(body)
+        message, code, param = error.get("message"), error.get("code"), error.get("param", 0)
+        is_ours = isinstance(message, str) and isinstance(code, str) and isinstance(param, str | None)
+        return Refusal(
+            status,
+            str(message or "no message"),
+            str(code),
+            param if isinstance(param, str) else None,
+            _retry_after_seconds(headers),
+            is_ours,
+        )
+
+    def known(self, peer: Peer, name: str = "") -> Exception | None:
+        """The exception that it stands for, whatever was asked; None where only who asked can tell.
+
+        name: of the server, put before a message that is of it alone.
+        """
+        if self.status == 429 and self.code == "deadline_exceeded":
+            return DeadlineExceededError(self.message, self.retry_after_seconds)
+        if self.status == 429:
+            return OverloadedError(name + self.message, self.retry_after_seconds, peer)
+        kind = KINDS[peer].get(self.code)
+        return None if kind is None else kind(self.message)
+
+
+def _error_of(body: bytes) -> dict[str, Any]:
+    try:
+        error = orjson.loads(body)["error"]
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return {}
+    return error if isinstance(error, dict) else {}
+
+
+def _retry_after_seconds(headers: Mapping[str, str]) -> float:
+    try:
+        seconds = float(headers.get("retry-after", "1"))
+    except ValueError:
+        return 1.0
+    return 1.0 if math.isnan(seconds) else min(max(1.0, seconds), LONGEST_RETRY_SECONDS)
