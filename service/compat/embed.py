@@ -93,7 +93,7 @@ async def embed(api: EmbedApi, body: CompatibleRequest, services: Runtime, deadl
             services,
             encoding,
             texts,
-            Fields(**{part: name for part, name in names.items() if part in Fields.__slots__}),
+            Fields(names["texts"], *(names.get(part, part) for part in ("max_length", "dimensions"))),
             deadline,
             TextOptions(kind, [api.output], parts.max_length, parts.truncate, adapter),
             dimensions=dimensions,
