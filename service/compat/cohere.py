@@ -22,7 +22,7 @@ from tercet.service.compat.fields import (
     query_if,
 )
 from tercet.service.compat.request import Flag
-from tercet.service.compat.shapes import REQUIRED, Shape, Slot, Take, answer, request
+from tercet.service.compat.shapes import CompatibleRequest, Shape, Slot, Take, answer, request
 from tercet.service.compat.vectors import forms_json
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.schemas.base import WHOLE, counted
@@ -42,23 +42,21 @@ def _cohere_truncate(value: str | None, name: str) -> bool:
 
 
 CohereForm = Literal["float", "base64", "binary", "ubinary", "int8", "uint8"]
-COHERE_PART = request(
-    "CohereTextPart",
-    "A text within an input.",
-    None,
-    type=Take(None, Literal["text"], default=REQUIRED),
-    text=Take(None, str, default=REQUIRED),
-)
-COHERE_INPUT = request(
-    "CohereMixedInput",
-    "An input of parts, whose texts are joined.",
-    None,
-    content=Take(
-        None,
-        Annotated[list[COHERE_PART.model], Field(min_length=1, max_length=100, fail_fast=True)],
-        default=REQUIRED,
-    ),
-)
+
+
+class CohereTextPart(CompatibleRequest):
+    """A text within an input."""
+
+    type: Literal["text"]
+    text: str
+
+
+class CohereMixedInput(CompatibleRequest):
+    """An input of parts, whose texts are joined."""
+
+    content: Annotated[list[CohereTextPart], Field(min_length=1, max_length=100, fail_fast=True)]
+
+
 COHERE_EMBED = EmbedApi(
     service=COHERE,
     name="cohere_embed",
@@ -80,7 +78,7 @@ COHERE_EMBED = EmbedApi(
         ),
         inputs=Take(
             "texts",
-            Annotated[list[COHERE_INPUT.model], Field(fail_fast=True), counted("texts", "texts")],
+            Annotated[list[CohereMixedInput], Field(fail_fast=True), counted("texts", "texts")],
             "Inputs of parts, all of them texts.",
             read=lambda inputs, _: ["\n".join(part.text for part in each.content) for each in inputs or ()],
         ),

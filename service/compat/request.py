@@ -49,14 +49,15 @@ TextOrObject = Annotated[
 
 def texts_of(given: str | Sequence[str | dict[str, Any]], field: str) -> list[str]:
     """The texts of a text, or of several, which may be objects with one. Raises InvalidRequestError."""
-    several = [given] if isinstance(given, str) else given
-    texts = [each if isinstance(each, str) else each.get("text") for each in several]
-    for place, text in enumerate(texts):
+    texts: list[str] = []
+    for place, each in enumerate([given] if isinstance(given, str) else given):
+        text = each if isinstance(each, str) else each.get("text")
         if not isinstance(text, str):
             raise InvalidRequestError(
                 f"{field}.{place} has no text; send a text, or an object with one under text",
                 f"{field}.{place}",
             )
+        texts.append(text)
     return texts
 
 

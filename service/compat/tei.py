@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag
+from pydantic import BaseModel, Field, Tag
 
 from tercet.service.compat.apis import TEI, Api, EmbedApi
 from tercet.service.compat.fields import (
@@ -80,22 +80,22 @@ TEI_INPUTS = request(
     ),
     prompt_name=TEI_PROMPT,
 )
+
+
+class TeiSparseValue(BaseModel):
+    """A lexical weight."""
+
+    index: int
+    value: float
+
+
 TEI_SPARSE = EmbedApi(
     service=TEI,
     name="tei_embed_sparse",
     path="/tei/embed_sparse",
     about="Lexical weights by token id.",
     request=TEI_INPUTS,
-    answer=[
-        Slot(
-            "vectors",
-            list[
-                answer(  # type: ignore[misc]
-                    "TeiSparseValue", "A lexical weight.", index=INDEX, value=Slot("value", float)
-                ).model
-            ],
-        )
-    ],
+    answer=[Slot("vectors", list[TeiSparseValue])],
     output="sparse",
 )
 TEI_ALL = replace(
