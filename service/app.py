@@ -14,7 +14,9 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.staticfiles import StaticFiles
 
 from tercet.models.encoder import Encoder
-from tercet.service.compat import cohere, dify, jina, ollama, openai, tei
+from tercet.service.compat import dify, models, tei_tokens
+from tercet.service.compat import embed as compatible_embed
+from tercet.service.compat import rerank as compatible_rerank
 from tercet.service.description import Description
 from tercet.service.edge.bodies import BodyBudget, BodyLimits
 from tercet.service.edge.cross_origin import CrossOrigin
@@ -92,12 +94,10 @@ SERVER_ROUTES = [
     shard.routes,
     operations.routes,
     operations.open_routes,
-    openai.routes,
-    tei.routes,
-    tei.open_routes,
-    cohere.routes,
-    jina.routes,
-    ollama.routes,
+    *compatible_embed.routes,
+    *compatible_rerank.routes,
+    *models.routes,
+    tei_tokens.routes,
     dify.routes,
     page.routes,
     description.routes,

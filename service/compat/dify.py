@@ -17,7 +17,7 @@ from tercet.index.candidates import Hit, Weights
 from tercet.service.answers.pieces import BegunAnswer
 from tercet.service.compat.dify_conditions import DifyMetadataCondition, filter_of
 from tercet.service.compat.relevance import relevance
-from tercet.service.compat.request import CompatibleRequest
+from tercet.service.compat.shapes import CompatibleRequest
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.http.error_shapes import DIFY_STATUS, DifyError
 from tercet.service.load.relay import relayed

@@ -10,7 +10,7 @@ from pydantic import Field, Tag
 
 from tercet.index.documents.filters import MAX_CONDITIONS, Filter, parse_filter
 from tercet.index.errors import InvalidQueryError
-from tercet.service.compat.request import CompatibleRequest
+from tercet.service.compat.shapes import CompatibleRequest
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.schemas.base import told_apart
 

@@ -1,29 +1,23 @@
-"""What requests in the shapes of other services have in common."""
+"""The types of fields that services share, and the encoder and texts that a request means."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
-from typing import Annotated
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any
 
-import numpy as np
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field, Tag
 
 from tercet.models.errors import AdapterNotFoundError
-from tercet.models.representations import Representations
+from tercet.models.representations import InputType
+from tercet.models.tokenizer import Tokenizer
 from tercet.service.encoding.service import EncodingService
+from tercet.service.exceptions import InvalidRequestError
+from tercet.service.routes.common import check_characters
 from tercet.service.runtime import Runtime
-from tercet.service.schemas.base import ADAPTER_PATTERN, WHOLE, Body
-
-ModelName = Annotated[
-    str | None,
-    Field(
-        description="An encoder, adapter or router that `/v1/models` lists. Any other name means the "
-        "server's own encoder, since clients must name some model.",
-        max_length=500,
-    ),
-]
+from tercet.service.schemas.base import ADAPTER_PATTERN, counted, told_apart
+from tercet.service.schemas.search import TokenId
 
 
 def _flag(value: object) -> object:
@@ -36,20 +30,35 @@ def text_or_texts(value: object) -> str:
     return "text" if isinstance(value, str) else "texts" if isinstance(value, list) else ""
 
 
+def _text_or_object(value: object) -> str:
+    return "text" if isinstance(value, str) else "object" if isinstance(value, dict) else ""
+
+
 Flag = Annotated[bool, BeforeValidator(_flag)]
-Dimensions = Annotated[
-    Annotated[int, Field(ge=1), WHOLE] | None,
-    Field(description="Keep this many values of each vector, normalized again."),
+TokenIds = Annotated[list[TokenId], Field(fail_fast=True)]
+TextOrTexts = Annotated[
+    Annotated[str, Tag("text")]
+    | Annotated[list[str], Field(fail_fast=True), counted("texts", "texts"), Tag("texts")],
+    *told_apart(text_or_texts, "a string or a list of strings"),
+]
+TextOrObject = Annotated[
+    Annotated[str, Tag("text")] | Annotated[dict[str, Any], Tag("object")],
+    *told_apart(_text_or_object, "a string or an object"),
 ]
 
 
-class CompatibleRequest(Body):
-    """A request body of another service: other fields are passed over.
-
-    Those services' clients send fields that mean nothing here, and more with each version.
-    """
-
-    model_config = ConfigDict(extra="ignore")
+def texts_of(given: str | Sequence[str | dict[str, Any]], field: str) -> list[str]:
+    """The texts of a text, or of several, which may be objects with one. Raises InvalidRequestError."""
+    texts: list[str] = []
+    for place, each in enumerate([given] if isinstance(given, str) else given):
+        text = each if isinstance(each, str) else each.get("text")
+        if not isinstance(text, str):
+            raise InvalidRequestError(
+                f"{field}.{place} has no text; send a text, or an object with one under text",
+                f"{field}.{place}",
+            )
+        texts.append(text)
+    return texts
 
 
 async def encoder_of(services: Runtime, model: str | None) -> tuple[EncodingService, str | None]:
@@ -68,12 +77,12 @@ async def encoder_of(services: Runtime, model: str | None) -> tuple[EncodingServ
     return await services.encoders.named(model) or own, None
 
 
-async def whole(slices: AsyncGenerator[Representations]) -> list[Representations]:
-    """All slices, for answers that have to be in memory at once."""
-    async with aclosing(slices):
-        return [part async for part in slices]
+async def last_words(
+    services: Runtime, tokenizer: Tokenizer, texts: Sequence[str], kind: InputType, field: str
+) -> list[str]:
+    """The texts, of longer ones the last words that the encoder reads. field: the request's with them.
 
-
-def token_count(parts: list[Representations]) -> int:
-    """Tokens of all slices."""
-    return int(sum(np.sum(part.tokens) for part in parts))
+    Raises InvalidRequestError for one of too many characters.
+    """
+    check_characters(texts, services.limits.characters, field)
+    return await services.pools.bodies.run(lambda: [tokenizer.tail(text, kind) for text in texts])

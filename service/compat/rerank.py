@@ -1,103 +1,108 @@
-"""Re-ranking for the routes of other services: the three-way sum, and what their clients expect of it."""
+"""Re-ranking for clients of other services: one handler, which an entry of `RERANK_APIS` tells what to read
+of a request and what to write in its answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+import uuid
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from pydantic import BaseModel, Field, Tag
+from fastapi import Response
 
-from tercet.models.representations import Output
+from tercet.service.compat import cohere, jina, tei
+from tercet.service.compat.apis import Api
 from tercet.service.compat.relevance import relevance
-from tercet.service.encoding.service import EncodingService
+from tercet.service.compat.request import encoder_of, last_words
+from tercet.service.compat.shapes import CompatibleRequest, filled, item_of
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.load.deadlines import Deadline
-from tercet.service.routes.common import check_characters
+from tercet.service.routes.common import check_characters, json_response
 from tercet.service.runtime import Runtime
-from tercet.service.schemas.base import told_apart
-from tercet.service.schemas.search_answers import ScoresResponse
 from tercet.service.search.answers import scores_record
 from tercet.service.search.defaults import rerank_weights
-from tercet.service.search.rerank import RankedText, RerankOutcome, rerank
+from tercet.service.search.rerank import RankedText, RerankOutcome
+from tercet.service.search.rerank import rerank as ranked
+
+RANKED_AT_ONCE = 100  # documents of one search unit, as Cohere counts them
 
 
-class TextRecord(BaseModel):
-    """A text as it was given."""
-
-    text: str
+RERANK_APIS = (cohere.COHERE_RERANK, cohere.COHERE_RERANK_V1, jina.JINA_RERANK, tei.TEI_RERANK)
 
 
-class RerankedResult(BaseModel):
-    """A text of the request by its place."""
-
-    index: int
-    relevance_score: float = Field(description="Between 0 and 1; grows with `score`.")
-    score: float = Field(description="The sum of the three scores.")
-    scores: ScoresResponse
-    document: TextRecord | None = None
-
-
-def _text_or_object(value: object) -> str:
-    return "text" if isinstance(value, str) else "object" if isinstance(value, dict) else ""
-
-
-TextRequest = Annotated[
-    Annotated[str, Tag("text")] | Annotated[dict[str, Any], Tag("object")],
-    *told_apart(_text_or_object, "a string or an object"),
-]
-
-
-def texts_of(documents: Sequence[str | dict[str, Any]], param: str) -> list[str]:
-    """The texts of documents, which are texts or objects with one. Raises InvalidRequestError."""
-    texts: list[str] = []
-    for place, document in enumerate(documents):
-        text = document if isinstance(document, str) else document.get("text")
-        if not isinstance(text, str):
-            raise InvalidRequestError(
-                f"{param}.{place} has no text; send a text, or an object with one under text",
-                f"{param}.{place}",
-            )
-        texts.append(text)
-    return texts
-
-
-async def ranked_texts(
-    services: Runtime,
-    encoding: EncodingService,
-    query: str,
-    texts: Sequence[str],
-    deadline: Deadline,
-    *,
-    param: str = "documents",
-    top_n: int | None = None,
-    adapter: str | None = None,
-) -> RerankOutcome:
-    """Texts, at least one, by their three-way sum with the query. param: what the request calls the texts.
-
-    Raises as `/rerank`.
+@dataclass(frozen=True, slots=True)
+class RerankParts:
+    """What requests of all the APIs say; a field of each says it in its own way. repeat: whether the answer
+    has the texts; raw: whether scores are sums.
     """
-    limits = services.limits
-    check_characters([query], limits.characters, "query")
-    check_characters(texts, limits.characters, param)
+
+    query: str
+    texts: list[str]
+    model: str | None = None
+    top_n: int | None = None
+    repeat: bool = False
+    raw: bool = False
+    truncate: bool = True
+    last_words: bool = False
+
+
+async def rerank(api: Api, body: CompatibleRequest, services: Runtime, deadline: Deadline) -> Response:
+    """A request's texts in the order of their three-way sum with its query, in the shape of its API."""
+    read, names = api.request.read(body)
+    parts, limit = RerankParts(**read), services.limits.characters
+    if not parts.texts:
+        return json_response(filled(api.answer, {"rows": []}))
+    encoding, adapter = await encoder_of(services, parts.model)
+    query, texts = parts.query, parts.texts
+    if parts.truncate and parts.last_words:
+        tokenizer = encoding.tokenizer
+        (query,) = await last_words(services, tokenizer, [query], "query", names["query"])
+        texts = await last_words(services, tokenizer, texts, "document", names["texts"])
+    check_characters([query], limit, names["query"])
+    check_characters(texts, limit, names["texts"])
     with services.telemetry.stage("rerank"):
-        return await rerank(
+        outcome = await ranked(
             encoding,
             services.pools.search,
             query,
             texts,
             weights=rerank_weights(None, None),
-            request_tokens=limits.request_tokens,
-            top_n=top_n,
+            request_tokens=services.limits.request_tokens,
+            top_n=parts.top_n,
             adapter=adapter,
             deadline=deadline,
         )
+    cut = next((f"{names['texts']}.{one.index}" for one in outcome.results if one.truncated), None)
+    if not parts.truncate and (cut or outcome.query_truncated):
+        name = cut or names["query"]
+        raise InvalidRequestError(
+            f"{name} is longer than the encoder's {encoding.info.max_length} tokens; shorten it, or let it "
+            "be cut with truncate",
+            name,
+            "text_too_long",
+        )
+    values = {
+        "id": str(uuid.uuid4()),
+        "model": adapter or encoding.info.name,
+        "tokens": outcome.tokens,
+        "billed": -(-len(texts) // RANKED_AT_ONCE),
+        "rows": [filled(item_of(api.answer), _values(one, outcome, parts)) for one in outcome.results],
+    }
+    return json_response(filled(api.answer, values))
 
 
-def result_record(ranked: RankedText, sides: Sequence[Output]) -> dict[str, Any]:
-    """A result, with the sum and its parts beside the relevance. sides: what the encoder gives."""
+routes = [api.routes(partial(rerank, api)) for api in RERANK_APIS]
+
+
+def _values(one: RankedText, outcome: RerankOutcome, parts: RerankParts) -> dict[str, Any]:
+    """What an answer may have of a text."""
+    likeness, text = relevance(one.score), parts.texts[one.index]
     return {
-        "index": ranked.index,
-        "relevance_score": relevance(ranked.score),
-        "score": ranked.score,
-        "scores": scores_record(ranked.scores, sides),
+        "index": one.index,
+        "sum": one.score,
+        "relevance": likeness,
+        "sum_or_relevance": one.score if parts.raw else likeness,
+        "scores": scores_record(one.scores, outcome.sides),
+        **({"text": text, "record": {"text": text}} if parts.repeat else {}),
     }

@@ -1,22 +1,19 @@
-"""Dense vectors as JSON, in the forms and lists that OpenAI and others have for them."""
+"""The vectors of texts as JSON, in the forms that other services have for them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Literal
 
 import numpy as np
 import orjson
 
-from tercet.models.representations import Float32, Representations
+from tercet.models.representations import Float32, Output, Representations
 from tercet.service.answers.dtypes import Dtype, typed
 from tercet.service.answers.embeddings import base64_json, numbers_json
 
-# Vectors shrink by a quarter as base64, by a half as digits: that takes longer than sending it at a gigabit.
-AS_IT_IS = {"Cache-Control": "no-transform"}
-VectorForm = Literal["float", "base64", "binary", "ubinary"]
+# Of vectors with a sign for each value, eight in a byte.
+SIGNS = {"binary", "ubinary"}
 
 
 def _float(vector: Float32) -> bytes:
@@ -40,24 +37,53 @@ WRITTEN: Mapping[str, Callable[[Float32], bytes]] = {
     "ubinary": partial(_numbers, dtype="ubinary"),
     "binary": partial(_numbers, dtype="binary"),
 }
-"""`int8`, `binary` and `ubinary`: as `tercet.service.answers.dtypes` says, int8 without its scale, which
-no cosine
-needs; `uint8`: int8 and 128."""
+"""`int8`, `binary` and `ubinary`: as `tercet.service.answers.dtypes` says, int8 without its scale, which no
+cosine needs; `uint8`: int8 and 128."""
 
 
-async def vectors_json(
-    slices: AsyncGenerator[Representations], model: str, form: Callable[[Float32], bytes]
-) -> AsyncGenerator[bytes]:
-    """The answer's body, some texts at a time. form: writes a vector."""
-    yield b'{"object":"list","data":['
-    index = tokens = 0
-    async with aclosing(slices):
-        async for part in slices:
-            assert part.dense is not None  # noqa: S101 - asked for
-            for vector in part.dense:
-                comma = b"," if index else b""
-                yield b'%b{"object":"embedding","index":%d,"embedding":%b}' % (comma, index, form(vector))
-                index += 1
-            tokens += int(part.tokens.sum())
-    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    yield b'],"model":' + orjson.dumps(model) + b',"usage":' + orjson.dumps(usage) + b"}"
+def vector_json(part: Representations, row: int, output: Output, form: str) -> Iterator[bytes]:
+    """What an encoder made of one text: a dense vector, a vector for each token, or lexical weights."""
+    if output == "dense":
+        yield WRITTEN[form](_dense(part)[row])
+    elif output == "sparse":
+        assert part.sparse is not None  # noqa: S101 - asked for
+        ids, weights = part.sparse.row(row)
+        pairs = zip(ids.tolist(), weights.astype(np.float64).round(7).tolist(), strict=True)
+        yield orjson.dumps([{"index": index, "value": value} for index, value in pairs])
+    else:
+        assert part.colbert is not None  # noqa: S101 - asked for
+        vectors = part.colbert.row(row)
+        if form == "base64":
+            yield b"[" + b",".join(map(base64_json, vectors)) + b"]"
+        else:
+            yield from numbers_json(vectors)
+
+
+def forms_json(parts: Sequence[Representations], forms: Sequence[str]) -> Iterator[bytes]:
+    """An object with the dense vectors of all texts in each of the forms."""
+    for place, form in enumerate(forms):
+        yield (b"," if place else b"{") + orjson.dumps(form) + b":["
+        vectors = (vector for part in parts for vector in _dense(part))
+        for row, vector in enumerate(vectors):
+            yield b"," * bool(row) + WRITTEN[form](vector)
+        yield b"]"
+    yield b"}"
+
+
+def only_json(parts: Sequence[Representations], forms: Sequence[str]) -> Iterator[bytes]:
+    """The dense vector of the only text; an empty list without one."""
+    yield (
+        b"".join(WRITTEN[form](vector) for form in forms for part in parts for vector in _dense(part))
+        or b"[]"
+    )
+
+
+def similarities_json(parts: Sequence[Representations], _forms: Sequence[str]) -> Iterator[bytes]:
+    """The cosines of each text's dense vector and the last one's; all have length 1."""
+    vectors = np.concatenate([_dense(part) for part in parts])
+    return numbers_json(vectors[:-1] @ vectors[-1])
+
+
+def _dense(part: Representations) -> Float32:
+    assert part.dense is not None  # noqa: S101 - asked for
+    return part.dense
