@@ -74,7 +74,7 @@ async def rerank(api: Api, body: CompatibleRequest, services: Runtime, deadline:
             deadline=deadline,
         )
     cut = next((f"{names['texts']}.{one.index}" for one in outcome.results if one.truncated), None)
-    if not parts.truncate and (cut or outcome.query_truncated):
+    if not parts.truncate and (cut or outcome.query.truncated):
         name = cut or names["query"]
         raise InvalidRequestError(
             f"{name} is longer than the encoder's {encoding.info.max_length} tokens; shorten it, or let it "
