@@ -10,7 +10,7 @@ import pytest
 from tercet.cluster.objects.errors import DamagedObjectError, ObjectMissingError, UnreachableStoreError
 from tercet.cluster.objects.folder import FolderStore
 from tercet.cluster.objects.store import Moved, ObjectStore, nobody
-from tercet.cluster.snapshots import transfers
+from tercet.cluster.snapshots import fetching, transfers
 from tercet.cluster.snapshots.errors import OtherCollectionError, SnapshotNotFoundError
 from tercet.cluster.snapshots.published import file_path, manifest_path
 from tercet.cluster.snapshots.pulling import Pulled, pull
@@ -19,6 +19,7 @@ from tercet.index.candidates import CandidateLimits, Weights
 from tercet.index.catalog.defaults import SearchDefaults, Tuning
 from tercet.index.collection import Collection, list_collections
 from tercet.index.errors import CollectionBusyError, CollectionExistsError, FingerprintMismatchError
+from tercet.index.files.directory import write_atomically
 from tercet.index.live.collection import LiveCollection
 from tercet.index.verify import verify
 
@@ -182,6 +183,23 @@ def test_what_an_interrupted_pull_fetched_is_not_fetched_again(
         left.write_bytes(bytes(left.stat().st_size))
     assert pulled(other, folder).fetched.files == sent.sent_files - (not damaged)
     assert not list((other / "snapshots").glob("*/files/*"))
+
+
+def test_names_of_files_are_forced_before_a_snapshot_is_current(
+    demo: Collection, folder: ObjectStore, stages: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(demo, folder, stages)
+    forced: list[str] = []
+    before: list[list[str]] = []
+
+    def switch(path: Path, pieces: list[bytes]) -> None:
+        before.append(sorted(forced))
+        write_atomically(path, pieces)
+
+    monkeypatch.setattr(fetching, "force", lambda path: forced.append(path.name))
+    monkeypatch.setattr(fetching, "write_atomically", switch)
+    segments = [each.id for each in pulled(other, folder).published.manifest.segments]
+    assert before == [sorted([*segments, "deletes", "segments"])]
 
 
 def test_a_damaged_file_of_ours_is_fetched_again(

@@ -60,6 +60,19 @@ def test_a_first_push_sends_all_of_it(demo: Collection, store: ObjectStore, stag
     assert "collection.json" in pushed.published.files
 
 
+def test_a_manifest_comes_after_all_that_it_names(demo: Collection, tmp_path: Path, stages: Path) -> None:
+    there: list[set[str]] = []
+
+    class Watched(FolderStore):
+        def create(self, path: str, content: bytes) -> None:
+            if path.startswith("manifests/"):
+                there.append({each.path for each in self.list(FILES)})
+            super().create(path, content)
+
+    published = push(demo, Watched(tmp_path / "store"), stages).published
+    assert there == [{file_path(entry.sha256) for entry in published.files.values()}]
+
+
 def test_what_is_there_is_not_sent_again(
     demo: Collection, store: ObjectStore, stages: Path, write: Any
 ) -> None:

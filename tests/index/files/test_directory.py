@@ -15,6 +15,7 @@ from tercet.index.files.directory import (
     link_folder,
     link_or_copy,
     make_folder,
+    put_in_place,
     write_atomically,
     write_json_atomically,
 )
@@ -27,6 +28,16 @@ def test_the_names_of_new_folders_are_forced(tmp_path: Path, monkeypatch: pytest
     assert sorted(forced) == [tmp_path, tmp_path / "data", tmp_path / "data" / "collections"]
     make_folder(tmp_path / "data")
     assert len(forced) == 3
+
+
+def test_a_name_is_forced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forced: list[tuple[Path, list[str]]] = []
+    monkeypatch.setattr(
+        directory, "force", lambda path: forced.append((path, [each.name for each in path.iterdir()]))
+    )
+    write_atomically(tmp_path / "new", [b"one"])
+    put_in_place(tmp_path / "new", tmp_path / "CURRENT")
+    assert forced == [(tmp_path, ["new"]), (tmp_path, ["CURRENT"])]
 
 
 def test_replacing_a_file_leaves_no_temporary_one(tmp_path: Path) -> None:

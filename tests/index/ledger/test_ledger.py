@@ -26,6 +26,7 @@ from tercet.index.errors import (
     StorageFullError,
     WriteUnknownError,
 )
+from tercet.index.ledger import file as file_module
 from tercet.index.ledger import ledger as ledger_module
 from tercet.index.ledger.file import LOG_PAGES, PAGE_BYTES, log_of
 from tercet.index.ledger.ledger import Ledger
@@ -385,6 +386,21 @@ def test_every_connection_forces_its_commits(path: Path) -> None:
         with ledger._lock:
             ledger._drop()  # the next call opens anew
     ledger.close()
+
+
+def test_a_new_ledger_is_forced_before_it_has_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, Path, bool]] = []
+    for name in ("force", "put_in_place"):
+        real = getattr(file_module, name)
+
+        def noted(*paths: Path, name: str = name, real: Callable[..., None] = real) -> None:
+            done.append((name, paths[0], path.exists()))
+            real(*paths)
+
+        monkeypatch.setattr(file_module, name, noted)
+    Ledger.open(path).close()
+    new = path.with_name(".ledger.sqlite.new")
+    assert done == [("force", new, False), ("put_in_place", new, False)]
 
 
 def traced(*inject: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.codebook import Codebook, sign_codebook
 from tercet.index.collection import Collection
 from tercet.index.search import bounds
+from tercet.index.search.exact_scores import Candidates
 from tercet.index.search.late_interaction import FirstScores
 from tercet.index.snapshot import Snapshot
 from tercet.index.token_codecs import CODED, RESIDUAL_BITS, TokenCodec
@@ -65,6 +66,16 @@ def test_what_is_not_read_is_no_hit(snapshot: Any, colbert: float) -> None:
         assert ids_of(found) == expected[:30]
         page = published.search(encoded, top_k=5, weights=weights, candidates=ALL, page=Page(offset=25)).hits
         assert ids_of(page) == expected[25:30]
+
+
+def test_bounds_hold_a_sum_under_a_weight_below_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = np.zeros(1, np.int64)
+    found = Candidates(nothing, nothing, np.array([0.5]), np.zeros(1), np.zeros(1))
+    monkeypatch.setattr(bounds, "near_scores", lambda *_: (np.array([0.4]), np.array([0.1])))
+    query: Any = None
+    sums = bounds._Sums([], found, query, Weights(1, 0, -2), 3)
+    sums.read(nothing)
+    assert (sums.low[0], sums.high[0]) == pytest.approx((0.5 - 2 * 0.5, 0.5 - 2 * 0.3))
 
 
 CODECS = ("float16", "int8", "sign", *RESIDUAL_BITS)

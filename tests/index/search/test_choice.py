@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from tercet.index.candidates import CandidateLimits, Cursor, Hit, Page, Weights
 from tercet.index.documents.filters import parse_filter
 from tercet.index.errors import DocumentNotFoundError, InvalidQueryError
+from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.search.choice import Choice
 from tercet.index.snapshot import Snapshot
 
 LIMITS = CandidateLimits(30, 25)
@@ -103,6 +105,11 @@ def test_a_cursor_need_not_be_a_hit(snapshot: Snapshot, random_texts: Any) -> No
             assert hits_of(snapshot, query, page=Page(after=gone)) == expected
     assert hits_of(snapshot, query, page=Page(after=Cursor(-9, ""))) == []
     assert hits_of(snapshot, query, page=Page(offset=1_000_000)) == []
+
+
+def test_a_page_of_equal_sums_begins_behind_its_cursor() -> None:
+    choice = Choice(4, PackedBytes.of([b"a", b"b", b"c", b"d"]).gather, 2, Page(after=Cursor(0.5, "b")))
+    assert choice.of(np.arange(4), np.array([0.7, 0.5, 0.5, 0.5])).tolist() == [2, 3]
 
 
 def test_pages_that_cannot_be_are_refused(snapshot: Snapshot, random_texts: Any) -> None:

@@ -4,6 +4,10 @@ from typing import Any
 
 import pytest
 
+from tercet.service.edge.cross_origin import CrossOrigin
+from tercet.service.edge.heads import refusal_of_head
+from tercet.service.http.hosts import AllowedHosts
+
 QUERY = {"collection": "demo", "query": "tea"}
 EVIL = "evil.example"
 
@@ -101,6 +105,15 @@ def test_a_head_has_one_host(server: str, connect: Any) -> None:
     client.socket.sendall(b"GET /health HTTP/1.1\r\n\r\n")
     answer = client.answer()
     assert (answer.status, answer.code) == (400, "invalid_http")
+
+
+def test_of_two_hosts_it_does_not_matter_which_is_ours() -> None:
+    hosts = [(b"host", b"localhost"), (b"host", EVIL.encode())]
+    for given in (hosts, hosts[::-1], [hosts[0]] * 2):
+        scope = {"method": "GET", "http_version": "1.1", "query_string": b"", "headers": given}
+        failure = refusal_of_head(scope, AllowedHosts(()), CrossOrigin())
+        assert failure is not None
+        assert (failure.status, failure.code) == (400, "invalid_http")
 
 
 def test_http_1_0_which_health_checks_speak_needs_none(server: str, connect: Any) -> None:

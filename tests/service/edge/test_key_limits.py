@@ -1,9 +1,15 @@
 """What one key may take of a server."""
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import pytest
+
+from tercet.service.edge import key_limits
+from tercet.service.edge.key_limits import KeyBook, KeyLimits
+from tercet.service.exceptions import OverloadedError
 
 WRITER = {"Authorization": "Bearer write-key"}
 READER = {"Authorization": "Bearer read-key"}
@@ -27,6 +33,18 @@ async def test_requests_a_second_are_counted_for_each_key(make_client: Any) -> N
         assert re.search(waits, told), told
         assert (await client.post("/embed", json=TEA, headers=WRITER)).status_code == 200
         assert (await client.get("/health", headers=READER)).status_code == 200
+
+
+def test_of_a_pause_no_more_than_a_second_is_saved_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(key_limits, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    book = KeyBook(KeyLimits(requests_per_second=2))
+    for seconds in (0.0, 3600.0):
+        now[0] += seconds
+        for _ in range(2):
+            book.begin("key").end()
+        with pytest.raises(OverloadedError, match="limit is 2"):
+            book.begin("key")
 
 
 async def test_bytes_a_second_are_paid_back_by_the_requests_after(make_client: Any) -> None:
