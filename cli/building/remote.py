@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tercet.cli.output import console, print_pairs
-from tercet.cli.stores.remote import Remote, RemoteError
+from tercet.cli.stores.remote import Remote, RemoteError, path_of
 
 if TYPE_CHECKING:
     from tercet.service.settings.settings import Settings
@@ -24,16 +24,17 @@ def build_remote(url: str, settings: Settings, collection: str, asked: dict[str,
 
     with Remote(url, settings) as remote, count_progress("build", "documents") as report:
         try:
-            job = remote.start_job(collection, **asked)
+            job = remote.ask("POST", path_of(collection, "jobs"), json=asked)
         except RemoteError as error:
             raise _with_here(error, asked["source"]) from error
+        path = f"/jobs/{job['id']}"
         try:
             while job["finished_at"] is None:
                 time.sleep(POLL_SECONDS)
-                job = remote.job(job["id"])
+                job = remote.ask("GET", path)
                 report(job["documents_done"], job["documents_total"] or max(1, job["documents_done"]))
         except KeyboardInterrupt:
-            remote.cancel_job(job["id"])
+            remote.ask("DELETE", path)
             raise
     if job["state"] != "succeeded":
         raise RemoteError(f"the job {job['state']}: {job['error'] or 'somebody cancelled it'}")

@@ -102,10 +102,6 @@ class Remote:
         """Settings and state of a collection."""
         return dict(self.ask("GET", path_of(name)))
 
-    def create_collection(self, name: str, settings: Mapping[str, Any]) -> Answer:
-        """Makes an empty collection."""
-        return dict(self.ask("PUT", path_of(name), json=settings))
-
     def declare_fields(self, name: str, fields: Mapping[str, str]) -> Answer:
         """Declares metadata fields over what a collection holds."""
         return dict(self.ask("POST", path_of(name, "fields"), json={"fields": fields}))
@@ -247,18 +243,6 @@ class Remote:
     def delete_backup(self, collection: str, backup: str) -> None:
         """Removes a backup."""
         self.ask("DELETE", path_of(collection, "backups", backup))
-
-    def start_job(self, collection: str, **settings: Any) -> Answer:
-        """Builds a collection in the background. settings: those of `POST /collections/{name}/jobs`."""
-        return dict(self.ask("POST", path_of(collection, "jobs"), json=settings))
-
-    def job(self, id: str) -> Answer:
-        """How far a job is."""
-        return dict(self.ask("GET", f"/jobs/{id}"))
-
-    def cancel_job(self, id: str) -> None:
-        """Cancels a job."""
-        self.ask("DELETE", f"/jobs/{id}")
 
     def ask(
         self, method: str, path: str, *, json: object = None, params: Mapping[str, str | int] | None = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tercet.cli.encoders import tokenizer_of
 from tercet.cli.output import console, counted, one_line
-from tercet.cli.stores.remote import Remote, RemoteError
+from tercet.cli.stores.remote import Remote, RemoteError, path_of
 from tercet.cli.watching.files import FolderFiles
 from tercet.cli.watching.held import HeldFolder
 from tercet.cli.watching.sync import FolderSync
@@ -79,7 +79,7 @@ def _collection(remote: Remote, name: str) -> dict[str, Any]:
     except RemoteError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-        remote.create_collection(name, {"fields": SOURCE_FIELD})
+        remote.ask("PUT", path_of(name), json={"fields": SOURCE_FIELD})
         _say(f"collection {name!r} is new")
         return remote.describe(name)
 
