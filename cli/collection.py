@@ -11,7 +11,6 @@ import typer
 from tercet.cli import options
 from tercet.cli.export_targets import TargetFlags, To
 from tercet.cli.flag_groups import with_flag_groups
-from tercet.cli.opened import publish_unpublished
 from tercet.cli.output import counted, error_console
 
 if TYPE_CHECKING:
@@ -110,10 +109,12 @@ def print_query(
 @contextmanager
 def _snapshot(settings: Settings, name: str) -> Iterator[tuple[Collection, Snapshot]]:
     """The collection as it is now. What only its ledger holds is flushed first, unless a server writes it."""
+    from tercet.cli.stores.local import LocalStore
     from tercet.index.collection import Collection
 
     collection = Collection.open(options.collections_root(settings), name)
-    publish_unpublished(collection, settings)
+    with LocalStore(settings) as store:
+        store.publish_or_say(collection.settings.name)
     snapshot = collection.snapshot()
     try:
         yield collection, snapshot

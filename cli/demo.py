@@ -125,7 +125,7 @@ def _read_marker(marker: Path) -> dict[str, Any] | None:
 
 
 def _answer(settings: Settings, encoder: Encoder) -> None:
-    from tercet.cli.search import run_queries
+    from tercet.cli.stores.local_search import run_queries
     from tercet.service.search.query import SearchQuery, SearchScope
 
     lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()

@@ -1,57 +1,81 @@
-"""`tercet documents`: get, update, count and delete; the other commands have files of their own."""
+"""`tercet documents`: get, list, update, count and delete; `put` has a file of its own."""
 
 from __future__ import annotations
 
 import json
-import secrets
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tercet.cli import options
-from tercet.cli.batches import document_record
-from tercet.cli.documents_list import list_documents
 from tercet.cli.documents_put import put
-from tercet.cli.filters import FilterJson, json_of, parse_filter
-from tercet.cli.opened import opened_live, opened_remote, opened_snapshot
+from tercet.cli.filters import FilterJson, checked_filter
+from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, counted, print_json
-from tercet.cli.remote import Url, path_of
+from tercet.cli.stores.opening import StoreFlags
 from tercet.index.errors import DocumentNotFoundError
-
-if TYPE_CHECKING:
-    from tercet.index.documents.filters import Filter
 
 app = typer.Typer(help="Put, get, list, update, count and delete documents.", no_args_is_help=True)
 app.command()(put)
 
 
 @app.command()
+@with_flag_groups
 def get(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")],
     collection: options.OfCollection,
-    url: Url = None,
-    data: options.Data = None,
+    where: StoreFlags,
 ) -> None:
     """Print documents, one JSON object a line; exit code 1 where one is not there."""
-    if url is not None:
-        with opened_remote(url, data) as remote:
-            found = remote.ask("POST", path_of(collection, "documents", "get"), json={"ids": ids})
-        records, missing = found["documents"], found["missing"]
-    else:
-        with opened_snapshot(collection, data) as snapshot:
-            documents = {id: snapshot.get(id) for id in ids}
-        records = [document_record(document) for document in documents.values() if document is not None]
-        missing = [id for id, document in documents.items() if document is None]
-    for record in records:
+    with where.opened() as store:
+        found = store.get_documents(collection, ids)
+    for record in found["documents"]:
         print_json(record)
-    if missing:
-        raise DocumentNotFoundError(f"collection {collection!r} has no document {missing[0]!r:.600}")
+    if found["missing"]:
+        raise DocumentNotFoundError(f"collection {collection!r} has no document {found['missing'][0]!r:.600}")
 
 
-app.command("list")(list_documents)
+@app.command("list")
+@with_flag_groups
+def list_documents(
+    collection: options.OfCollection,
+    after: Annotated[
+        str | None, typer.Option(help="Begin after this id.", metavar="ID", show_default=False)
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Documents at most. [default all]", show_default=False)
+    ] = None,
+    order_by: Annotated[
+        str | None,
+        typer.Option(help="A declared field to order by. [default: the id]", show_default=False),
+    ] = None,
+    descending: Annotated[
+        bool, typer.Option("--descending", help="With --order-by: greatest first.")
+    ] = False,
+    filter_json: FilterJson = None,
+    *,
+    where: StoreFlags,
+) -> None:
+    """Print documents, one JSON object a line, so that `put` can read them again."""
+    condition = checked_filter(filter_json)
+    if descending and order_by is None:
+        raise typer.BadParameter("goes with --order-by", param_hint="--descending")
+    if after is not None and order_by is not None:
+        raise typer.BadParameter("goes without --order-by", param_hint="--after")
+    with where.opened() as store:
+        for record in store.documents(
+            collection,
+            filter=condition,
+            order_by=order_by,
+            descending=descending,
+            after=after,
+            limit=limit,
+        ):
+            print_json(record)
 
 
 @app.command()
+@with_flag_groups
 def update(
     collection: options.OfCollection,
     metadata: Annotated[
@@ -64,78 +88,52 @@ def update(
     merge: Annotated[
         bool, typer.Option("--merge", help="Merge it into what each has (RFC 7396): null removes.")
     ] = False,
-    url: Url = None,
-    data: options.Data = None,
+    *,
+    where: StoreFlags,
 ) -> None:
     """Change the metadata of documents, by id or by filter; nothing is encoded again."""
-    condition, change = _chosen(ids, filter_json), _object(metadata)
-    if url is not None:
-        asked = {"metadata": change, "merge": merge, "idempotency_key": secrets.token_hex(16)}
-        asked |= {"ids": ids} if ids else {"filter": json_of(filter_json or "")}
-        with opened_remote(url, data) as remote:
-            updated = remote.ask("POST", path_of(collection, "documents", "update"), json=asked)["updated"]
-    else:
-        with opened_live(collection, data) as live:
-            written = live.update(condition or ids or [], change, merge=merge)
-            live.flush()
-        updated = written.documents
+    which, change = _chosen(ids, filter_json), _object(metadata)
+    with where.opened() as store:
+        updated = store.update_documents(collection, change, merge=merge, **which)["updated"]
     console().print(
         f"{counted(updated, 'document was', 'documents were')} changed in collection {collection!r}."
     )
 
 
 @app.command()
-def count(
-    collection: options.OfCollection,
-    filter_json: FilterJson = None,
-    url: Url = None,
-    data: options.Data = None,
-) -> None:
+@with_flag_groups
+def count(collection: options.OfCollection, filter_json: FilterJson = None, *, where: StoreFlags) -> None:
     """Print how many documents there are, or how many a filter allows."""
-    condition = parse_filter(filter_json)
-    if url is not None:
-        body = {} if filter_json is None else {"filter": json_of(filter_json)}
-        with opened_remote(url, data) as remote:
-            typer.echo(remote.ask("POST", path_of(collection, "documents", "count"), json=body)["count"])
-        return
-    with opened_snapshot(collection, data) as snapshot:
-        typer.echo(snapshot.count(condition))
+    condition = checked_filter(filter_json)
+    with where.opened() as store:
+        typer.echo(store.count_documents(collection, condition))
 
 
 @app.command()
+@with_flag_groups
 def delete(
     collection: options.OfCollection,
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Ids.", show_default=False)
     ] = None,
     filter_json: FilterJson = None,
-    url: Url = None,
-    data: options.Data = None,
+    *,
+    where: StoreFlags,
 ) -> None:
     """Delete documents by id, or those that a filter allows. Ids that are not there are no error."""
-    condition = _chosen(ids, filter_json)
-    if url is not None:
-        asked = {"ids": ids} if ids else {"filter": json_of(filter_json or "")}
-        with opened_remote(url, data) as remote:
-            key = {"idempotency_key": secrets.token_hex(16)}
-            deleted = remote.ask("POST", path_of(collection, "documents", "delete"), json={**asked, **key})[
-                "deleted"
-            ]
-    else:
-        with opened_live(collection, data) as live:
-            written = live.delete(ids or []) if condition is None else live.delete_matching(condition)
-            live.flush()
-        deleted = written.documents
+    which = _chosen(ids, filter_json)
+    with where.opened() as store:
+        deleted = store.delete_documents(collection, **which)["deleted"]
     console().print(
         f"{counted(deleted, 'document was', 'documents were')} deleted from collection {collection!r}."
     )
 
 
-def _chosen(ids: list[str] | None, filter_json: str | None) -> Filter | None:
-    """The filter that is given in the place of ids. Raises typer.BadParameter where both are, or none."""
+def _chosen(ids: list[str] | None, filter_json: str | None) -> dict[str, Any]:
+    """Ids, or the filter in their place. Raises typer.BadParameter where both are given, or none."""
     if bool(ids) == (filter_json is not None):
         raise typer.BadParameter("give ids, or --filter: one of them")
-    return parse_filter(filter_json)
+    return {"ids": ids} if ids else {"filter": checked_filter(filter_json)}
 
 
 def _object(text: str) -> dict[str, Any]:

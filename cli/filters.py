@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-
-if TYPE_CHECKING:
-    from tercet.index.documents.boosts import Boost
-    from tercet.index.documents.filters import Filter
 
 FilterJson = Annotated[
     str | None,
@@ -17,20 +13,29 @@ FilterJson = Annotated[
 ]
 
 
-def parse_filter(text: str | None) -> Filter | None:
-    """The filter of a flag, if it is given. Raises typer.BadParameter for what is not JSON, or
+def checked_filter(text: str | None) -> Any:
+    """The filter of a flag as JSON has it, None where it is not given. Raises typer.BadParameter for what is
+    not JSON, or InvalidQueryError.
+    """
+    from tercet.index.documents.filters import parse_filter
+
+    if text is None:
+        return None
+    tree = json_of(text)
+    parse_filter(tree)
+    return tree
+
+
+def checked_boosts(texts: Sequence[str]) -> list[Any]:
+    """The boosts of flags as JSON has them. Raises typer.BadParameter for what is not JSON, or
     InvalidQueryError.
     """
-    from tercet.index.documents.filters import parse_filter as parsed
-
-    return None if text is None else parsed(json_of(text))
-
-
-def parse_boosts(texts: Sequence[str]) -> tuple[Boost, ...]:
-    """The boosts of flags. Raises typer.BadParameter for what is not JSON, or InvalidQueryError."""
     from tercet.index.documents.boosts import parse_boost
 
-    return tuple(parse_boost(json_of(text, "--boost")) for text in texts)
+    found = [json_of(text, "--boost") for text in texts]
+    for each in found:
+        parse_boost(each)
+    return found
 
 
 def json_of(text: str, flag: str = "--filter") -> Any:

@@ -21,8 +21,8 @@ from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, error_console
 from tercet.cli.reading.flags import SOURCE, ReadingFlags, as_json
 from tercet.cli.reading.shown import inferred_as_said, say_columns, show_sources
-from tercet.cli.remote import Url
 from tercet.cli.sources import STDIN, GivenSources, given_sources
+from tercet.cli.stores.remote import Url
 
 if TYPE_CHECKING:
     from rich.console import Console

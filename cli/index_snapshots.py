@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tercet.cli import options
-from tercet.cli.index_upkeep import merge_remotely
+from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, counted, megabytes, print_json, print_warning
-from tercet.cli.remote import Remote, Url
+from tercet.cli.stores.opening import StoreFlags
 from tercet.index.errors import CollectionBusyError
-
-if TYPE_CHECKING:
-    from tercet.index.collection import Collection
-    from tercet.service.settings.settings import Settings
 
 StoreUrl = Annotated[
     str,
@@ -27,6 +23,7 @@ StoreUrl = Annotated[
 ]
 
 
+@with_flag_groups
 def push(
     name: options.Name,
     store_url: StoreUrl,
@@ -34,8 +31,8 @@ def push(
         bool,
         typer.Option("--repair", help="Send every file, also what the store has: where that is damaged."),
     ] = False,
-    url: Url = None,
-    data: options.Data = None,
+    *,
+    where: StoreFlags,
     as_json: options.AsJson = False,
 ) -> None:
     """Publish a collection's current snapshot on an object store; only what is new is sent.
@@ -48,10 +45,18 @@ def push(
     from tercet.cluster.snapshots.pushing import push as push_snapshot
     from tercet.index.collection import Collection
 
-    settings = options.settings_from(data=data)
+    settings = options.settings_from(data=where.data)
     store = open_store(store_url)
     collection = Collection.open(options.collections_root(settings), name)
-    _flush(collection, settings, url)
+    written = collection.settings.name
+    try:
+        with where.opened() as writer:
+            writer.publish(written)
+    except CollectionBusyError:
+        print_warning(
+            f"collection {written!r} is being written, so it is pushed as it is published, without the last "
+            "writes; give the server that writes it with --url to have them"
+        )
     with count_progress("Sending", "bytes") as progress:
         pushed = push_snapshot(collection, store, settings.data / "snapshots", progress, repair=repair)
     published = pushed.published
@@ -183,24 +188,3 @@ def collect(
         f"({megabytes(found.bytes)}) {verb} {store.url}.",
         soft_wrap=True,
     )
-
-
-def _flush(collection: Collection, settings: Settings, url: str | None) -> None:
-    """Publishes here what was written, by the server of an address where that is given."""
-    from tercet.index.live.collection import LiveCollection
-
-    name = collection.settings.name
-    if url is not None:
-        with Remote(url, settings) as remote:
-            merge_remotely(remote, name)
-        return
-    if not collection.has_unpublished():
-        return
-    try:
-        with LiveCollection(collection) as live:
-            live.flush()
-    except CollectionBusyError:
-        print_warning(
-            f"collection {name!r} is being written, so it is pushed as it is published, without the last "
-            "writes; give the server that writes it with --url to have them"
-        )

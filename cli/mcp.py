@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tercet.cli import options
-from tercet.cli.remote import Remote, RemoteError, path_of
+from tercet.cli.stores.remote import Remote, RemoteError
 from tercet.service.exceptions import SettingsError
 from tercet.service.http.asgi import Receive, Scope, Send, header
 from tercet.service.http.hosts import AllowedHosts
@@ -105,16 +105,16 @@ def mcp_server(remote: Remote) -> MCPServer:
 
     server = MCPServer("tercet", instructions=INSTRUCTIONS, version=version("tercet"), log_level="WARNING")
 
-    async def ask(method: str, path: str, body: Any = None) -> Any:
+    async def ask(method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         try:
-            return await asyncio.to_thread(remote.ask, method, path, json=body)
+            return await asyncio.to_thread(method, *arguments, **options)
         except RemoteError as error:
             raise ToolError(str(error)) from error
 
     @server.tool()
     async def list_collections() -> list[dict[str, Any]]:
         """The collections that can be searched, with their number of documents and the fields of filters."""
-        found = (await ask("GET", "/collections"))["collections"]
+        found = await ask(remote.collections)
         return [{name: one.get(name) for name in ("name", "documents", "fields")} for one in found]
 
     @server.tool()
@@ -131,14 +131,12 @@ def mcp_server(remote: Remote) -> MCPServer:
         {"gte": {"year": 2020}}, {"and": [...]}, {"or": [...]}, {"not": {...}}. offset: hits to leave out,
         for the next page.
         """
-        body = {
-            "collection": collection,
-            "query": query,
+        options = {
             "top_k": max(1, min(top_k, LARGEST_TOP_K)),
             **({} if filter is None else {"filter": filter}),
             **({"offset": offset} if offset > 0 else {}),
         }
-        hits = (await ask("POST", "/search", body))["hits"]
+        hits = (await ask(remote.search, collection, query, **options))["hits"]
         told = ("id", "title", "text", "metadata", "score", "scores")
         return [
             {name: hit.get(name) for name in (*told, *(("collection",) if "collection" in hit else ()))}
@@ -148,7 +146,7 @@ def mcp_server(remote: Remote) -> MCPServer:
     @server.tool()
     async def get_document(collection: str, id: str) -> dict[str, Any]:
         """A whole document by its id."""
-        found: dict[str, Any] = await ask("GET", path_of(collection, "documents", id))
+        found: dict[str, Any] = await ask(remote.document, collection, id)
         return found
 
     return server

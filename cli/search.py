@@ -1,30 +1,26 @@
-"""`tercet search`: one query, answered by this process or by a server."""
+"""`tercet search`: one query over the collections of a data root or of a server."""
 
 from __future__ import annotations
 
-import asyncio
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tercet.cli import options
-from tercet.cli.filters import FilterJson, json_of, parse_boosts, parse_filter
+from tercet.cli.filters import FilterJson, checked_boosts, checked_filter
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import print_json
-from tercet.cli.remote import Remote, Url
-from tercet.cli.search_answers import print_answer, search_body
+from tercet.cli.search_answers import print_answer
 from tercet.cli.search_list import list_collections
+from tercet.cli.stores.opening import opened_store
+from tercet.cli.stores.remote import Url
 
 FACET_VALUES = 10
 
 if TYPE_CHECKING:
     from tercet.index.candidates import Weights
-    from tercet.index.fusion import Fusion
-    from tercet.models.encoder import Encoder
-    from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope
-    from tercet.service.search.stored_queries import Like
-    from tercet.service.settings.settings import Settings
 
 
 @with_flag_groups
@@ -112,100 +108,46 @@ def search(
 
     Without --url what a server has written since its last flush is left out, which is said then.
     """
-    from tercet.index.candidates import Page
-    from tercet.service.search.query import FacetQuery, SearchQuery, SearchScope
-
-    if name is None:
-        list_collections(encoding.settings(), url, as_json=as_json)
-        return
-    asked = SearchQuery(
-        _wanted(query, like or [], unlike or []),
-        top_k=top_k,
-        weights=None if weights is None else parse_weights(weights),
-        filter=parse_filter(filter_json),
-        page=Page(offset=offset, min_score=min_score),
-        group_by=group_by,
-        boosts=parse_boosts(boost or []),
-        fusion=_parse_fusion(fusion),
-        highlight=highlight,
-    )
-    facets = _parse_facets(facet)
-    scope = SearchScope(name, facets=None if facets is None else FacetQuery(facets, asked.filter))
     settings = encoding.settings()
-    if url is None:
-        answer = _answer_here(settings, scope, asked)
-    else:
-        conditions = None if filter_json is None else json_of(filter_json)
-        boosts = [json_of(each, "--boost") for each in boost or []]
-        with Remote(url, settings, reads=True) as remote:
-            answer = remote.ask("POST", "/search", json=search_body(scope, asked, conditions, boosts))
+    if name is None:
+        with opened_store(url, settings, reads=True) as store:
+            list_collections(store, as_json=as_json)
+        return
+    wanted = _wanted(query, like or [], unlike or [])
+    asked = {
+        "top_k": top_k,
+        "weights": None if weights is None else asdict(parse_weights(weights)),
+        "filter": checked_filter(filter_json),
+        "offset": offset,
+        "min_score": min_score,
+        "group_by": group_by,
+        "facets": _parse_facets(facet),
+        "boosts": checked_boosts(boost or []),
+        "fusion": _checked_fusion(fusion),
+        "highlight": highlight,
+    }
+    given = {key: value for key, value in asked.items() if value not in (None, [])}
+    with opened_store(url, settings, reads=True) as store:
+        answer = store.search(name, wanted, **given)
     if as_json:
         print_json(answer)
     else:
         print_answer(answer, first=offset + 1)
 
 
-def _wanted(query: str | None, like: list[str], unlike: list[str]) -> str | Like:
+def _wanted(query: str | None, like: list[str], unlike: list[str]) -> str | dict[str, Any]:
     """What to search for. Raises typer.BadParameter where the command does not say it, or twice."""
-    from tercet.service.search.stored_queries import LikeDocument, LikeExamples
-
     if query is not None and (like or unlike):
         raise typer.BadParameter("it is in the place of QUERY; leave one out", param_hint="--like")
     if unlike and not like:
         raise typer.BadParameter("it goes with --like ID; give one", param_hint="--unlike")
     if like:
-        return LikeExamples((*like,), (*unlike,)) if len(like) > 1 or unlike else LikeDocument(like[0])
+        return {"like": like, "unlike": unlike} if len(like) > 1 or unlike else {"id": like[0]}
     if query is None:
         raise typer.BadParameter(
             "say what to search for after the collection's name, or give --like ID", param_hint="QUERY"
         )
     return query
-
-
-def _answer_here(settings: Settings, scope: SearchScope, asked: SearchQuery) -> dict[str, Any]:
-    """The answer of this process, in the shape of the server's. What no segment holds is brought into one, or
-    said to be left out.
-    """
-    from tercet.cli.encoders import encoder_of
-    from tercet.cli.opened import publish_unpublished
-    from tercet.index.catalog.aliases import Aliases
-    from tercet.index.collection import Collection
-    from tercet.service.search.answers import answer_head, answer_hits
-
-    root = options.collections_root(settings)
-    collections = [Collection.open(root, each) for each in Aliases(root).collections_of(scope.collection)]
-    for collection in collections:
-        publish_unpublished(collection, settings)
-    encoder = encoder_of(settings, collections[0].settings)  # several have one encoder
-    outcome = run_queries(settings, encoder, scope, [asked])[0]
-    return {**answer_head(outcome), "hits": list(answer_hits(outcome))}
-
-
-def run_queries(
-    settings: Settings, encoder: Encoder, scope: SearchScope, queries: list[SearchQuery]
-) -> list[SearchOutcome]:
-    """The outcome of each query, in order, through the same pipeline as over HTTP."""
-    from tercet.service.collections.registry import CollectionRegistry
-    from tercet.service.encoding.service import LocalEncoding
-    from tercet.service.encoding.shelf import EncoderShelf
-    from tercet.service.load.pools import Pools
-    from tercet.service.search.pipeline import SearchPipeline
-
-    async def answers() -> list[SearchOutcome]:
-        encoding = LocalEncoding(
-            encoder, batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens
-        )
-        pools = Pools.open()
-        collections = CollectionRegistry(options.collections_root(settings))
-        pipeline = SearchPipeline(EncoderShelf(encoding), collections, pools.search)
-        try:
-            return [await pipeline.search(scope, query) for query in queries]
-        finally:
-            await encoding.close()
-            collections.close()
-            pools.close()
-
-    return asyncio.run(answers())
 
 
 def parse_weights(words: str) -> Weights:
@@ -229,10 +171,10 @@ def parse_weights(words: str) -> Weights:
         ) from error
 
 
-def _parse_fusion(name: str) -> Fusion:
+def _checked_fusion(name: str) -> str:
     if name not in ("sum", "rrf"):
         raise typer.BadParameter(f"{name!r} is neither sum nor rrf", param_hint="--fusion")
-    return "rrf" if name == "rrf" else "sum"
+    return name
 
 
 def _parse_facets(given: list[str] | None) -> dict[str, int] | None:

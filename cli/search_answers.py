@@ -1,9 +1,8 @@
-"""A search as a server takes it, and its answer as it is printed."""
+"""The answer to a search as it is printed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tercet.cli.output import console, error_console, print_hits, print_pairs
@@ -11,38 +10,6 @@ from tercet.cli.output import console, error_console, print_hits, print_pairs
 if TYPE_CHECKING:
     from tercet.index.candidates import Hit
     from tercet.service.search.highlights import HitHighlights
-    from tercet.service.search.query import SearchQuery, SearchScope
-
-
-def search_body(
-    scope: SearchScope, asked: SearchQuery, conditions: Any, boosts: Sequence[Any]
-) -> dict[str, Any]:
-    """The body of `POST /search` for a query of the command line.
-
-    conditions, boosts: the filter, and the boosts, as JSON has them.
-    """
-    from tercet.service.search.stored_queries import LikeDocument, LikeExamples
-
-    query: Any = asked.query
-    if isinstance(query, LikeDocument):
-        query = {"id": query.id}
-    elif isinstance(query, LikeExamples):
-        query = {"like": query.like, "unlike": query.unlike}
-    body = {
-        "collection": scope.collection,
-        "query": query,
-        "top_k": asked.top_k,
-        "weights": None if asked.weights is None else asdict(asked.weights),
-        "filter": conditions,
-        "offset": asked.page.offset,
-        "min_score": asked.page.min_score,
-        "group_by": asked.group_by,
-        "facets": None if scope.facets is None else scope.facets.values,
-        "boosts": boosts,
-        "fusion": asked.fusion,
-        "highlight": asked.highlight,
-    }
-    return {key: value for key, value in body.items() if value not in (None, [])}
 
 
 def hits_of(answer: Mapping[str, Any]) -> tuple[list[Hit], list[HitHighlights] | None]:

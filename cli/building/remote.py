@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tercet.cli.output import console, print_pairs
-from tercet.cli.remote import Remote, RemoteError, path_of
+from tercet.cli.stores.remote import Remote, RemoteError, path_of
 
 if TYPE_CHECKING:
     from tercet.service.settings.settings import Settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tercet.cli import options
 from tercet.cli.building.stopping import interruptible
 from tercet.cli.output import print_failure
-from tercet.cli.remote import named_url
+from tercet.cli.stores.remote import named_url
 
 if TYPE_CHECKING:
     from tercet.ingest.build import BuildReport

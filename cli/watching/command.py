@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tercet.cli.encoders import tokenizer_of
 from tercet.cli.output import console, counted, one_line
-from tercet.cli.remote import Remote, RemoteError, path_of
+from tercet.cli.stores.remote import Remote, RemoteError, path_of
 from tercet.cli.watching.files import FolderFiles
 from tercet.cli.watching.held import HeldFolder
 from tercet.cli.watching.sync import FolderSync
@@ -75,14 +75,13 @@ def keep_like(
 def _collection(remote: Remote, name: str) -> dict[str, Any]:
     """What the server says of a collection, which it makes where it is missing."""
     try:
-        found: dict[str, Any] = remote.ask("GET", path_of(name))
+        return remote.describe(name)
     except RemoteError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
         remote.ask("PUT", path_of(name), json={"fields": SOURCE_FIELD})
         _say(f"collection {name!r} is new")
-        found = remote.ask("GET", path_of(name))
-    return found
+        return remote.describe(name)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from tercet.cli.batches import batches, stored_record
-from tercet.cli.remote import Remote, path_of
+from tercet.cli.stores.remote import Remote
 from tercet.cli.watching.files import FOLDER, VERSION, version_of
 from tercet.index.candidates import Document
 from tercet.ingest.passages.split import SOURCE
@@ -40,7 +40,7 @@ class HeldFolder:
     def files(self) -> dict[str, HeldFile]:
         """What is there, by the name of the file. Raises RemoteError."""
         found: dict[str, HeldFile] = {}
-        for document in self._listed():
+        for document in self._remote.documents(self._collection):
             metadata = document["metadata"]
             if metadata.get(FOLDER) == self._mark:
                 held = found.setdefault(str(metadata.get(SOURCE)), HeldFile())
@@ -62,10 +62,9 @@ class HeldFolder:
                 if present is None or any(present[key] != record[key] for key in ("title", "text")):
                     changed.append(document)
                 elif present["metadata"] != record["metadata"]:
-                    path = self._path("documents", document.id)
-                    self._remote.ask("PATCH", path, json={"metadata": record["metadata"]})
+                    self._remote.patch_document(self._collection, document.id, record["metadata"])
             for batch in batches(changed):
-                self._remote.ask("PUT", self._path("documents"), json={"documents": batch})
+                self._remote.put_documents(self._collection, batch)
             written += len(changed)
         return written
 
@@ -75,27 +74,11 @@ class HeldFolder:
         for some in _chunks(sorted(ids)):
             ours = [one["id"] for one in self._get(some) if one["metadata"].get(FOLDER) == self._mark]
             if ours:
-                path = self._path("documents", "delete")
-                removed += self._remote.ask("POST", path, json={"ids": ours})["deleted"]
+                removed += self._remote.delete_documents(self._collection, ids=ours)["deleted"]
         return removed
 
     def _get(self, ids: list[str]) -> list[Mapping[str, Any]]:
-        path = self._path("documents", "get")
-        found: list[Mapping[str, Any]] = self._remote.ask("POST", path, json={"ids": ids})["documents"]
-        return found
-
-    def _listed(self) -> Iterator[Mapping[str, Any]]:
-        after = None
-        while True:
-            params: dict[str, str | int] = {} if after is None else {"after": after}
-            page = self._remote.ask("GET", self._path("documents"), params=params)
-            yield from page["documents"]
-            after = page["next"]
-            if after is None:
-                return
-
-    def _path(self, *parts: str) -> str:
-        return path_of(self._collection, *parts)
+        return list(self._remote.get_documents(self._collection, ids)["documents"])
 
 
 def _chunks(items: Iterable[T]) -> Iterator[list[T]]:

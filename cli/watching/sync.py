@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from tercet.cli.output import counted
-from tercet.cli.remote import RemoteError, UnreachableError
+from tercet.cli.stores.remote import RemoteError, UnreachableError
 from tercet.cli.watching.files import FileDocuments, FolderFiles, version_of
 from tercet.cli.watching.held import HeldFile, HeldFolder
 from tercet.index.errors import InvalidDocumentError

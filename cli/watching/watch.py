@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from tercet.cli.remote import RemoteError, UnreachableError
+from tercet.cli.stores.remote import RemoteError, UnreachableError
 from tercet.cli.watching.sync import FolderSync
 from tercet.ingest.errors import SourceError
 from tercet.ingest.texts.extra import needed_for

@@ -10,6 +10,7 @@ from tercet.index.backups.making import make_backup
 from tercet.index.backups.records import Backup
 from tercet.index.backups.restoring import restore_as, restore_into
 from tercet.index.backups.store import BackupStore
+from tercet.index.backups.verifying import BytesDone, nobody
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionNotFoundError
 from tercet.service.collections.registry import CollectionDescription, CollectionRegistry
@@ -46,8 +47,8 @@ class CollectionBackups:
             Collection.open(self._collections.root, name)
         return found
 
-    def make(self, name: str, id: str | None = None) -> Backup:
-        """With every write that was acknowledged before. id: by default a new one.
+    def make(self, name: str, id: str | None = None, progress: BytesDone = nobody) -> Backup:
+        """With every write that was acknowledged before. id: by default a new one; progress: of verifying.
 
         Raises InvalidNameError for an id that is none, or is there, CollectionNotFoundError,
         CollectionBusyError where another process holds writes that are not published, or a backup is made or
@@ -55,9 +56,11 @@ class CollectionBackups:
         """
         collection = Collection.open(self._collections.root, name)
         self._collections.flush(collection.settings.name)
-        return make_backup(collection, self._store, id=id)
+        return make_backup(collection, self._store, progress, id)
 
-    def restore(self, name: str, id: str, new_name: str | None = None) -> CollectionDescription:
+    def restore(
+        self, name: str, id: str, new_name: str | None = None, progress: BytesDone = nobody
+    ) -> CollectionDescription:
         """Restores into the collection itself, or as one called `new_name`; returns what it is then.
 
         A collection that was deleted is made again. Raises BackupNotFoundError, CollectionExistsError for a
@@ -68,10 +71,10 @@ class CollectionBackups:
         target = name if new_name is None else new_name
         collection = self._existing(name) if target == name else None
         if collection is None:
-            restore_as(self._collections.root, target, self._store, backup)
+            restore_as(self._collections.root, target, self._store, backup, progress)
         else:
             with self._collections.writing(name) as live:
-                restore_into(collection, live, self._store, backup)
+                restore_into(collection, live, self._store, backup, progress)
         return self._collections.describe(target)
 
     def delete(self, name: str, id: str) -> None:

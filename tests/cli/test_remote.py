@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from tercet.cli.remote import Remote, RemoteError, path_of
+from tercet.cli.stores.remote import Remote, RemoteError, path_of
 from tercet.service.settings.settings import Settings
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from tercet.cli.remote import Remote, RemoteError, UnreachableError
+from tercet.cli.stores.remote import Remote, RemoteError, UnreachableError
 from tercet.cli.watching.files import FOLDER, VERSION, FolderFiles
 from tercet.cli.watching.held import HeldFile, HeldFolder
 from tercet.cli.watching.sync import FolderSync
