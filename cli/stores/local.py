@@ -219,8 +219,9 @@ class LocalStore:
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[LiveCollection]:
-        """A collection to write, which no server writes."""
-        with named_url(self._settings), self._collections.writing(name) as live:
+        """A collection to write, by its name or an alias, which no server writes."""
+        own = self._collections.aliases.collection_of(name)
+        with named_url(self._settings), self._collections.writing(own) as live:
             yield live
 
     def _say_left_out(self, name: str, error: Exception) -> None:
