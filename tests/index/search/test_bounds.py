@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tercet.index.codebook import Codebook, sign_codebook
 from tercet.index.collection import Collection
 from tercet.index.search import bounds
 from tercet.index.search.exact_scores import Candidates
-from tercet.index.search.late_interaction import FirstScores
+from tercet.index.search.late_interaction import FirstScores, TokenParts
 from tercet.index.snapshot import Snapshot
 from tercet.index.token_codecs import CODED, RESIDUAL_BITS, TokenCodec
 from tercet.index.token_vectors.codebook_training import train_codebook
@@ -71,8 +72,9 @@ def test_what_is_not_read_is_no_hit(snapshot: Any, colbert: float) -> None:
 def test_bounds_hold_a_sum_under_a_weight_below_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = np.zeros(1, np.int64)
     found = Candidates(nothing, nothing, np.array([0.5]), np.zeros(1), np.zeros(1))
-    monkeypatch.setattr(bounds, "near_scores", lambda *_: (np.array([0.4]), np.array([0.1])))
-    query: Any = None
+    read = TokenParts([lambda: (np.array([0.4]), np.array([0.1]))], [1], np.arange(2))
+    monkeypatch.setattr(TokenParts, "of", lambda *_: read)
+    query: Any = SimpleNamespace(colbert=())
     sums = bounds._Sums([], found, query, Weights(1, 0, -2), 3)
     sums.read(nothing)
     assert (sums.low[0], sums.high[0]) == pytest.approx((0.5 - 2 * 0.5, 0.5 - 2 * 0.3))
