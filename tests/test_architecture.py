@@ -277,6 +277,7 @@ def allows(place: Path, module: str) -> bool:
     return top not in {"", "tests", "benchmarks", "examples"}  # a relative import has no top
 
 
+@pytest.mark.slow
 def test_imports_follow_the_arrows() -> None:
     places = [(path.relative_to(ROOT), module) for path in SOURCES for module in imported_modules(path)]
     assert [f"{place} imports {module}" for place, module in places if not allows(place, module)] == []
@@ -296,6 +297,7 @@ def test_every_module_of_ours_has_one_name() -> None:
     assert not PACKAGES & set(sys.modules)
 
 
+@pytest.mark.slow
 def test_all_modules_load_under_the_one_name() -> None:
     """Whatever is installed here: modules that need a missing extra say so by an ImportError."""
     code = (
@@ -322,6 +324,7 @@ def test_the_folders_of_training_know_those_below(folder: str) -> None:
                 assert other in TRAINING_ARROWS[folder], f"{path.relative_to(ROOT)} imports {module}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "order"),
     [
@@ -379,6 +382,7 @@ def loaded_with(modules: str) -> set[str]:
     return set(result.stdout.split())
 
 
+@pytest.mark.slow
 def test_serving_needs_no_torch() -> None:
     loaded = loaded_with(
         "tercet.index.snapshot, tercet.models.onnx_encoder, tercet.service.app, tercet.service.serving, "
@@ -387,6 +391,7 @@ def test_serving_needs_no_torch() -> None:
     assert not {"torch", "transformers", "peft"} & loaded
 
 
+@pytest.mark.slow
 def test_serving_and_exporting_adapters_need_no_peft() -> None:
     if importlib.util.find_spec("onnxscript") is None:
         pytest.skip("the export needs onnxscript: install tercet[torch]")
@@ -413,6 +418,7 @@ CLIENTS = {
 NO_CALLS = {"CloseError", "ConnectError", "Limits", "Timeout", "Response", "Request", "URL"}
 
 
+@pytest.mark.slow
 def test_no_key_goes_to_a_proxy_of_the_environment() -> None:
     found = 0
     for path in SOURCES:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from tercet_client import Client, ConnectionFailedError
 
 from tercet.service.app import create_app
@@ -39,12 +40,14 @@ def generator() -> dict[str, Any]:
     return runpy.run_path(str(GENERATOR))
 
 
+@pytest.mark.slow
 def test_types_are_those_of_the_description() -> None:
     files = generator()["generated"]()
     different = [path.name for path, text in files.items() if path.read_text(encoding="utf-8") != text]
     assert not different, f"run python {GENERATOR.relative_to(ROOT)}"
 
 
+@pytest.mark.slow
 def test_every_route_has_a_method() -> None:
     asked: set[tuple[str, str]] = set()
 

@@ -61,6 +61,7 @@ def test_the_korean_readme_names_the_commands_of_the_english_one() -> None:
     assert korean == english
 
 
+@pytest.mark.slow
 def test_the_site_is_built_with_every_page_and_link(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],

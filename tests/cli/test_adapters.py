@@ -56,6 +56,7 @@ def torch_tercet(tercet: Run, checkpoint: Path) -> Run:
     )
 
 
+@pytest.mark.slow
 def test_list(torch_tercet: Run, adapters: Path) -> None:
     assert "law" in torch_tercet("adapters", "list").stdout
     (adapters / "tea" / "adapter.safetensors").unlink()
@@ -103,6 +104,7 @@ def test_what_cannot_be_made(
     assert sorted(path.name for path in adapters.iterdir()) == ["law", "tea"]
 
 
+@pytest.mark.slow
 def test_an_adapter_from_texts_to_hits(
     tercet: Run, torch_tercet: Run, adapters: Path, source: Path, checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -146,6 +148,7 @@ def test_export_takes_an_output_or_an_adapter(tercet: Run, checkpoint: Path) -> 
         assert (done.returncode, "give one of both" in done.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_routes_from_texts_to_hits(torch_tercet: Run, adapters: Path, source: Path, tmp_path: Path) -> None:
     law, tea = tmp_path / "law.txt", tmp_path / "tea.jsonl"
     law.write_text("".join(f"the court of case {number}\n" for number in range(10)))

@@ -7,8 +7,12 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tercet.index.collection import Collection
 from tercet.index.live.collection import LiveCollection
+
+pytestmark = pytest.mark.slow
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

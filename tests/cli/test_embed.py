@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from safetensors.numpy import load_file
 
 from tercet.cli import options
@@ -21,6 +22,7 @@ def write_texts(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_arrays_in_input_order(tercet: Run, tmp_path: Path, embedded_checkpoint: Path) -> None:
     out = tmp_path / "out.safetensors"
     done = tercet("embed", "--input", str(write_texts(tmp_path / "x.jsonl")), "--output", str(out))

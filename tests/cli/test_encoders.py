@@ -11,6 +11,8 @@ import pytest
 from tercet.index.collection import Collection
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.slow
+
 QUERY = "how is tea made?"
 
 

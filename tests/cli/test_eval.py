@@ -29,6 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exhaustive", [False, True])
 def test_json(tercet: Run, folder: Path, exhaustive: bool) -> None:
     done = tercet("eval", str(folder), "--json", *(["--exhaustive"] if exhaustive else []))
@@ -70,6 +71,7 @@ def test_the_bm25_side(tercet: Run, folder: Path) -> None:
     assert "--weights gives bm25 1.0; give --bm25 too, or three numbers" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["bm25s", "ir_measures"])
 def test_a_missing_extra_says_how_to_get_it(tercet_without: Run, folder: Path, missing: str) -> None:
     done = tercet_without(missing, "eval", str(folder))

@@ -57,6 +57,7 @@ def test_what_cannot_be_exported_ends_in_one_line(
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_int8_that_loses_much_is_told_by_side(tercet: Run, checkpoint: Path) -> None:
     """A channel far above the others takes all levels of each token, as outliers of large models do."""
     done = tercet("export", str(checkpoint), "--output", "fine", "--int8", "--json")
@@ -77,6 +78,7 @@ def test_int8_that_loses_much_is_told_by_side(tercet: Run, checkpoint: Path) -> 
     assert "Warning" not in done.stderr
 
 
+@pytest.mark.slow
 def test_without_torch_a_first_start_says_what_to_install(
     tercet_without: Run, checkpoint: Path, tmp_path: Path
 ) -> None:

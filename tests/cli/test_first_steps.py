@@ -28,6 +28,7 @@ def test_what_comes_next_where_there_are_collections(tercet: Run) -> None:
     assert done.stdout.index("tercet search NAME") < done.stdout.index("tercet index build")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     ("words", "offered"),

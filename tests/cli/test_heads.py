@@ -23,6 +23,7 @@ def fork(tmp_path: Path, embedded_checkpoint: Path) -> Path:
     return Path(shutil.copytree(embedded_checkpoint, tmp_path / "fork"))
 
 
+@pytest.mark.slow
 def test_a_collection_records_whose_heads_its_encoder_has(
     tercet: Run, source: Path, data: Path, fork: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

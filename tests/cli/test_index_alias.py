@@ -5,9 +5,12 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.slow
 def test_an_alias_is_put_used_and_deleted(tercet: Run, built: Path, source: Path) -> None:
     done = tercet("index", "alias", "put", "live", "small")
     assert (done.returncode, done.stdout) == (0, "Alias 'live' means collection 'small'.\n")
@@ -28,6 +31,7 @@ def test_an_alias_is_put_used_and_deleted(tercet: Run, built: Path, source: Path
     assert "'small' is a collection" in again.stderr
 
 
+@pytest.mark.slow
 def test_an_alias_of_several_is_searched_and_read_as_one(tercet: Run, built: Path, source: Path) -> None:
     done = tercet("index", "build", str(source), "--collection", "copy")
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,8 @@ import pytest
 from tercet.index.collection import Collection
 from tercet.index.live.collection import LiveCollection
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -10,6 +10,7 @@ import pytest
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.slow
 def test_shards_are_built_divided_and_searched(tercet: Run, source: Path, tmp_path: Path) -> None:
     url = (tmp_path / "store").as_uri()
     build = ("index", "build", str(source), "--collection", "small", "--output", url)
@@ -53,6 +54,7 @@ def test_flags_that_do_not_go_together(tercet: Run, source: Path, flags: list[st
     assert said in shown, shown
 
 
+@pytest.mark.slow
 def test_without_ray_the_command_that_installs_it_is_named(tercet_without: Run, source: Path) -> None:
     done = tercet_without("ray", "index", "build", str(source), "--collection", "small", "--ray")
     assert done.returncode == 1

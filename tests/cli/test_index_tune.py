@@ -25,6 +25,7 @@ def graph(tercet: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "graph"
 
 
+@pytest.mark.slow
 def test_what_is_stored_is_shown_and_removed(tercet: Run, graph: str, tmp_path: Path) -> None:
     asked = ["index", "tune", graph, "--k", "5", "--recall", "0.9"]
     done = tercet(*asked, "--dry-run")

@@ -23,6 +23,7 @@ def node_major() -> int:
     return int(found[1]) if found else 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(node_major() < 20, reason="needs Node 20 or later")
 def test_every_method_works(server: str) -> None:
     done = subprocess.run(

@@ -36,12 +36,14 @@ def test_nothing_heavy_is_loaded_for_help_or_verify(repository: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_server_without_encoder_workers_loads_no_http_client(repository: Path) -> None:
     code = "import sys, tercet.cli.serve, tercet.service.app; sys.exit('httpx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_libraries_start_as_many_threads_as_there_are_cores(repository: Path) -> None:
     code = (
         "import atexit, os, sys; from tercet.cli.main import main; sys.argv = ['tercet', '--version']; "
@@ -179,6 +181,7 @@ def test_a_full_disk_is_1_and_one_line(tercet: Run, monkeypatch: pytest.MonkeyPa
     assert done.stderr == "Error: [Errno 28] No space left on device: free some space, and do it again\n"
 
 
+@pytest.mark.slow
 def test_what_the_encoding_of_a_terminal_lacks_is_escaped(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -222,6 +225,7 @@ def test_a_failure_of_faiss_is_1_and_one_line(
     assert not (data / "collections" / "small").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -22,6 +22,8 @@ pytest.importorskip("mcp", reason="needs the extra mcp")
 from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 120.0
 
 

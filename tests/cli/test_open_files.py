@@ -16,6 +16,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 SEGMENTS = 48  # more than the open files that are allowed, however few a segment needs
 
 
+@pytest.mark.slow
 def test_a_collection_of_many_segments_is_searched_under_a_low_limit(
     tmp_path: Path, environment: dict[str, str], tercet: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

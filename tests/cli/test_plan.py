@@ -4,6 +4,8 @@ import json
 import subprocess
 from collections.abc import Callable
 
+import pytest
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 ASKED = [
     "plan",
@@ -39,6 +41,7 @@ def test_a_plan_as_json(tercet: Run) -> None:
     assert first["dense"] == {"kind": "hnsw", "recall": 0.991}
 
 
+@pytest.mark.slow
 def test_a_number_beyond_the_limits_is_wrong_usage(tercet: Run) -> None:
     for wrong in (
         *(["--codec", "int7"], ["--recall", "1.5"], ["--qps", "0"], ["--documents", "many"]),

@@ -13,6 +13,8 @@ from pydantic import SecretStr
 from tercet.cli.stores.remote import Remote, RemoteError, path_of
 from tercet.service.settings.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 
 class Recorded(ThreadingHTTPServer):
     """A server that keeps what it was asked, with the key; answers are `body`."""

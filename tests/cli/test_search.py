@@ -17,6 +17,8 @@ from tercet.index.live.collection import LiveCollection
 from tercet.service.schemas.search_answers import SearchResponse
 from tercet.service.search.highlights import HitHighlights
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -70,6 +70,7 @@ def test_help_names_what_it_takes(tercet: Run) -> None:
         assert option in result.stdout
 
 
+@pytest.mark.slow
 def test_a_run_reports_and_writes_a_checkpoint_that_embeds(tercet: Run, config: Path, tmp_path: Path) -> None:
     result = tercet("train", str(config), "--threads", "1")
     assert result.returncode == 0, result.stderr
@@ -151,6 +152,7 @@ def test_a_bad_line_and_missing_files_are_named(tercet: Run, config: Path, tmp_p
     assert "elsewhere/pairs.jsonl: cannot be read" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["torch", "matplotlib"])
 def test_a_missing_extra_says_how_to_get_it(tercet_without: Run, config: Path, missing: str) -> None:
     result = tercet_without(missing, "train", str(config))

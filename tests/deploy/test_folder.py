@@ -73,6 +73,7 @@ def test_its_variables_are_settings(composed: dict[str, Any]) -> None:
         assert set(service["environment"]) <= known
 
 
+@pytest.mark.slow
 def test_the_command_makes_the_collection_of_the_folder(
     composed: dict[str, Any], tiny: Any, tmp_path: Path
 ) -> None:

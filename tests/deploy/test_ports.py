@@ -67,6 +67,7 @@ def listening(name: str, service: dict[str, Any]) -> Iterator[str]:
         assert service["healthcheck"] == {"disable": True}, f"{name} is no server"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_ports_of_pods_are_listed(listed: set[Listening], overlay: str) -> None:
     found = documents(rendered(FOLDER / overlay))
@@ -103,6 +104,7 @@ def named_ports(values: dict[str, str]) -> Iterator[str]:
         yield f"{value}-{values[highest]}" if re.search(r"\bmin\b", word) else value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_policies_open_listed_ports_alone(listed: set[Listening], overlay: str) -> None:
     ports = {port for _, _, port in of(listed, overlay)}

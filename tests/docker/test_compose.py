@@ -69,6 +69,7 @@ def test_docker_accepts_it(root: Path, profile: list[str]) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_it_follows_the_schema_of_the_compose_specification(raw: dict[str, Any], tmp_path: Path) -> None:
     download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
@@ -157,6 +158,7 @@ def test_one_key_is_between_router_and_shards(raw: dict[str, Any]) -> None:
     assert given["shard-0"]["environment"]["TERCET_API_KEYS_FILE"] == inside
 
 
+@pytest.mark.slow
 def test_the_store_of_snapshots_makes_its_bucket(services: dict[str, dict[str, Any]], root: Path) -> None:
     """By its health check; moto of the tests is what its image holds."""
     server = pytest.importorskip("moto.server", reason="needs moto[server], an S3 server")

@@ -93,6 +93,7 @@ def test_the_entrypoint_is_the_installed_command(dockerfile: Any, root: Path) ->
     assert dockerfile.environment()["PATH"].startswith("/opt/tercet/venv/bin:")
 
 
+@pytest.mark.slow
 def test_its_commands_exist_with_the_flags_used(dockerfile: Any) -> None:
     parse_command(dockerfile.last("CMD").words)
     lines = [part.strip() for entry in dockerfile.all("RUN") for part in entry.value.split("&&")]

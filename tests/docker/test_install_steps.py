@@ -252,6 +252,7 @@ def test_it_serves_reports_health_and_stops_on_sigterm(
     assert process.wait(READY_SECONDS) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_the_locked_packages_of_the_gpu_image_are_published(root: Path) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SNIPPETS = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python-api.md").read_text("utf-8"), re.S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("snippet", SNIPPETS)
 def test_snippets_run(snippet: str, tmp_path: Path, tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

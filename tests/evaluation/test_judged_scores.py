@@ -168,6 +168,7 @@ def check_against_searches(snapshot: Snapshot, seed: int, limits: tuple[int, ...
             assert table[row, column] == pytest.approx(expected, abs=1e-9), (limit, weights)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10_000), segment=st.sampled_from([7, 30, 100]))
 @example(seed=4996, segment=30)  # whose one candidate by dense has no term of the query
@@ -179,6 +180,7 @@ def test_fewer_candidates_are_those_of_a_real_search(
     check_against_searches(snapshot, seed + 1, (1, 3, 10, 25))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "codec", "lexical"),
     [

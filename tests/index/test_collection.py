@@ -194,6 +194,7 @@ def test_an_altered_graph_is_refused_before_faiss_reads_it(build: Any, random_co
         collection.snapshot()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivfpq", "ivfrabitq"])
 def test_all_dense_kinds_build_and_search(build: Any, random_corpus: Any, kind: str) -> None:
     documents, encoded = random_corpus(1500, 11)

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).with_name("fork_process.py")
 
 
+@pytest.mark.slow
 def test_a_forked_process_waits_for_no_thread_of_its_parent(tmp_path: Path, repository: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(tmp_path)],

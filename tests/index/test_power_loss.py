@@ -167,6 +167,7 @@ def told(base: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_acknowledged_outlives_a_loss_of_power(
     tmp_path: Path, random_texts: Any, make_settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -166,6 +166,7 @@ def brute_force(documents: Representations, query: Representations, *, colbert: 
     return sums
 
 
+@pytest.mark.slow
 @settings(max_examples=16, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10_000),

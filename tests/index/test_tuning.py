@@ -11,6 +11,8 @@ from tercet.index.dense import index as dense
 from tercet.index.errors import InvalidQueryError
 from tercet.index.tuning import EffortTuning
 
+pytestmark = pytest.mark.slow
+
 K = 50
 
 

@@ -94,6 +94,7 @@ def pair(
     return one.snapshot(), Snapshot.united("all", parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", SEARCHES, ids=lambda asked: "-".join(asked) or "plain")
 def test_a_search_of_several_is_that_of_one(
     pair: tuple[Snapshot, Snapshot], random_texts: Any, asked: dict[str, Any]

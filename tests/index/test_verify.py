@@ -48,6 +48,7 @@ def collection(build: Any, random_corpus: Any) -> Collection:
     return collection
 
 
+@pytest.mark.slow
 def test_sound_collections_have_no_problems(build: Any, random_corpus: Any, root: Path, three: Any) -> None:
     for kind, codec in (("flat", "int8"), ("hnsw", "float16"), ("ivfpq", "none")):
         corpus = random_corpus(1100, 3)
@@ -97,6 +98,7 @@ def test_a_segment_that_a_publication_removes_meanwhile_is_no_damage(
     assert collection.current() == "000002"
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_in_any_file_is_found(collection: Collection, root: Path, packed: bool) -> None:
     random = np.random.default_rng(4)
     files = [path for path in collection.layout.folder.rglob("*") if path.is_file() and path.stat().st_size]
@@ -285,6 +287,7 @@ def test_inconsistent_windows_are_found(
     assert any("window" in problem for problem in problems)
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_equal_are_found(build: Any, random_corpus: Any, root: Path) -> None:
     documents, encoded = random_corpus(1300, 1)
     encoded.dense[1100:] = encoded.dense[7]

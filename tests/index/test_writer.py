@@ -90,6 +90,7 @@ def test_segments_roll_by_memory(
     assert verify(root, "demo") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hnsw", "ivfrabitq", "flat"])
 def test_indexing_is_told_and_can_be_ended(
     build: Any, root: Path, random_corpus: Any, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -253,6 +254,7 @@ def test_a_full_disk_leaves_the_former_snapshot(
     assert collection.snapshot().documents == 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [1, 100, 5000])
 def test_a_full_disk_cuts_no_graph_off(
     build: Any, segments_of_files: None, root: Path, random_corpus: Any, missing: int
@@ -321,6 +323,7 @@ def test_a_failed_writer_cannot_publish(build: Any, three: Any, root: Path) -> N
     require_former(collection, root, 3)
 
 
+@pytest.mark.slow
 def test_death_at_an_operation_leaves_the_former_snapshot_or_the_new_one(
     root: Path, repository: Path
 ) -> None:
@@ -328,6 +331,7 @@ def test_death_at_an_operation_leaves_the_former_snapshot_or_the_new_one(
     assert int(finish(start(repository, "crash", root, 1, 19))) > 10
 
 
+@pytest.mark.slow
 def test_sigkill_at_random_moments(root: Path, repository: Path) -> None:
     root.mkdir()
     for _ in range(2):
@@ -340,6 +344,7 @@ def test_sigkill_at_random_moments(root: Path, repository: Path) -> None:
         assert Collection.open(root, "demo").snapshot().documents in (5, 7, 9)
 
 
+@pytest.mark.slow
 def test_readers_see_one_whole_version_while_others_are_published(root: Path, repository: Path) -> None:
     root.mkdir()
     writer = start(repository, "write", root)

@@ -54,6 +54,7 @@ def build(encoder: Any, root: Path, codec: str, name: str = "coded", **options: 
     return Collection.open(root, name)
 
 
+@pytest.mark.slow
 def test_a_build_learns_its_codebook_and_scores_come_near(tmp_path: Path, eight: Any) -> None:
     plain = scores(build(eight, tmp_path, "float16", "plain"), eight)
     off = {}
@@ -253,6 +254,7 @@ class Counting(LocalDocuments):
         return super().encode_stream(texts, counted, watch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [None, WindowSettings(20, 5)])
 def test_what_a_codebook_is_learned_from_is_encoded_once(
     tmp_path: Path, eight: Any, window: WindowSettings | None, monkeypatch: pytest.MonkeyPatch

@@ -100,6 +100,7 @@ def shelf(tmp_path: Path) -> tuple[Path, int]:
     return path, last_page
 
 
+@pytest.mark.slow
 def test_a_book_is_found_to_its_last_page(
     tmp_path: Path, tiny: Any, shelf: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_book_is_found_to_its_last_page(
     assert set(passage.split()) == {"green", "leaf", "black"}
 
 
+@pytest.mark.slow
 def test_groups_do_not_show(tmp_path: Path, tiny: Any, shelf: tuple[Path, int]) -> None:
     """One group, or thousands: the same collection."""
     hits = []
@@ -178,6 +180,7 @@ def test_windows_that_the_encoder_does_not_take_are_refused(tmp_path: Path, tiny
     assert not (tmp_path / "c" / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_character_longer_than_a_window_names_its_document(repository: Path) -> None:
     tokenizer = Tokenizer.load(
         repository / "checkpoints" / "multi-m3",
@@ -190,6 +193,7 @@ def test_a_character_longer_than_a_window_names_its_document(repository: Path) -
         list(encoded_texts(Document("d", "tea ﷺ"), cutter))
 
 
+@pytest.mark.slow
 def test_a_window_without_room_for_the_title_is_told_again(repository: Path) -> None:
     """For an explanation, from the document and the window's place alone."""
     tokenizer = Tokenizer.load(repository / "checkpoints" / "multi-m3", EncodingSettings(max_length=64))

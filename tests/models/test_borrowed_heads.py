@@ -55,6 +55,7 @@ def test_names_of_both() -> None:
     assert split_heads(named_with_heads("a/b", None)) == ("a/b", None)
 
 
+@pytest.mark.slow
 def test_an_export_has_them(bert: Path, fork: Path, tmp_path: Path) -> None:
     export(fork, tmp_path / "exported", int8=False, heads_of=bert)
     exported = load_encoder(str(tmp_path / "exported"), device="cpu")

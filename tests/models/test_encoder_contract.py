@@ -72,6 +72,7 @@ def assert_close(one: Representations, other: Representations, tolerance: float)
             assert abs(left.get(token, 0.0) - right.get(token, 0.0)) <= tolerance
 
 
+@pytest.mark.slow
 def test_a_text_encodes_alike_alone_and_in_a_batch(case: Case) -> None:
     together = encode(case.encoder, TEXTS)
     alone = Representations.concatenate([encode(case.encoder, [text]) for text in TEXTS])
@@ -149,6 +150,7 @@ def test_a_shorter_limit(case: Case) -> None:
         encode(case.encoder, ["hello"], max_length=100_000)
 
 
+@pytest.mark.slow
 def test_a_text_of_a_hundred_thousand_characters(case: Case) -> None:
     found = encode(case.encoder, ["word" * 25_000, "별" * 100_000, "word " * 20_000])
     assert found.tokens.max() == case.encoder.info.max_length
@@ -162,6 +164,7 @@ def test_dimensions_cut_before_normalizing(case: Case) -> None:
     np.testing.assert_allclose(cut.dense, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_threads_share_an_encoder(case: Case) -> None:
     expected = encode(case.encoder, TEXTS)
     failures: list[Exception] = []

@@ -38,6 +38,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_two_that_start_at_once_export_once(
     bert: Path, cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -122,6 +123,7 @@ def test_an_entry_of_the_hub_is_of_a_revision(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_cannot_be_exported_runs_on_torch(
     bert: Path,
     tmp_path: Path,
@@ -202,6 +204,7 @@ def test_a_cache_that_cannot_be_written_any_more_serves_what_it_has(
     assert cached_export(bert, "bert", None, cache) == made
 
 
+@pytest.mark.slow
 def test_an_export_ends_with_the_process_that_asked_for_it(
     bert: Path, tmp_path: Path, repository: Path
 ) -> None:

@@ -37,6 +37,7 @@ def test_an_exported_folder_needs_nothing_else(bert_exported: Path) -> None:
         assert (bert_exported / name).stat().st_mode & 0o004, f"{name} is not readable by others"
 
 
+@pytest.mark.slow
 def test_the_report_names_the_largest_differences_of_a_graph_without_weights_for_torch(
     bert: Path, tmp_path: Path
 ) -> None:
@@ -52,6 +53,7 @@ def test_the_report_names_the_largest_differences_of_a_graph_without_weights_for
         load_encoder(str(tmp_path / "out"), "torch", device="cpu")
 
 
+@pytest.mark.slow
 def test_exporting_again_gives_the_same_graph(bert: Path, bert_exported: Path, tmp_path: Path) -> None:
     """Also where a record lies that cannot be read, whose message says to export again."""
     record = tmp_path / "again" / "onnx" / "export.json"
@@ -62,6 +64,7 @@ def test_exporting_again_gives_the_same_graph(bert: Path, bert_exported: Path, t
     assert again.graphs["int8"].files == former.graphs["int8"].files
 
 
+@pytest.mark.slow
 def test_two_exports_into_one_folder_at_once(bert: Path, tmp_path: Path) -> None:
     """One waits for the other; what a third left that was killed is gone."""
     output = tmp_path / "out"
@@ -88,6 +91,7 @@ def already_traced(bert_exported: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("tercet.models.export_onnx.write_graph", lambda _, path: shutil.copy(traced, path))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("already_traced")
 def test_export_into_the_checkpoint_itself_and_what_collections_are_advised(bert_copy: Path) -> None:
     assert load_encoder(str(bert_copy), "torch", device="cpu").info.lexical == "plain"
@@ -100,6 +104,7 @@ def test_export_into_the_checkpoint_itself_and_what_collections_are_advised(bert
     assert onnx_info.lexical == torch_info.lexical == "idf"
 
 
+@pytest.mark.slow
 def test_another_source_replaces_the_former_graphs(bert_copy: Path, exported_copy: Path) -> None:
     (bert_copy / "tercet.json").write_text(json.dumps({"pooling": "cls"}))
     export(bert_copy, exported_copy, int8=False)

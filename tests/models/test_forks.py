@@ -23,6 +23,7 @@ sys.exit(os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["onnx", "torch"])
 def test_a_forked_process_encodes(engine: str) -> None:
     pytest.importorskip("torch" if engine == "torch" else "onnxruntime")

@@ -12,6 +12,8 @@ from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 ON_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 DEVICES = ["cpu", pytest.param("cuda", marks=ON_GPU)]

@@ -92,6 +92,7 @@ def test_texts_of_like_length_go_together_where_passes_pad(
     assert encoder.pads == by_length
 
 
+@pytest.mark.slow
 def test_the_onnx_engine_never_imports_torch(bert_exported: Path, repository: Path) -> None:
     code = (
         "import sys; from tercet.models.loader import load_encoder; "

@@ -17,6 +17,8 @@ from tercet.models.errors import EncoderMemoryError
 from tercet.models.representations import Output, TokenBatch
 from tercet.models.tokenizer import Tokenizer
 
+pytestmark = pytest.mark.slow
+
 INFO = EncoderInfo("", "", "", "", 1, 1, 9, 16, "cls")
 
 # Encodes texts, once more after its address space was bounded, and says what came of it.

@@ -96,6 +96,7 @@ def opened(folder: Path) -> Encoder:
     return load_encoder(str(folder), "torch", device="cpu")
 
 
+@pytest.mark.slow
 def test_queries_and_documents_go_through_their_adapters(jina: Path) -> None:
     encoder = opened(jina)
     settings = encoder.tokenizer.settings
@@ -114,6 +115,7 @@ def test_one_batch_may_hold_both(jina: Path) -> None:
     np.testing.assert_allclose(encode_tokens(encoder, both).dense, wanted, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_one_task_for_both_and_its_graph(jina: Path, tmp_path: Path) -> None:
     encoder = opened(say(jina, tasks=ONE))
     wanted = expected(jina, ONE, "query")
@@ -153,6 +155,7 @@ def test_a_task_brings_its_prompt(jina: Path) -> None:
     np.testing.assert_allclose(dense(opened(jina), "query")[0], wanted, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_two_tasks_have_no_graph(jina: Path, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="an adapter for queries and another for documents"):
         export(jina, tmp_path / "exported", int8=False)

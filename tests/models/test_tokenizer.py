@@ -82,6 +82,7 @@ def test_instructions_by_input_type(tokenizer_json: bytes) -> None:
     assert tokenizer.tokenize(["wing"], "document").token_ids.tolist() == [CLS, HEAT, WING, SEP]
 
 
+@pytest.mark.slow
 def test_texts_in_capitals_are_read_in_small_letters_where_the_checkpoint_says_so(
     repository: Path,
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_lone_surrogate_reads_as_the_replacement_character(golden: Path) -> No
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -297,6 +299,7 @@ def test_many_texts_are_tokenized_as_each_alone(
     assert together.truncated.tolist() == [bool(batch.truncated[0]) for batch in alone]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["spans", "text_of"])
 def test_long_texts_leave_the_interpreter_to_other_threads(embedded_checkpoint: Path, what: str) -> None:
     tokenizer = Tokenizer.load(embedded_checkpoint, EncodingSettings(max_length=16))

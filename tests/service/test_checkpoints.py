@@ -19,6 +19,8 @@ from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 from tests.service.polling import pause
 
+pytestmark = pytest.mark.slow
+
 DOCUMENTS = [
     {"id": "steam", "text": "Steam moves the engine of a train."},
     {"id": "tea", "text": "Green tea is brewed with hot water."},

@@ -20,6 +20,8 @@ from tercet.service.settings.settings import Settings
 from tests.full_disk import fill
 from tests.service.polling import pause
 
+pytestmark = pytest.mark.slow
+
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo" / "corpus.jsonl"
 WRITER = {"Authorization": "Bearer writer"}
 IMPORT = "POST /collections/{name}/import"  # whose body is a file

@@ -47,6 +47,7 @@ def codes_of_source() -> set[str]:
     return found | {TOKEN_IDS, "missing_field", "unknown_field"}  # of the checks of bodies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["docs/http-api.md", "docs/ko/http-api.md"])
 def test_the_table_has_every_code_of_the_source(page: str) -> None:
     rows = TABLE_ROW.findall((ROOT / page).read_text())

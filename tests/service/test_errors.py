@@ -197,6 +197,7 @@ async def test_thousands_of_mistakes_are_told_as_one(
     assert len(response.content) < 3000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
@@ -550,6 +551,7 @@ async def test_a_wrong_setting_of_a_collection_is_told_with_its_remedy(
     assert error_of(response)["message"].startswith(message)
 
 
+@pytest.mark.slow
 async def test_weights_of_rerank_may_leave_bm25_null(client: httpx.AsyncClient) -> None:
     body = {"query": "q", "inputs": ["d"], "weights": {"dense": 1, "bm25": None}}
     assert (await client.post("/rerank", json=body)).status_code == 200

@@ -23,6 +23,8 @@ from tercet.service.settings.settings import Settings
 from tests.endurance.serving.exchange import Connection, fault_of
 from tests.endurance.serving.hostile import Hostile
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES_OF_EACH_ROUTE_AND_MODE = 12
 HOSTILE_REQUESTS = 1300
 SEED = 20260911

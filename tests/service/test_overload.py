@@ -12,6 +12,8 @@ import pytest
 from tercet.service.app import create_worker_app
 from tests.service.polling import pause
 
+pytestmark = pytest.mark.slow
+
 QUERY = {"collection": "demo", "query": "hot tea"}
 RERANK = {"query": "hot tea", "inputs": ["green tea", "black tea"]}
 LIMIT_SECONDS = 0.3

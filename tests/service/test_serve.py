@@ -125,7 +125,6 @@ def test_a_free_port_is_told(serve: Serve, tmp_path: Path) -> None:
     assert httpx.get(f"{url}/health").status_code == 200
 
 
-@pytest.mark.slow
 def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> None:
     sources = tmp_path / "data" / "sources"
     sources.mkdir(parents=True)
@@ -251,6 +250,7 @@ def test_too_few_open_files_are_told_at_the_start(tmp_path: Path, repository: Pa
     assert "this process may have 64 files open, and a server takes 128 at least: raise" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_setting_that_does_nothing_alone_is_told_at_the_start(serve: Serve, tmp_path: Path) -> None:
     process, client = serve("serve", "--publish-keep", "3")
     assert process.wait(PATIENCE_SECONDS) == 2
@@ -258,7 +258,6 @@ def test_a_setting_that_does_nothing_alone_is_told_at_the_start(serve: Serve, tm
     assert "setting publish_keep (TERCET_PUBLISH_KEEP) is 3, and does nothing without publish_url" in log
 
 
-@pytest.mark.slow
 def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) -> None:
     worker, worker_client = serve("encoder", "--threads", "1", TERCET_API_KEYS="between-us")
     worker.send_signal(signal.SIGSTOP)  # else it may be ready as soon as the search server listens
@@ -305,6 +304,7 @@ def client_ready(process: subprocess.Popen[str], client: httpx.Client) -> int:
     pytest.fail("the server ended")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_cannot_be_loaded_ends_the_server(serve: Serve, tmp_path: Path) -> None:
     process, _ = serve("serve", "--checkpoint", "not-there", "--log-format", "text")
     assert process.wait(PATIENCE_SECONDS) == 1
@@ -373,6 +373,7 @@ class DrippingHub(BaseHTTPRequestHandler):
         """Prints nothing."""
 
 
+@pytest.mark.slow
 def test_a_download_does_not_keep_the_server_from_ending(serve: Serve, tmp_path: Path) -> None:
     hub = ThreadingHTTPServer(("127.0.0.1", 0), DrippingHub)
     hub.daemon_threads = True
@@ -391,6 +392,7 @@ def test_a_download_does_not_keep_the_server_from_ending(serve: Serve, tmp_path:
     hub.server_close()
 
 
+@pytest.mark.slow
 def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> None:
     process, client = serve("serve", "--host", "0.0.0.0", "--checkpoint", "not-there")
     process.wait(PATIENCE_SECONDS)
@@ -400,6 +402,7 @@ def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> 
     assert client.base_url
 
 
+@pytest.mark.slow
 def test_a_server_of_known_names_does_not_warn_of_others(serve: Serve, tmp_path: Path) -> None:
     process, _ = serve(
         "serve",
@@ -421,6 +424,7 @@ def logged_until_end(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for file in folder.glob("log-*") for line in file.read_text().splitlines()[:-1]]
 
 
+@pytest.mark.slow
 def test_a_ready_server_collects_no_garbage_among_what_it_loaded(make_app: Any) -> None:
     """A full collection over all that is loaded stops the event loop for a tenth of a second."""
     gc.unfreeze()  # what earlier servers left
@@ -438,7 +442,6 @@ def test_a_ready_server_collects_no_garbage_among_what_it_loaded(make_app: Any) 
     assert not thread.is_alive()
 
 
-@pytest.mark.slow
 def test_a_killed_server_comes_back_with_every_write(serve: Serve) -> None:
     process, client = serve("serve", "--threads", "1")
     wait_ready(process, client)
@@ -490,6 +493,7 @@ def test_a_keys_file_is_read_again_at_sighup_and_a_broken_one_starts_nothing(
     assert "other" not in log
 
 
+@pytest.mark.slow
 def test_a_reader_of_the_log_who_stalls_stops_nothing(tmp_path: Path, repository: Path) -> None:
     """Nobody reads its standard error: 1,500 requests are answered, and the server ends when told."""
     reading, writing = os.pipe()
@@ -516,6 +520,7 @@ def test_a_reader_of_the_log_who_stalls_stops_nothing(tmp_path: Path, repository
             os.close(reading)
 
 
+@pytest.mark.slow
 def test_servers_of_a_checkpoint_without_graphs_export_it_once(
     serve: Serve, repository: Path, tmp_path: Path
 ) -> None:

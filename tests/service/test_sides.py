@@ -55,6 +55,7 @@ async def test_what_an_encoder_has_is_served(make_client: Any, sides: Any) -> No
         assert (await client.post("/search", json=explained)).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sides", SOME_SIDES)
 async def test_an_encoder_worker_may_lack_sides(tmp_path: Path, sides: Any) -> None:
     settings = Settings(data=tmp_path / "worker", batch_tokens=64, queue_tokens=4096)

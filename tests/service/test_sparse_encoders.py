@@ -69,6 +69,7 @@ def score_by_hand(encoder: Encoder, query: str, text: str) -> float:
     return float(sides[0] @ sides[1])
 
 
+@pytest.mark.slow
 def test_from_embed_to_search(served: tuple[str, Path, str], tmp_path: Path) -> None:
     kind, folder, engine = served
     side = SIDES[kind]
@@ -132,6 +133,7 @@ def test_from_embed_to_search(served: tuple[str, Path, str], tmp_path: Path) -> 
         assert unknown.status_code == 200, "a word that the vocabulary does not have finds what it finds"
 
 
+@pytest.mark.slow
 def test_a_worker_serves_them(served: tuple[str, Path, str], tmp_path: Path) -> None:
     """A server that has no checkpoint itself: its tokenizer and the sizes come from the worker."""
     kind, folder, engine = served

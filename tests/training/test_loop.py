@@ -33,6 +33,7 @@ def plain_descent(model: nn.Module, settings: OptimizationSettings) -> torch.opt
     return torch.optim.SGD([{key: group[key] for key in kept} for group in groups], lr=0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [0.05, 0.0])
 def test_a_step_goes_no_further_than_the_clipped_gradient(
     run: Callable[..., Any],

@@ -26,6 +26,8 @@ from tercet.training.runs.log import read_log
 from tercet.training.runs.state import Progress
 from tercet.training.settings.optimization import Precision
 
+pytestmark = pytest.mark.slow
+
 SettingsOf = Callable[[dict[str, Any]], Any]
 Run = Callable[..., Progress]
 

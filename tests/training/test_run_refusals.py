@@ -78,6 +78,7 @@ def test_settings_that_do_not_fit_the_base_are_refused(
     assert not (tmp_path / "out" / "config.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["identity.json", "negatives-0000000.npz", "log.jsonl"])
 def test_a_damaged_file_of_a_run_is_named(run: Run, tmp_path: Path, name: str) -> None:
     changes = {"mining": {"last": 8}, "optimization.steps": 8, "save_steps": 4}
@@ -94,6 +95,7 @@ def test_a_damaged_file_of_a_run_is_named(run: Run, tmp_path: Path, name: str) -
         run("out", changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "odd"),
     [

@@ -49,6 +49,7 @@ def test_it_loads_and_encodes_all_three(
     assert np.all(weights > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_text_has_the_same_vectors_alone_and_in_any_batch(name: str, repository: Path) -> None:
     encoder = load_encoder(name, threads=1)

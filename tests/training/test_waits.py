@@ -107,6 +107,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(RUNS))
 def test_the_host_waits_at_the_interval_of_the_log_alone(
     run: Callable[..., Any], tmp_path: Path, waits: Waits, monkeypatch: pytest.MonkeyPatch, name: str

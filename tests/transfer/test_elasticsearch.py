@@ -22,6 +22,8 @@ from tercet.transfer.errors import TargetExistsError, TransferError
 from tercet.transfer.push import export
 from tercet.transfer.rest import RestServer
 
+pytestmark = pytest.mark.slow
+
 VECTOR = {"type": "array", "items": {"type": "number"}}
 FEATURES = {
     "type": "object",

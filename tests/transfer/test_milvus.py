@@ -24,6 +24,7 @@ from tercet.transfer.milvus.connection import MilvusPlace
 from tercet.transfer.milvus.target import MilvusTarget
 
 
+@pytest.mark.slow
 def test_push_then_query(
     make: Any, tiny: Any, tmp_path: Path, queries: list[str], ask: Any, hits: Any, run_script: Any,
     require_same_order: Any,
@@ -65,6 +66,7 @@ def test_push_then_query(
     assert export(other, MilvusTarget(place, "docs", other.settings, 10), overwrite=True) == 57
 
 
+@pytest.mark.slow
 def test_a_file_that_another_process_has_is_one_line(tmp_path: Path) -> None:
     place = MilvusPlace(str(tmp_path / "milvus.db"))
     opening = f"from {MilvusPlace.__module__} import MilvusPlace\nMilvusPlace({place.uri!r}).open()"

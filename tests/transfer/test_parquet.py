@@ -53,6 +53,7 @@ def require_same_answers(own: Snapshot, other: Snapshot, tiny: Any, texts: list[
         assert str(own.explanations(query, [first_id])[0]) == str(other.explanations(query, [first_id])[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "idf", "float16", "none", "windows"])
 def test_a_round_trip_answers_to_the_last_digit(
     make: Any, tiny: Any, file: Path, tmp_path: Path, queries: list[str], kind: str
@@ -223,6 +224,7 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", sorted(BAD))
 def test_a_malformed_row_stops_the_build_or_is_listed(
     make: Any, tiny: Any, file: Path, tmp_path: Path, column: str
@@ -312,6 +314,7 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(make: Any, file: Path, monkeyp
     assert [path.name for path in file.parent.glob("out*")] == ["out.parquet"]
 
 
+@pytest.mark.slow
 def test_texts_alone_are_read_from_an_export(make: Any, tiny: Any, file: Path, tmp_path: Path) -> None:
     """A build without `--from` encodes the texts; representations become no metadata."""
     own = exported(make("plain"), file)

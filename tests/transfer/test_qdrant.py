@@ -37,6 +37,7 @@ def pushed(collection: Collection, place: QdrantPlace, **options: Any) -> tuple[
     return snapshot, target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "idf", "float16", "none"])
 def test_the_formula_query_gives_our_three_way_order(
     make: Any, place: QdrantPlace, queries: list[str], ask: Any, hits: Any, run_script: Any,
@@ -47,6 +48,7 @@ def test_the_formula_query_gives_our_three_way_order(
         require_same_order(run_script(target.query(ask(snapshot, text))), hits(snapshot, text))
 
 
+@pytest.mark.slow
 def test_a_candidate_of_one_side_is_scored_by_the_others(
     make: Any, place: QdrantPlace, tiny: Any, queries: list[str], ask: Any, run_script: Any, monkeypatch: Any
 ) -> None:
@@ -105,6 +107,7 @@ def test_windows_are_a_multivector_of_which_the_best_counts(
     assert len(run_script(target.query(ask(snapshot, queries[0])))) == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["idf", "none", "windows"])
 def test_what_was_pushed_is_read_back_to_the_last_digit(
     make: Any, place: QdrantPlace, tiny: Any, tmp_path: Path, queries: list[str], kind: str

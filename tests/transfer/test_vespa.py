@@ -123,6 +123,7 @@ def target_at(url: str, settings: CollectionSettings) -> VespaTarget:
     return VespaTarget("docs", settings, 10, server=RestServer("Vespa", url, None))
 
 
+@pytest.mark.slow
 def test_feeding(make: Any, vespa: tuple[Vespa, str], monkeypatch: Any) -> None:
     held, url = vespa
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
@@ -212,6 +213,7 @@ def profile(schema: str, body: dict[str, Any], fields: dict[str, Any]) -> list[f
     return found
 
 
+@pytest.mark.slow
 def test_names_and_texts_that_vespa_refuses() -> None:
     assert vespa_name("my-docs") == "my_docs"
     assert vespa_name("2nd") == "c_2nd"

@@ -34,6 +34,7 @@ def documents(count: int) -> list[DocumentRequest]:
     return [{"id": f"d{n:03d}", "text": f"{TEXTS[n % 2]} {n}", "metadata": {"year": n}} for n in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "int8", "binary", "ubinary"])
 def test_smaller_numbers_are_decoded(client: Client, dtype: Dtype) -> None:
     plain, small = client.embed(TEXTS), client.embed(TEXTS, dtype=dtype)
@@ -254,6 +255,7 @@ def test_lists_come_page_by_page(client: Client, collection: str) -> None:
             client.delete_collection(name)
 
 
+@pytest.mark.slow
 def test_jobs_come_page_by_page(client: Client, collection: str, sources: Path) -> None:
     (sources / "tea.jsonl").write_text('{"id": "tea", "text": "Green tea."}\n')
     ids: list[str] = []

@@ -34,6 +34,7 @@ def documents(count: int) -> list[DocumentRequest]:
     return [{"id": f"d{n}", "text": f"text {n}"} for n in range(count)]
 
 
+@pytest.mark.slow
 async def test_vectors_of_many_texts_are_those_of_each(client: Client, server: str) -> None:
     texts = [f"text {n}" for n in range(7)]
     found = dense_vectors(client, texts, batch=3)
@@ -112,6 +113,7 @@ def test_metadata_that_is_no_json_is_told() -> None:
             json_metadata("a", {"wrong": wrong})
 
 
+@pytest.mark.slow
 def test_each_event_loop_has_a_client(server: str) -> None:
     pair = ClientPair(server, key=KEY)
     assert asyncio.run(_asked(pair)) is not asyncio.run(_asked(pair))

@@ -28,6 +28,7 @@ def enough_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tercet.cli.doctor.data.LEAST_FREE_BYTES", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("built")
 def test_all_is_in_order(tercet: Run) -> None:
     done = tercet("doctor")
@@ -62,6 +63,7 @@ def test_exports_of_checkpoints_are_listed(tercet: Run, tmp_path: Path) -> None:
     assert f"exports in {tmp_path}/cache, 0.2 MB: bge-m3-0123" in texts(findings, "ok")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("built")
 def test_a_collection_of_another_encoder_is_named(tercet: Run, data: Path) -> None:
     settings = data / "collections" / "small" / "collection.json"
@@ -99,6 +101,7 @@ def test_workers_that_are_gone_are_problems(tercet: Run, dead_url: str) -> None:
     assert problem.startswith(f"the worker {dead_url} cannot be used: ")
 
 
+@pytest.mark.slow
 def test_an_open_server_and_limits_that_do_not_fit_are_warned_of(tercet: Run, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text("secret\n", "utf-8")

@@ -20,6 +20,8 @@ from tercet.ingest.sources.reader import Reading
 from tercet.ingest.texts.parser import FileParser
 from tercet.service.settings.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Listed = Callable[[], dict[str, Any]]
 Sync = Callable[..., subprocess.CompletedProcess[str]]

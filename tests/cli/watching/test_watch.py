@@ -39,6 +39,7 @@ def watching(start: Start, docs: Path, url: str, collection: str) -> Iterator[su
             process.kill()
 
 
+@pytest.mark.slow
 def test_changes_follow_and_a_signal_ends_it(
     start: Start, url: str, collection: str, docs: Path, listed: Listed, wait_until: WaitUntil
 ) -> None:
@@ -79,6 +80,7 @@ def restarted(
             process.wait()
 
 
+@pytest.mark.slow
 def test_it_outlives_a_server(
     start: Start,
     restarted: tuple[str, Callable[[], subprocess.Popen[bytes]]],

@@ -95,6 +95,7 @@ def test_an_engine_that_does_not_answer_is_named() -> None:
         MilvusEngine(MilvusPlace("http://127.0.0.1:9", timeout_seconds=0.2))
 
 
+@pytest.mark.slow
 def test_a_filter_that_cannot_be_said_is_refused_where_it_leaves_too_few(
     pair: Callable[..., Any], tiny: Any, monkeypatch: Any
 ) -> None:

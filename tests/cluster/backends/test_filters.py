@@ -46,6 +46,7 @@ def random_filter(random: Random, depth: int = 0) -> dict[str, Any]:
     return {kind: {field: random.choice(values)}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "count"), [("qdrant", 400), ("milvus", 150)])
 def test_both_ways_the_same_documents(pair: Callable[..., Any], tiny: Any, engine: str, count: int) -> None:
     both, random = pair(engine, "plain"), Random(5)
@@ -68,6 +69,7 @@ def test_both_ways_the_same_documents(pair: Callable[..., Any], tiny: Any, engin
     assert said > count / (2 if engine == "qdrant" else 8)  # the rest was narrowed, and read
 
 
+@pytest.mark.slow
 def test_pages_follow_each_other_to_the_end(pair: Callable[..., Any]) -> None:
     for engine in ("qdrant", "milvus"):
         there = pair(engine, "plain").there

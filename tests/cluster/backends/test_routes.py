@@ -34,6 +34,7 @@ def servers(
         yield first, second
 
 
+@pytest.mark.slow
 def test_searches_answer_as_those_of_an_own_collection(
     servers: tuple[httpx.Client, httpx.Client], queries: list[str]
 ) -> None:
@@ -64,6 +65,7 @@ def test_searches_answer_as_those_of_an_own_collection(
     assert [hit["id"] for hit in found[1].json()["hits"]] == [hit["id"] for hit in found[0].json()["hits"]]
 
 
+@pytest.mark.slow
 def test_documents_are_read_and_writes_are_refused_by_name(
     servers: tuple[httpx.Client, httpx.Client],
 ) -> None:

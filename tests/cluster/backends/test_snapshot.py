@@ -43,6 +43,7 @@ def same(own: Any, there: Any) -> None:
     assert there == own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "kind"), BOTH)
 def test_hits_and_scores_are_ours_to_the_last_digit(
     pair: Callable[..., Any], tiny: Any, queries: list[str], engine: str, kind: str
@@ -95,6 +96,7 @@ def test_ties_at_a_limit_are_cut_by_id(pair: Callable[..., Any], tiny: Any, monk
         same(both.own.answer(asked).hits, both.there.answer(asked).hits)
 
 
+@pytest.mark.slow
 def test_what_may_be_a_hit_is_read_whatever_the_engine_makes_of_windows(
     pair: Callable[..., Any], tiny: Any, queries: list[str], monkeypatch: Any
 ) -> None:

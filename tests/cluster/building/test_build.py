@@ -23,6 +23,8 @@ from tercet.ingest.build import BuildProgress, build_collection
 from tercet.ingest.document_encoders import LocalDocuments
 from tercet.ingest.errors import SourceError
 
+pytestmark = pytest.mark.slow
+
 
 def built(
     encoder: Any, url: str, source: Path, shards: int, executor: Any = None, **more: Any

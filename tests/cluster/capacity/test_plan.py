@@ -152,6 +152,7 @@ def array_bytes(segment: Path) -> dict[str, int]:
     return {name: entry["data_offsets"][1] - entry["data_offsets"][0] for name, entry in header.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", get_args(TokenCodec))
 def test_a_document_takes_what_the_formula_says(codec: TokenCodec, tmp_path: Path) -> None:
     """Each part for itself: what each term adds to a segment once is no matter of documents."""

@@ -92,6 +92,7 @@ def test_of_many_who_create_the_same_one_succeeds(store: ObjectStore) -> None:
     assert store.get("manifests/000001.json") == f"of {created.index(True)}".encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_a_file_comes_back_as_it_was_sent(store: ObjectStore, tmp_path: Path, size: int) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
@@ -216,6 +217,7 @@ class Shortening(Overwriting):
         super().put(content[:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "said"), [(Flipping, "is damaged"), (Shortening, "has 9 bytes after 10")])
 def test_what_arrived_as_something_else_is_no_upload(
     bucket_of: Callable[[type[Overwriting]], str], tmp_path: Path, kind: type[Overwriting], said: str
@@ -241,6 +243,7 @@ class Reading(Overwriting):
         super().send_header(keyword, value if self.tells or keyword != "ETag" else '"something else"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tells", [True, False])
 def test_only_what_a_store_tells_no_checksum_of_is_read_back(
     bucket_of: Callable[[type[Overwriting]], str], tmp_path: Path, *, tells: bool

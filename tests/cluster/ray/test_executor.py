@@ -37,7 +37,6 @@ from tercet.service.load.pools import Pool
 from tests.endurance.cluster import dying
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore"),  # of Ray itself, about its own settings and processes
 ]
@@ -76,6 +75,7 @@ def built(
     return build_shards(asked, documents, opener or partial(LocalDocuments, encoder), url, executor)
 
 
+@pytest.mark.slow
 def test_whatever_dies_every_document_is_there_once(
     tmp_path: Path, tiny: Any, write_source: Any, pull_shards: Any, stored: Any, executor: RayExecutor
 ) -> None:
@@ -101,6 +101,7 @@ def test_what_a_piece_raises_ends_the_build(
         built(url, write_source(20), tiny, executor, partial(LocalDocuments, eight))
 
 
+@pytest.mark.slow
 def test_a_piece_that_kills_every_worker_ends_the_build(
     tmp_path: Path, tiny: Any, write_source: Any, executor: RayExecutor, monkeypatch: Any
 ) -> None:
@@ -138,6 +139,7 @@ def cluster(executor: RayExecutor) -> str:
     return str(ray.get_runtime_context().gcs_address)
 
 
+@pytest.mark.slow
 async def test_a_job_is_built_on_a_cluster(
     tmp_path: Path, embedded_checkpoint: Path, cluster: str, write_source: Any
 ) -> None:
@@ -175,6 +177,7 @@ async def test_a_job_is_built_on_a_cluster(
     assert not [path for path in (tmp_path / "storage").rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_more_workers_than_fit_are_refused() -> None:
     resources = {"CPU": 4.0, "GPU": 1.0}
     assert ActorPool().within(resources) == (1, 1.0, 1.0)

@@ -41,6 +41,8 @@ from tests.cluster.resharding.live_servers import (
 from tests.service.conftest import real_server
 from tests.service.polling import REST_SECONDS
 
+pytestmark = pytest.mark.slow
+
 
 class Killed(BaseException):
     """The end of a process, which cleans nothing up."""
@@ -97,7 +99,6 @@ def same(router: str, one: str) -> None:
     assert answers_of(router) == answers_of(one)
 
 
-@pytest.mark.slow
 def test_more_and_fewer_shards_while_writers_never_stop(cluster: Cluster, one: str, tmp_path: Path) -> None:
     cluster.serve_map("a", "b")
     routers = [cluster.router("router"), cluster.router("slow", follow_seconds=1.0)]
@@ -140,7 +141,6 @@ def one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tercet.cluster.resharding.live.SHORT_SECONDS", math.inf)
 
 
-@pytest.mark.slow
 def test_a_killed_move_goes_on(cluster: Cluster, one: str, one_pass: None) -> None:
     """It is killed before and after each thing that it asks of servers, and before and after the switch."""
     cluster.serve_map("a", "b")
@@ -161,7 +161,6 @@ def test_a_killed_move_goes_on(cluster: Cluster, one: str, one_pass: None) -> No
         same(router, one)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_a_move_that_is_killed_at_the_switch_goes_on(
     cluster: Cluster, one: str, monkeypatch: pytest.MonkeyPatch, *, after: bool
@@ -186,7 +185,6 @@ def test_a_move_that_is_killed_at_the_switch_goes_on(
     same(router, one)
 
 
-@pytest.mark.slow
 def test_a_move_is_given_up(cluster: Cluster, one: str, one_pass: None) -> None:
     """Writes that were held go on at the shards that there were, and a later move has them all."""
     cluster.serve_map("a", "b")
@@ -223,7 +221,6 @@ def test_a_move_that_fails_lets_writes_go_on(cluster: Cluster, one: str) -> None
     same(router, one)
 
 
-@pytest.mark.slow
 def test_who_gave_up_is_not_overtaken(cluster: Cluster, one: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A move that goes on after it was given up switches nothing, and fences nothing."""
     cluster.serve_map("a", "b")
@@ -447,7 +444,6 @@ def test_aliases_and_searches_under_way_go_along(cluster: Cluster, one: str) -> 
     assert httpx.delete(f"{urls[0]}{COLLECTION}").json()["error"]["code"] == "collection_fenced"
 
 
-@pytest.mark.slow
 def test_a_killed_router_takes_nothing_with_it(cluster: Cluster, one: str) -> None:
     """Its clients go to another one, and what it did not acknowledge they write again."""
     cluster.serve_map("a", "b")

@@ -96,6 +96,7 @@ def built(encoder: Any, url: str, source: Path, shards: int) -> None:
     build_shards(build, documents, lambda: documents, url, ThisProcess())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (1, 4)])
 def test_documents_and_scores_stay(
     before: int, after: int, tmp_path: Path, tiny: Any, write_source: Any, pull_shards: Any, stored: Any
@@ -122,6 +123,7 @@ def test_documents_and_scores_stay(
     assert [shard.settings.fields for shard in found] == [{"year": "integer"}] * after
 
 
+@pytest.mark.slow
 def test_what_is_written_meanwhile_comes_along(
     tmp_path: Path, tiny: Any, write_source: Any, pull_shards: Any, stored: Any
 ) -> None:
@@ -159,6 +161,7 @@ def test_what_is_written_meanwhile_comes_along(
     assert not {"second", "d0010"} & now.keys()
 
 
+@pytest.mark.slow
 def test_a_new_shard_is_written_on(tmp_path: Path, tiny: Any, write_source: Any) -> None:
     """Positions go on after those of all former shards, so that no reader takes an older one for newer."""
     url = (tmp_path / "store").as_uri()
@@ -245,6 +248,7 @@ def test_a_source_is_its_record(tmp_path: Path, tiny: Any, write_source: Any) ->
     assert source.name == source.rows_name
 
 
+@pytest.mark.slow
 def test_for_new_marks_no_segment_is_fetched(
     tmp_path: Path,
     tiny: Any,

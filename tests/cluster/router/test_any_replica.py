@@ -162,6 +162,7 @@ def _asked_of_replicas(made: Replicated) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @often
 @given(
     servers=choices,
@@ -184,6 +185,7 @@ def test_answers_are_those_of_the_servers_that_are_asked(
     assert replicated.sharded().count() == one.count()
 
 
+@pytest.mark.slow
 def test_what_is_known_of_one_server_is_not_told_again(replicated: Replicated) -> None:
     asked = SnapshotQuery(random_representations(1, 3), text="green tea", top_k=5)
 

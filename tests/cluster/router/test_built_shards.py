@@ -124,6 +124,7 @@ async def compare(servers: tuple[httpx.AsyncClient, httpx.AsyncClient], body: di
     return found
 
 
+@pytest.mark.slow
 async def test_searches_and_writes_are_those_of_one_server(
     servers: tuple[httpx.AsyncClient, httpx.AsyncClient],
 ) -> None:

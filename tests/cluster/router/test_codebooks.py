@@ -40,6 +40,7 @@ def divided(request: Any, divide: Any) -> Divided:
     return made
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 50),
@@ -67,6 +68,7 @@ def test_hits_are_those_of_one_machine_that_reads_all(
         assert divided.sharded().answer(asked).hits == expected
 
 
+@pytest.mark.slow
 def test_shards_with_codebooks_of_their_own_are_refused(divide: Any) -> None:
     documents, encoded, wanted = with_codebook("residual1")
     divided = divide(documents, encoded, wanted, SHARDS)

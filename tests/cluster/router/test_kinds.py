@@ -88,6 +88,7 @@ def outcome(snapshot: Any, query: Representations, search: dict[str, Any]) -> An
         return str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES, ids=str)
 def test_hits_are_those_of_one_machine(divided: Divided, search: dict[str, Any]) -> None:
     bm25 = divided.one.settings.bm25

@@ -23,6 +23,8 @@ from tercet.service.settings.settings import Settings
 from tests.cluster.router.faults import Fault, Relay, relay
 from tests.service.conftest import real_server
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["tea", "water", "rail", "steam", "leaf", "black"]
 SEARCH = {"collection": "demo", "query": "hot tea", "top_k": 20}
 SOON_SECONDS, LATER_SECONDS = 2.0, 60.0

@@ -192,6 +192,7 @@ def drawn(request: Any, tmp_path: Path, tiny: Encoder) -> Iterator[tuple[Compare
     compared.close()
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_one_server(drawn: tuple[Compared, Draws], request: Any) -> None:
     """Without the last shard those of the others' documents, where no score depends on all."""
     compared, draws = drawn

@@ -30,6 +30,8 @@ from tests.cluster.conftest import free_port
 from tests.cluster.router.faults import Fault, Relay, relay
 from tests.service.conftest import real_server
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["tea", "water", "rail", "steam", "leaf", "black", "station"]
 QUERIES = [
     {"query": "hot tea", "top_k": 30},

@@ -96,6 +96,7 @@ def compare(urls: tuple[str, str], body: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_one_server(urls: tuple[str, str]) -> None:
     for query in QUERIES:
         compare(urls, {"collection": "demo", **query})
@@ -129,6 +130,7 @@ def test_pages_keep_to_their_snapshot(urls: tuple[str, str]) -> None:
     assert (gone.status_code, gone.json()["error"]["code"]) == (409, "snapshot_gone")
 
 
+@pytest.mark.slow
 def test_several_collections_are_searched_as_one(urls: tuple[str, str]) -> None:
     for url in urls:
         assert httpx.put(f"{url}/collections/more", json=COLLECTION).status_code == 201
@@ -163,6 +165,7 @@ def test_what_shards_are_told_directly_is_seen(urls: tuple[str, str], shards: li
     assert httpx.post(f"{router}/search", json=by_size, timeout=60).json()["hits"] == []
 
 
+@pytest.mark.slow
 def test_fields_are_known_soon_without_a_search(urls: tuple[str, str], shards: list[str]) -> None:
     router, one = urls
     declare((*shards, one), {"color": "keyword"})
@@ -191,6 +194,7 @@ def test_texts_are_ranked_by_the_idf_of_all_shards(urls: tuple[str, str]) -> Non
     assert found == expected
 
 
+@pytest.mark.slow
 def test_wrong_queries_are_refused_alike(urls: tuple[str, str]) -> None:
     for wrong in (
         {"collection": "none", "query": "tea"},

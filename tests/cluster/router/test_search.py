@@ -17,6 +17,8 @@ from tests.cluster.router.conftest import Divided
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for
 
+pytestmark = pytest.mark.slow
+
 FIELDS = {"year": "integer", "tags": "keyword", "kind": "keyword", "new": "boolean"}
 TEXTS = [None, "tea", "green tea and water", "the kettle", "train station rail steam", "xyz"]
 WEIGHTS = [

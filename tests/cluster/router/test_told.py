@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +84,7 @@ def test_servers_at_other_states_are_told_apart() -> None:
     assert counts_of(moved) == [4, 0, 5, 0]
 
 
+@pytest.mark.slow
 @given(
     writes=st.lists(
         st.tuples(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tercet.cluster.router.app import create_router_app
 from tercet.models.encoder import Encoder
@@ -16,6 +17,7 @@ from tests.service.conftest import real_server
 ROUNDS = ("candidates", "hits")
 
 
+@pytest.mark.slow
 def test_requests_to_shards_are_below_the_search(tmp_path: Path, tiny: Encoder, collector: Any) -> None:
     traced = {"trace_endpoint": collector.url}
     with (

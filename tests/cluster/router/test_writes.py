@@ -31,6 +31,8 @@ from tests.conftest import TinyEncoder
 from tests.service.conftest import real_server
 from tests.service.polling import REST_SECONDS
 
+pytestmark = pytest.mark.slow
+
 DEMO = "/collections/demo"
 DOCUMENTS = f"{DEMO}/documents"
 COLLECTION = {

@@ -146,6 +146,7 @@ async def test_a_shard_that_is_not_there_is_named_and_soon_not_asked(dead_url: s
             await one.json("GET", "/x")
 
 
+@pytest.mark.slow
 async def test_a_shard_that_answers_again_is_asked_again_though_no_request_tried() -> None:
     asked: list[bytes] = []
     looked, answers = asyncio.Event(), asyncio.Event()

@@ -180,6 +180,7 @@ async def test_the_first_may_still_win() -> None:
     assert shard.ended == ["b"]
 
 
+@pytest.mark.slow
 async def test_so_many_are_asked_twice_and_no_more() -> None:
     shard = Shard(a=hangs, b=answers("b"))
     shard.has_answered(0.0, 0, 1)

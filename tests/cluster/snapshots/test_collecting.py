@@ -60,6 +60,7 @@ def needed(store: ObjectStore, *numbers: int) -> set[str]:
     return ours | {f"{FILES}/report.pdf"}
 
 
+@pytest.mark.slow
 def test_what_nobody_names_goes_and_the_newest_stay(three: ObjectStore, other: Path) -> None:
     kept = needed(three, 2, 3)
     before = paths(three)
@@ -77,6 +78,7 @@ def test_what_nobody_names_goes_and_the_newest_stay(three: ObjectStore, other: P
     assert verify(other / "collections", "demo") == []
 
 
+@pytest.mark.slow
 def test_what_is_young_stays(three: ObjectStore) -> None:
     before = paths(three)
     assert collect(three, keep=1, grace=DAY) == Collected(0, 0, 0)
@@ -140,6 +142,7 @@ def test_nothing_is_left_where_nothing_was(store: ObjectStore) -> None:
     assert store.folders() == ["notes"]
 
 
+@pytest.mark.slow
 def test_the_next_number_stays_the_next(
     three: ObjectStore, demo: Collection, stages: Path, write: Any
 ) -> None:

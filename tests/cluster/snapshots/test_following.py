@@ -453,6 +453,7 @@ def test_a_server_follows_and_changes_nothing(
         assert "tercet_follow_silence_seconds" in metrics
 
 
+@pytest.mark.slow
 def test_searches_go_on_while_snapshots_switch(
     published: FolderStore, publish: Publish, other: Path, tiny: Any
 ) -> None:
@@ -479,6 +480,7 @@ def test_searches_go_on_while_snapshots_switch(
     assert all(each in allowed for each in seen)
 
 
+@pytest.mark.slow
 def test_it_starts_once_something_is_published(
     demo: Collection, folder: FolderStore, stages: Path, other: Path, tiny: Any
 ) -> None:

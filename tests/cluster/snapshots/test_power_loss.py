@@ -96,6 +96,7 @@ def sound(base: Path) -> tuple[int, list[str] | None, int | None]:
     return newest_number(store), documents, None if of_follower is None else of_follower.number
 
 
+@pytest.mark.slow
 def test_what_is_acknowledged_outlives_a_loss_of_power(
     tmp_path: Path, demo: Collection, stages: Path, write: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def put(address: str, *ids: str) -> None:
     assert answer.status_code == 200, answer.text
 
 
+@pytest.mark.slow
 def test_what_changed_is_published_and_what_did_not_is_not(
     registry: CollectionRegistry,
     data: Path,
@@ -102,6 +103,7 @@ def test_settings_of_searches_are_published_too(
     assert found.number == 2
 
 
+@pytest.mark.slow
 def test_acknowledged_writes_reach_who_follows(
     data: Path, store: ObjectStore, other: Path, tiny: Any
 ) -> None:

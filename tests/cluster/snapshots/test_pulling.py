@@ -30,6 +30,7 @@ def pulled(other: Path, store: ObjectStore, **options: Any) -> Pulled:
     return pull(other / "collections", "demo", store, other / "snapshots", **options)
 
 
+@pytest.mark.slow
 def test_it_answers_as_where_it_was_pushed(
     demo: Collection, store: ObjectStore, stages: Path, other: Path, write: Any, answers: Any
 ) -> None:

@@ -26,6 +26,7 @@ def of_chart(folder: Path = CHART, **values: Any) -> str:
         return "\n---\n".join(chart.render(values=values, name="tercet", namespace="tercet").values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_it_gives_what_kustomize_gives(layout: str) -> None:
     """But for the hashes in the names of ConfigMaps, and the order of what has names of its own."""
@@ -53,6 +54,7 @@ def test_it_has_no_fault() -> None:
     assert {each["error"] for each in report["messages"]} <= {"icon is recommended"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values",
     [

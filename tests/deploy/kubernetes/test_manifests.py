@@ -50,6 +50,7 @@ def crd_of(kind: str) -> dict[str, Any]:
     return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
+@pytest.mark.slow
 def test_kubernetes_takes_it(found: list[dict[str, Any]]) -> None:
     assert schema_problems(found) == []
 
@@ -125,6 +126,7 @@ HARDENING_TYPOS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "name", "before", "after"),
     [
@@ -187,6 +189,7 @@ def test_probes_ask_what_decides(found: list[dict[str, Any]]) -> None:
         )
 
 
+@pytest.mark.slow
 def test_commands_are_ours(found: list[dict[str, Any]]) -> None:
     for _, template in pods([each for each in found if each["kind"] != "RayService"]):
         for container in template["spec"]["containers"]:
@@ -273,6 +276,7 @@ def test_images_are_those_of_the_repository(found: list[dict[str, Any]]) -> None
             assert container["image"] in DOCKERFILES, name
 
 
+@pytest.mark.slow
 def test_replicas_follow_what_a_patch_says(tmp_path: Path) -> None:
     """That of docs/kubernetes.md."""
     documented = (FOLDER.parents[1] / "docs" / "kubernetes.md").read_text(encoding="utf-8")
@@ -287,6 +291,7 @@ def test_replicas_follow_what_a_patch_says(tmp_path: Path) -> None:
     assert settings["StatefulSet shard"]["publish_url"] == "s3://bucket/shard-$(SHARD)"
 
 
+@pytest.mark.slow
 def test_shards_may_use_workers_on_gpus(tmp_path: Path) -> None:
     """As the comment in sharded/kustomization.yaml says."""
     urls = ",".join(f"http://encoder-{number}.encoder:8080" for number in range(4))

@@ -242,6 +242,7 @@ def test_a_collection_made_anew_with_other_settings_refuses_the_backup(
         restore_into(other, live, store, backup)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", [False, True])
 def test_whichever_step_fails_a_collection_is_as_before_or_restored(
     collection: Collection,

@@ -184,12 +184,14 @@ def test_parts_of_a_text_without_blanks_share_one_letter(text: str) -> None:
         assert Counter(pieces_of(Analyzer("none"), text)) == Counter(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["가나" * 200_000, "tea " * 200_000, "a" * 500_000, "ﷺ" * 200_000])
 def test_no_part_is_long(text: str) -> None:
     longest = max(map(len, Analyzer("none").pieces(text)))
     assert longest <= 10 * CHARACTERS_AT_ONCE  # of ﷺ, which NFKC makes four words
 
 
+@pytest.mark.slow
 def test_where_a_text_is_cut_nothing_joins() -> None:
     """White space and the letters at which a part may begin: NFKC leaves them apart from what is before."""
     every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]

@@ -72,6 +72,7 @@ def test_it_proposes_only_where_it_has_a_weight(collection_of: Any, query: Repre
         snapshot.search(query, text="honey", candidates=alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("segment", [10_000, 37, 5])
 def test_candidates_and_scores_are_exact_in_one_segment_or_many(
     collection_of: Any, formula: Any, random_words: Any, query: Representations, segment: int

@@ -105,6 +105,7 @@ def test_a_manifest_that_is_there_has_its_segments_whenever_a_removal_is_interru
     assert not former.exists()
 
 
+@pytest.mark.slow
 def test_defaults_are_stored_beside_publications(
     build: Any, three: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def recall(index: DenseIndex, vectors: Vectors, query: Any, k: int, allowed: Row
     return len(np.intersect1d(rows[:k], among[exact[0][:k]])) / k
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("equal", [2_000, 16_000])
 def test_no_query_is_lost_among_equal_vectors(tmp_path: Path, equal: int) -> None:
     """Near the equal vectors and far from them, with a filter and without."""
@@ -117,6 +118,7 @@ def test_no_query_is_lost_among_equal_vectors(tmp_path: Path, equal: int) -> Non
         assert min(found) >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hnsw", "ivfpq", "ivfrabitq"])
 def test_all_rows_that_tie_are_returned(tmp_path: Path, kind: DenseKind) -> None:
     points = spread(6_000, 1)

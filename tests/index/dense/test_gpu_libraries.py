@@ -59,6 +59,7 @@ def run(code: str, repository: Path, *arguments: str, **variables: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the CUDA wheels are for Linux")
 def test_the_encoders_libcurand_is_loaded_before_faiss(repository: Path, tmp_path: Path) -> None:
     import safetensors._safetensors_rust as any_library
@@ -68,6 +69,7 @@ def test_the_encoders_libcurand_is_loaded_before_faiss(repository: Path, tmp_pat
     assert run(NOTICE, repository, LD_LIBRARY_PATH="").split() == ["False"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["tercet.service.app", "tercet.ingest.build"])
 def test_servers_and_builds_settle_this_before_torch_is_loaded(module: str, repository: Path) -> None:
     code = f"import sys, {module}; print('tercet.index.dense.index' in sys.modules, 'torch' in sys.modules)"

@@ -86,6 +86,7 @@ def test_three_vectors(tmp_path: Path) -> None:
     assert (rows.dtype, scores.dtype) == (np.int64, np.float32)
 
 
+@pytest.mark.slow
 def test_flat_writes_nothing_and_others_write_one_file_and_the_equal_rows(
     folders: dict[DenseKind, Path],
 ) -> None:
@@ -101,6 +102,7 @@ def test_graph_and_lists_hold_no_vectors(folders: dict[DenseKind, Path]) -> None
     assert (folders["ivfpq"] / "dense.faiss").stat().st_size < DOCUMENTS * DIMENSION * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hnsw", "ivfpq", "ivfrabitq"])
 @pytest.mark.parametrize("missing", [1, 5_000])
 def test_a_file_cut_off_by_a_full_disk_is_an_error(
@@ -358,6 +360,7 @@ def test_searching_leaves_the_threads_of_faiss_as_they_were(folders: dict[DenseK
     assert building.faiss.omp_get_max_threads() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivfrabitq"])
 def test_opening_and_searching_adds_no_copy_of_the_vectors(tmp_path: Path, kind: DenseKind) -> None:
     folder = tmp_path

@@ -370,6 +370,7 @@ def matches(condition: dict[str, Any], document: dict[str, Any]) -> bool:
     return any(COMPARE[operation](member, wanted) for member in values)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(condition=conditions, texts=st.lists(documents, min_size=1, max_size=8))
 def test_rows_equal_plain_python(
@@ -423,12 +424,14 @@ def many(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     return Many(folder, columns_of(folder, texts), texts)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(condition=conditions)
 def test_rows_equal_plain_python_where_there_are_many(many: Many, condition: Any) -> None:
     many.check(condition, [row for row, each in enumerate(many.texts) if matches(condition, each)])
 
 
+@pytest.mark.slow
 def test_many_values_are_found_in_few_documents_and_few_in_many(many: Many) -> None:
     for wanted in ([f"{row:05}" for row in range(10_000)], ["00004", "시"]):
         tagged = [row for row, each in enumerate(many.texts) if set(wanted) & set(each["tags"])]

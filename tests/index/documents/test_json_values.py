@@ -61,6 +61,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(values)
 def test_as_python_reads_it(value: object) -> None:
     text = json.dumps(value).encode()

@@ -53,6 +53,7 @@ def test_a_file_is_mapped_without_a_descriptor_and_read_only(file: Path) -> None
         content[0] = 0
 
 
+@pytest.mark.slow
 def test_a_map_lasts_as_long_as_what_was_made_of_it(file: Path) -> None:
     part = np.frombuffer(map_file(file)[3:5], np.uint8)
     file.unlink()
@@ -83,6 +84,7 @@ def test_a_file_that_the_process_may_not_map_is_told_by_name(file: Path) -> None
     assert told.value.errno == errno.ENOMEM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [True, False])
 def test_a_segment_holds_no_descriptor_whatever_its_files(
     request: pytest.FixtureRequest, build: Any, random_texts: Any, together: bool

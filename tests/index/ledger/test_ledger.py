@@ -447,6 +447,7 @@ def test_each_append_is_one_force(path: Path, repository: Path, tmp_path: Path) 
     assert forces[1] - forces[0] == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nth", [1, 2, 3, 5, 6])
 @pytest.mark.parametrize("fault", ["fdatasync:error=EIO", "pwrite64:error=ENOSPC", "pwrite64:error=EIO"])
 def test_a_failing_call_leaves_whole_batches_and_the_same_object_goes_on(
@@ -654,6 +655,7 @@ def test_a_held_file_is_busy(ledger: Ledger, path: Path, monkeypatch: pytest.Mon
         holder.close()
 
 
+@pytest.mark.slow
 def test_sigkill_loses_nothing_acknowledged(path: Path, repository: Path) -> None:
     numbers = np.random.default_rng()
     first, acknowledged = 0, list[int]()
@@ -677,6 +679,7 @@ def test_sigkill_loses_nothing_acknowledged(path: Path, repository: Path) -> Non
         first = found[-1] + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("garbled", [False, True])
 def test_a_torn_end_of_the_log_keeps_all_before_it(
     path: Path, repository: Path, tmp_path: Path, garbled: bool

@@ -86,6 +86,7 @@ def require_equal(collection: Collection, live: LiveCollection, model: Model, qu
     assert answers(live.snapshot(), queries) == answers(expected, queries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["replace", "upsert"])
 @pytest.mark.parametrize("seed", range(2))
 def test_writes_beside_a_build_survive_it(

@@ -240,6 +240,7 @@ def test_a_repeat_under_a_key_changes_nothing(collection: Collection, three: Any
         assert again.put(documents, encoded, key=key("k")) == first
 
 
+@pytest.mark.slow
 def test_writes_under_one_key_at_the_same_time_are_one(collection: Collection, three: Any) -> None:
     documents, encoded = three
     with LiveCollection(collection) as live, ThreadPoolExecutor(16) as pool:

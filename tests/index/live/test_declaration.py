@@ -116,6 +116,7 @@ def model_counts(model: Model, fields: Mapping[str, FieldType]) -> dict[str, dic
     return {name: found for name, found in every.items() if name in fields}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("packed", [True, False])
 def test_declarations_are_those_of_a_model(

@@ -21,6 +21,8 @@ from tercet.index.errors import StorageError, UnforcedPublicationError
 from tercet.index.live.collection import LiveCollection
 from tercet.index.verify import verify
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).with_name("live_process.py")
 
 
@@ -144,7 +146,6 @@ def count_calls(repository: Path, call: str, root: Path, tmp_path: Path, rounds:
     return sum(call in line for line in trace.read_text().splitlines())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault", ["fdatasync:error=EIO", "pwrite64:error=ENOSPC", "write:error=ENOSPC", "fsync:error=EIO"]
 )

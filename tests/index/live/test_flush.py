@@ -51,6 +51,7 @@ def answers(snapshot: Snapshot, queries: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_writes_flushes_and_restarts_leave_what_a_build_has(
     collection: Collection,

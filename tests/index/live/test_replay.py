@@ -67,6 +67,7 @@ def held(state: LiveState) -> dict[bytes, tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [None, 1, 5000])
 @pytest.mark.parametrize("changes", KINDS, ids=str)
 def test_many_entries_leave_what_each_by_itself_left(

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tercet.index.candidates import Document
 from tercet.index.collection import Collection
 from tercet.index.documents.filters import parse_filter
@@ -35,6 +37,7 @@ def found(live: LiveCollection) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 def test_live_flushed_merged_and_patched(root: Path, random_texts: Any, make_settings: Any) -> None:
     fields = {"year": "integer", "at": "datetime"}
     collection = Collection.create(root, "demo", make_settings(random_texts(1, 0), "demo", fields=fields))

@@ -40,6 +40,7 @@ def answers(snapshot: Snapshot, queries: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("changes", KINDS, ids=str)
 def test_random_writes_leave_what_a_build_has(

@@ -39,6 +39,7 @@ def stored(live: LiveCollection) -> dict[str, Any]:
     return {document.id: dict(document.metadata) for document in live.snapshot().page(None, 1000)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_updates_are_those_of_a_model(
     collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -174,6 +175,7 @@ def test_an_entry_holds_whole_documents(collection: Collection, random_texts: An
             replay(nothing, [(9, damaged)])
 
 
+@pytest.mark.slow
 def test_counts_and_updates_of_ten_thousand_documents_are_those_of_a_model(
     collection: Collection, random_texts: Any
 ) -> None:

@@ -172,6 +172,7 @@ def test_a_write_larger_than_memory_is_refused(collection: Collection, random_te
         put(live, random_texts, ["a"])
 
 
+@pytest.mark.slow
 def test_closing_ends_a_merge_under_way(
     collection: Collection, root: Path, random_texts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

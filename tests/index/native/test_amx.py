@@ -62,6 +62,7 @@ def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "kernels.abi3.so"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file", ["test_byte_products.py", "test_codebook.py", "test_maxsim.py", "test_damage.py"]
 )

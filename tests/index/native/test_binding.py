@@ -157,6 +157,7 @@ def test_all_variants_have_the_same_kernels() -> None:
             kernels.kernels_of(other)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_instructions_that_the_processor_has_not_are_named() -> None:
     environment = {**os.environ, "TERCET_INSTRUCTIONS": "other"}
     done = subprocess.run(

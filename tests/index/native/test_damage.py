@@ -3,6 +3,7 @@ import pytest
 from tests.index.native.damage import Target, run, targets
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", targets("index"), ids=lambda target: target.kernel)
 def test_damaged_inputs_are_refused_or_harmless(target: Target) -> None:
     """Few of them here; `try_damage.py` tries many."""

@@ -84,6 +84,7 @@ def record(vectors: Array, links: Array, offsets: Array) -> Any:
     return (kernels.dense_graph(vectors, links.view(np.uint8), offsets.view(np.uint8), WIDTHS),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [1, 2, 40, 400])
 @pytest.mark.parametrize("effort", [1, 5, 50, 500])
 def test_a_walk_finds_what_one_in_plain_python_finds(nodes: int, effort: int) -> None:

@@ -72,6 +72,7 @@ def expected(documents: list[Document], order: Order) -> list[str]:
     return [id for _, id in there] + sorted(id for value, id in keyed if value is None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("descending", [False, True])
 def test_pages_are_those_of_a_plain_sort(snapshot: Snapshot, field: str, descending: bool) -> None:

@@ -19,6 +19,8 @@ from tercet.index.snapshot import Snapshot
 from tercet.index.token_vectors.codebook_training import train_codebook
 from tercet.index.windows.settings import WindowSettings
 
+pytestmark = pytest.mark.slow
+
 FIELDS = {"published": "datetime", "price": "number", "tags": "keyword"}
 ORIGIN = datetime(2026, 1, 1, tzinfo=UTC)
 BOOSTS: list[Boost] = [

@@ -54,6 +54,7 @@ def queries(tokens: Float32) -> Float32:
     return around(generator, tokens[:QUERIES, :6].reshape(-1, DIMENSION), 1).reshape(QUERIES, 6, DIMENSION)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("colbert", [1.0, 1e-6, -2.0])
 def test_what_is_not_read_is_no_hit(snapshot: Any, colbert: float) -> None:
     published, tokens = snapshot
@@ -123,6 +124,7 @@ def crowds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TokenCodec, in
     return built
 
 
+@pytest.mark.slow
 @few
 @given(
     codec=st.sampled_from(CODECS),
@@ -179,6 +181,7 @@ def test_most_candidates_are_not_read(crowds: Any, monkeypatch: pytest.MonkeyPat
     assert read == [60]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_near_copies_do_not_hide_a_better_document(build: Any, seed: int) -> None:
     """200 copies of .76 lie on centroids of their own, so of them a first look leaves nothing to be added."""

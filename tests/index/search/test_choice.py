@@ -42,6 +42,7 @@ def hits_of(snapshot: Snapshot, query: Any, top_k: int = 200, **wanted: Any) -> 
     return snapshot.search(query, top_k=top_k, candidates=LIMITS, **wanted).hits
 
 
+@pytest.mark.slow
 @few
 @given(seed=st.integers(0, 20), size=st.integers(1, 12), wanted=st.fixed_dictionaries(asked))
 def test_pages_are_the_one_long_list(

@@ -62,6 +62,7 @@ def test_each_segment_is_asked_for_its_share_where_the_best_are_spread(
     assert asked == [51] * SEGMENTS  # 100 / 3, and three standard deviations, √(100 / 3) each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ascending", [True, False])
 def test_the_best_are_found_where_one_segment_has_them_all(
     build: Any, random_corpus: Any, random_texts: Any, asked: list[int], ascending: bool

@@ -82,6 +82,7 @@ def found_in(
     return dict(zip(places, scores.tolist(), strict=True))
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_segments_are_searched_as_one(data: st.DataObject, monkeypatch: pytest.MonkeyPatch) -> None:

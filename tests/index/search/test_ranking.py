@@ -48,6 +48,7 @@ def named(count: int, seed: int) -> list[Document]:
     return [Document(f"d{name:04d}", "text") for name in np.random.default_rng(seed).permutation(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e3, 1e5])
 @pytest.mark.parametrize("segment", [400, 70])
 def test_float32_does_not_decide_between_close_documents(build: Any, segment: int, size: float) -> None:

@@ -41,6 +41,7 @@ def expected(snapshot: Snapshot, query: Any, weights: Weights, boost: float = 0)
     return sorted(fused)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [Weights(), Weights(0.5, 2, 1), Weights(1, 0, 0), Weights(0, 1, 0.3)])
 def test_hits_are_those_of_brute_force(snapshot: Snapshot, random_texts: Any, weights: Weights) -> None:
     for seed in range(5):

@@ -50,6 +50,7 @@ def documents() -> list[Document]:
     return [Document(f"{row:02}", f"text {row}", None, {"year": row % 3}) for row in range(COUNT)]
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_a_whole_collection(
     root: Path, make_settings: Any, encoded: Representations, random_texts: Any, sides: tuple[Output, ...]
 ) -> None:

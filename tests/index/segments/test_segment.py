@@ -82,6 +82,7 @@ def some_rows(deleted: int) -> Int64:
     return np.sort(np.random.default_rng(deleted).permutation(COUNT)[:deleted])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deleted", [1, 10, 40, COUNT])
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
 @pytest.mark.parametrize("kind", ["corpus", "windowed"])

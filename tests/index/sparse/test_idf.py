@@ -112,6 +112,7 @@ def test_candidates_are_chosen_by_the_same_weights(
         assert snapshot.retrieve(query, candidates=CandidateLimits(0, 1)).rows.tolist() == [first]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10_000), segment=st.sampled_from([9, 31, 80]))
 def test_every_score_is_that_of_the_formula(

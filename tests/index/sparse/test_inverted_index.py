@@ -136,6 +136,7 @@ def test_bounds_that_round_up_in_every_term_hide_no_better_document(tmp_path: Pa
     assert scores.tolist() == [6001.0]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_random_collections_are_exact(data: st.DataObject, tmp_path: Path) -> None:
@@ -160,6 +161,7 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> tuple[SparseRows, Invert
     return rows, opened(rows, tmp_path_factory.mktemp("blocks"), 20_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 10, 200, 5_000, 100_000])
 def test_several_blocks_are_exact(blocks: tuple[SparseRows, InvertedIndex], k: int) -> None:
     rows, index = blocks
@@ -322,6 +324,7 @@ def test_threads_get_the_answers_of_one_thread(blocks: tuple[SparseRows, Inverte
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_opening_and_searching_adds_no_private_copy(tmp_path: Path) -> None:
     rows = random_rows(3, 60_000, 5_000, 60)
     build_inverted(rows, 5_000, ArrayFolder(tmp_path))

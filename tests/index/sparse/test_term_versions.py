@@ -78,6 +78,7 @@ weights = st.floats(0.001953125, 20_000, width=32)
 texts = st.dictionaries(st.integers(0, VOCABULARY - 1), weights, max_size=VOCABULARY)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.none() | texts, st.booleans()),

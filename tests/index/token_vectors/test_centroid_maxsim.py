@@ -12,6 +12,7 @@ from tercet.models.representations import TokenVectors, offsets_of
 from tests.index.token_vectors.test_codebook import clustered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "tokens"), [(8, 1), (24, 16), (1024, 20)])
 def test_scores_are_those_of_the_centroids(dimension: int, tokens: int) -> None:
     book = train_codebook(clustered(2000, dimension), 1)

@@ -47,6 +47,7 @@ def test_a_vector_is_its_centroid_and_an_entry_made_one_long() -> None:
     np.testing.assert_allclose(decode(book, codes, nearest), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [1, 2, 4])
 def test_codes_are_those_of_the_nearest_centroid_and_entries(bits: int) -> None:
     book = train_codebook(clustered(3000, 16), bits)
@@ -76,6 +77,7 @@ def test_codes_do_not_depend_on_what_is_coded_beside(count: int) -> None:
         np.testing.assert_array_equal(decode(book, codes[part], nearest[part]), decoded[part])
 
 
+@pytest.mark.slow
 def test_more_bits_come_nearer_and_the_rotation_has_right_angles() -> None:
     vectors, off = clustered(500, 32, seed=1), []
     for bits in (1, 2, 4):
@@ -87,6 +89,7 @@ def test_more_bits_come_nearer_and_the_rotation_has_right_angles() -> None:
     assert off[0] < 0.3
 
 
+@pytest.mark.slow
 def test_long_vectors_lose_dimensions_and_keep_their_main_directions() -> None:
     assert [kept_dimensions(each) for each in (8, 128, 384, 1024)] == [8, 128, 176, 496]
     plane = np.zeros((2000, 384), np.float32)

@@ -42,12 +42,14 @@ def by_faiss(sample: Float32) -> Float32:
     return clustering.centroids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.1, 0.5, 2.0])
 def test_centroids_come_as_near_as_those_of_faiss(spread: float) -> None:
     sample, others = (around(directions(60), 200, spread, seed) for seed in (0, 1))
     assert error(others, centroids_of(sample)) < 1.01 * error(others, by_faiss(sample))
 
 
+@pytest.mark.slow
 def test_one_vector_that_comes_again_and_again_takes_no_centroids_from_others() -> None:
     often = np.repeat(directions(1) / np.linalg.norm(directions(1)), 18_000, axis=0)
     others = around(directions(61)[1:], 30, 0.1, seed=0)

@@ -218,6 +218,7 @@ def test_search_equals_brute_force(
         assert sums == pytest.approx({hit.document.id: hit.score for hit in result.hits}, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 4, 10_000])
 @pytest.mark.parametrize("segment", [1, 30, 250_000])
 def test_batches_and_segments_do_not_show(
@@ -242,6 +243,7 @@ def test_batches_and_segments_do_not_show(
             assert described(left) == described(right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "shared"), [("flat", 1.0), ("hnsw", 0.95), ("ivfpq", 0.95), ("ivfrabitq", 0.95)]
 )
@@ -360,6 +362,7 @@ def test_windows_must_fit_their_documents(
         writer.add(documents, encoded, windows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense_kind", ["flat", "hnsw"])
 def test_documents_of_one_window_are_found_as_without_windows(
     build_windowed: Any, random_corpus: Any, make_settings: Any, root: Path, dense_kind: str

@@ -77,6 +77,7 @@ def test_a_long_section_is_cut_further_and_numbered() -> None:
     assert all(one.text.startswith("Paragraph") and one.text.endswith("tea.") for one in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["markdown", "paragraphs", "tokens"])
 @pytest.mark.parametrize("measured", [True, False])
 def test_passages_are_parts_of_the_text_within_the_size_and_leave_out_blanks_and_headings(

@@ -48,6 +48,7 @@ def write(
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
 @pytest.mark.parametrize("name", ["x.arrow", "x.arrows", "X.IPC", "x.feather"])
 @pytest.mark.parametrize("form", ["file", "stream"])
@@ -70,6 +71,7 @@ def test_feather_as_its_own_writer_makes_it(tmp_path: Path) -> None:
         read_documents(tmp_path / "old.feather")
 
 
+@pytest.mark.slow
 def test_a_folder_that_hugging_face_datasets_saved(tmp_path: Path) -> None:
     for part in range(2):
         write(tmp_path / f"data-{part:05d}-of-00002.arrow", TABLE.slice(2 * part, 2), "stream")
@@ -88,6 +90,7 @@ def test_a_stream_tells_how_far_it_is_read(tmp_path: Path) -> None:
     assert 0.4 < shares[500] < 0.6
 
 
+@pytest.mark.slow
 def test_a_batch_of_more_than_the_memory_is_read_where_it_is_not_compressed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +142,7 @@ SPARSE = pyarrow.UnionArray.from_sparse(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

@@ -92,6 +92,7 @@ def test_cells_of_csv_are_what_they_may_be_read_as(
         assert all(isinstance(each.metadata.get("v", 0), int | float) for each in documents)
 
 
+@pytest.mark.slow
 def test_parquet_and_its_folders(tmp_path: Path) -> None:
     for year, lang in (("2023", "en"), ("2024", "__HIVE_DEFAULT_PARTITION__")):
         table = pyarrow.table(

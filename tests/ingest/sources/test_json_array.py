@@ -197,6 +197,7 @@ class _Dribble(io.BytesIO):
         return super().read(self._size)
 
 
+@pytest.mark.slow
 def test_an_element_of_any_length_takes_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     with path.open("w") as file:

@@ -17,6 +17,8 @@ from tercet.ingest.errors import SourceError
 from tercet.ingest.sources import arrow_rows
 from tercet.ingest.sources.reader import DocumentReader
 
+pytestmark = pytest.mark.slow
+
 MEBIBYTE = 2**20
 ROWS = 400
 

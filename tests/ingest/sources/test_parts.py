@@ -31,6 +31,7 @@ def write(path: Path, *ids: str, **columns: object) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "csv", "jsonl", "json"])
 def test_folders_give_columns(tmp_path: Path, ending: str) -> None:
     write(tmp_path / "lang=en" / "year=2024" / f"part-0.{ending}", "a", "b")
@@ -49,6 +50,7 @@ def test_folders_give_columns(tmp_path: Path, ending: str) -> None:
     assert [document.metadata for document in text] == [{"year": "2024"}] * 2
 
 
+@pytest.mark.slow
 def test_a_folder_that_does_not_fit_a_field_is_the_fault_of_its_records(tmp_path: Path) -> None:
     write(tmp_path / "year=now" / "x.parquet", "a")
     write(tmp_path / "year=2024" / "x.parquet", "b")
@@ -58,6 +60,7 @@ def test_a_folder_that_does_not_fit_a_field_is_the_fault_of_its_records(tmp_path
     assert str(skip).startswith(f"{tmp_path / 'year=now' / 'x.parquet'} row 1: field 'year' is declared as")
 
 
+@pytest.mark.slow
 def test_a_folders_column_goes_before_the_files_own_and_may_be_any_part(tmp_path: Path) -> None:
     write(tmp_path / "lang=en" / "title=T%20T" / "x.parquet", "a", lang="none")
     assert list(read_documents(tmp_path)) == [Document("a", "text a", "T T", {"lang": "en"})]

@@ -184,6 +184,7 @@ SHAPES: list[tuple[Callable[[Path], Path], Reading, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "reading", "expected"), SHAPES, ids=[write.__name__ for write, _, _ in SHAPES]
 )

@@ -55,6 +55,7 @@ def test_json_lines(tmp_path: Path, name: str) -> None:
     assert reader.total == (None if Path(name).suffix.lower() in PACK else 3)
 
 
+@pytest.mark.slow
 def test_beir_folder_and_parquet_parts(tmp_path: Path) -> None:
     write(tmp_path / "corpus.jsonl.gz", *THREE)
     write(tmp_path / "queries.jsonl", '{"_id": "q", "text": "query"}')
@@ -151,6 +152,7 @@ def test_only_the_first_skips_are_listed(tmp_path: Path) -> None:
     assert len(reader.skips) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", PACK)
 def test_packed_data_that_is_cut_off_or_none_stops(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"x.jsonl{suffix}"
@@ -204,6 +206,7 @@ def test_what_is_no_source(tmp_path: Path, name: str, reason: str) -> None:
         source_files(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_a_folder_of_many_parts_keeps_no_file_open(tmp_path: Path) -> None:
     for part in range(30):
         table = pyarrow.table({"id": [f"d{part:02d}"], "text": ["tea"]})
@@ -222,6 +225,7 @@ def test_the_reason_for_a_skipped_record_is_short(tmp_path: Path) -> None:
     assert len(str(reader.skips[0])) < 1000
 
 
+@pytest.mark.slow
 def test_parquet_columns(tmp_path: Path) -> None:
     table = pyarrow.table(
         {

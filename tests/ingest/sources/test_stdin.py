@@ -56,6 +56,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*TEXTS, "parquet", "file", "stream"])
 def test_content_tells_what_it_is(tmp_path: Path, name: str) -> None:
     path = kept(io.BytesIO({**TEXTS, **tables()}[name]), tmp_path)

@@ -80,6 +80,7 @@ def test_what_is_left_out_is_counted_and_named_and_stops_nothing(folder: Path, t
     assert reader.skipped == len(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -136,6 +137,7 @@ def test_columns_and_metadata_may_be_chosen(folder: Path) -> None:
         list(DocumentReader(folder, reading=Reading(ColumnChoice(text="body"))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "name"), [("markdown_it", "x.md"), ("selectolax", "x.html"), ("pypdfium2", "x.pdf")]
 )

@@ -67,6 +67,7 @@ def test_what_is_no_front_matter_is_text(text: str) -> None:
     assert parted(text) == ({}, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("front", "said"),
     [

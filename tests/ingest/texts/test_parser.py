@@ -24,6 +24,7 @@ def test_a_pdf_is_its_pages(tmp_path: Path, make_pdf: MakePdf) -> None:
     assert [parsed.outline.page(parsed.text.index(word)) for word in ("Tea", "Very", "Bees")] == [1, 1, 3]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_said_and_the_next_file_is_read(
     tmp_path: Path, make_pdf: MakePdf, pdf_bomb: bytes
 ) -> None:

@@ -33,6 +33,8 @@ from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.loader import load_encoder
 from tercet.models.torch_encoder import load_body
 
+pytestmark = pytest.mark.slow
+
 KINDS = ["lora", "ia3", "prefix", "bottleneck"]
 Settings = dict[str, AdapterSettings]
 Moved = Callable[[list[Any], int], None]

@@ -87,6 +87,7 @@ def alone(encoder: Encoder, names: list[str]) -> dict[tuple[str, str | None], Re
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_a_mixed_batch_equals_each_text_alone(
@@ -168,6 +169,7 @@ def test_what_adapters_there_are(encoder: Encoder, names: list[str]) -> None:
         assert found[name].problem is None
 
 
+@pytest.mark.slow
 def test_threads_with_different_adapters(encoder: Encoder, names: list[str], alone: Any) -> None:
     failures: list[Exception] = []
 

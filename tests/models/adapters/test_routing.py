@@ -252,6 +252,7 @@ def test_the_fingerprint_covers_every_adapter_below(on_torch: Any, root: Path, b
     assert len({before.fingerprint, after, on_torch().adapter_info("by-domain").fingerprint}) == 3
 
 
+@pytest.mark.slow
 def test_a_missing_adapter_is_named(encoder: Encoder, on_torch: Any, root: Path) -> None:
     shutil.rmtree(root / "prefix")
     for name in ("by-domain", "by-language", "by-language:en"):

@@ -29,6 +29,7 @@ def test_every_attention_has_a_twin_without_mask(bert_exported: Path) -> None:
     assert sorted(inputs) == [3, 3, 5, 5]  # two layers
 
 
+@pytest.mark.slow
 def test_both_branches_give_the_same(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "tercet.models.export.attention_mask.MASKED_TOKENS", 4
@@ -47,6 +48,7 @@ def test_both_branches_give_the_same(bert: Path, tmp_path: Path, monkeypatch: py
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ModernBERT", "EmbeddingGemma"])
 def test_windows_by_blocks_give_what_all_pairs_do(name: str, made_once: MadeOnce) -> None:
     """At every length around the choice and the ends of blocks, alone and with padding."""

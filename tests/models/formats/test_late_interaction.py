@@ -162,6 +162,7 @@ def vectors_of(encoder: Encoder, texts: list[str], kind: InputType) -> Represent
     return found
 
 
+@pytest.mark.slow
 def test_token_vectors_are_as_the_layout_says(case: tuple[Path, Rules]) -> None:
     folder, rules = case
     encoder = load_encoder(str(folder), "torch", device="cpu")
@@ -200,6 +201,7 @@ def both(made_once: MadeOnce) -> Callable[[str], tuple[Path, Path]]:
     return export_case
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pylate", "attended", "layers", "least", "stanford"])
 def test_an_exported_graph_gives_the_same(name: str, both: Callable[[str], tuple[Path, Path]]) -> None:
     folder, graphs = both(name)
@@ -217,6 +219,7 @@ def test_an_exported_graph_gives_the_same(name: str, both: Callable[[str], tuple
             np.testing.assert_allclose(found.vectors, wanted.vectors, atol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "native"), [("least", True), ("plain", True), ("pylate", False)])
 def test_our_own_kernels_where_no_token_is_hidden(
     name: str, native: bool, both: Callable[[str], tuple[Path, Path]]

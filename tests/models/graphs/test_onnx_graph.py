@@ -31,6 +31,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, path: Path, placement: Placement) ->
     return OnnxGraph(path, placement), threads
 
 
+@pytest.mark.slow
 def test_short_batches_run_on_one_thread(embedded_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = embedded_checkpoint / "onnx" / "model_int8.onnx"
     single = OnnxGraph(path, Placement("cpu", 0, 1))

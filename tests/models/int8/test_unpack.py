@@ -18,6 +18,8 @@ from tercet.models.int8.unpack import unpacked_weights
 from tercet.models.loader import load_encoder
 from tercet.models.torch_encoder import load_body
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def trained(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -70,6 +70,7 @@ def exact_and_shared(model: Any, tokenizer: Tokenizer, budget: int) -> tuple[Pac
     return exact, PackedPasses(exact._model, tokenizer, Transfers(CPU), budget, shared_shapes=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", sorted(FROM_ZERO | AFTER_PADDING))
 def test_every_family_equals_its_padded_pass(model_of: ModelOf, tokenizer: Any, family: str) -> None:
     model, batch = model_of(family), texts_of(LENGTHS)
@@ -181,6 +182,7 @@ def with_states(model: Any, states: Any) -> PackedModel:
     return PackedModel(states, model.heads, model._positions, model.special, model._vectors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "fused"), [("bert", 3), ("xlm-roberta", 3), ("modernbert", 0)])
 def test_a_body_compiles_as_a_whole_and_not_for_each_shape(
     model_of: ModelOf, tokenizer: Any, family: str, fused: int, caplog: pytest.LogCaptureFixture
@@ -210,6 +212,7 @@ def test_a_body_compiles_as_a_whole_and_not_for_each_shape(
     assert graphs <= 2  # not one for each shape
 
 
+@pytest.mark.slow
 def test_what_does_not_compile_runs_as_it_is(
     model_of: ModelOf, tokenizer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -105,6 +105,7 @@ LETTERS = st.sampled_from("ab木水 .\n\u3000é한\u0301")
 RUNS = st.sampled_from(["tea ", "木", "한", " " * 30, "\u3000" * 90, "a" * 50])
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     text=st.text(LETTERS, max_size=400) | st.lists(RUNS, max_size=20).map("".join),
@@ -188,6 +189,7 @@ def multilingual(repository: Path) -> Tokenizer:
     return Tokenizer.load(repository / "checkpoints" / "multi-m3", EncodingSettings(max_length=512))
 
 
+@pytest.mark.slow
 def test_a_window_without_room_leaves_out_the_head(multilingual: Tokenizer) -> None:
     """Six tokens beside the special ones: of head and text, or of the text alone where these do not fit."""
     cutter = WindowCutter.of(multilingual, tokens=8, overlap=0)
@@ -215,6 +217,7 @@ def test_accents_at_a_cut_stay(wordpiece: Tokenizer) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

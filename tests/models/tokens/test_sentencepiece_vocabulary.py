@@ -76,6 +76,7 @@ def test_special_tokens_are_xlm_robertas(vocabulary: SentencePieceVocabulary) ->
     assert (vocabulary.prefix.tolist(), vocabulary.suffix.tolist(), vocabulary.pad_id) == ([0], [2], 1)
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="teahowrsm 물차이\t\n\u3000", max_size=40))
 @settings(max_examples=200, deadline=None)
 def test_ids_and_spans_are_those_of_the_same_vocabulary_as_json(text: str) -> None:

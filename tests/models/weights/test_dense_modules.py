@@ -43,6 +43,7 @@ def expected(folder: Path, layers: tuple[Layer, ...], pooling: str, text: str) -
         return (vector / vector.norm()).numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_dense_vectors_go_through_the_layers(name: str, tmp_path: Path) -> None:
     layers, pooling = CASES[name]

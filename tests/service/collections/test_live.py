@@ -284,6 +284,7 @@ def many(repository: Path, root: Path, command: str, collections: int, files: in
     )
 
 
+@pytest.mark.slow
 def test_many_collections_share_threads_and_files(tmp_path: Path, repository: Path) -> None:
     done = many(repository, tmp_path / "collections", "measure", 120, 256)
     said = json.loads(done.communicate(timeout=200)[0])
@@ -296,6 +297,7 @@ def test_many_collections_share_threads_and_files(tmp_path: Path, repository: Pa
     assert said["left"][1] <= 20  # threads that end by themselves
 
 
+@pytest.mark.slow
 def test_a_crash_while_collections_are_closed_for_others_loses_nothing(
     tmp_path: Path, repository: Path
 ) -> None:

@@ -187,6 +187,7 @@ def test_what_is_open_is_searched_while_the_folder_cannot_be_read(
     assert registry.snapshot("demo") is opened
 
 
+@pytest.mark.slow
 def test_searches_see_the_old_or_the_new_snapshot_never_a_mix(
     registry: CollectionRegistry, tiny: Any
 ) -> None:

@@ -31,6 +31,7 @@ async def test_vectors_are_those_of_embed(client: httpx.AsyncClient, tiny: Any) 
     assert np.array_equal(vectors, encode(tiny, TEXTS).dense)
 
 
+@pytest.mark.slow
 async def test_queries_are_encoded_as_queries_where_they_are_named(make_client: Any) -> None:
     """Open WebUI sends `input_type`, where its settings name the field."""
     encoder = load_encoder(MULTILINGUAL, threads=1)

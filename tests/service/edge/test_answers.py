@@ -23,6 +23,7 @@ async def embed(client: httpx.AsyncClient, accepted: str, **headers: str) -> tup
     return response, body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("accepted", "coding"),
     [
@@ -48,6 +49,7 @@ async def test_streams_are_encoded_as_the_client_prefers(
         assert len(body) < 0.7 * len(plain)
 
 
+@pytest.mark.slow
 async def test_whole_answers_have_their_length(client: httpx.AsyncClient) -> None:
     plain = await client.get("/openapi.json", headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in plain.headers

@@ -69,6 +69,7 @@ async def test_a_damaged_stream_is_400(client: httpx.AsyncClient, coding: str) -
         assert answer.json()["error"]["code"] == "invalid_content_encoding"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coding", CODINGS)
 async def test_a_bomb_is_413_after_bounded_work_and_memory(
     make_client: Any, coding: str, monkeypatch: pytest.MonkeyPatch

@@ -3,9 +3,12 @@
 import time
 from typing import Any
 
+import pytest
+
 HEAD = ("POST /embed HTTP/1.1", "Content-Type: application/json")
 
 
+@pytest.mark.slow
 def test_a_body_that_stops_or_drips_is_400_and_its_connection_ends(make_server: Any, connect: Any) -> None:
     with make_server(body_timeout_seconds=0.5) as url:
         stopped, dripped, chunked = (connect(url) for _ in range(3))

@@ -68,6 +68,7 @@ def test_a_server_that_ends_finishes_what_it_accepted(make_server: Any, held: An
     assert [answer.status_code for answer in answers] == [200] * 4
 
 
+@pytest.mark.slow
 def test_what_a_server_that_ends_cannot_finish_is_503_in_our_shape(
     make_app: Any, serve: Any, held: Any, caplog: Any
 ) -> None:

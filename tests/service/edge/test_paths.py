@@ -28,6 +28,7 @@ def test_other_bytes_are(text: bytes) -> None:
     assert query.startswith("the query 'after=")
 
 
+@pytest.mark.slow
 async def test_no_route_takes_other_bytes_for_text(client: httpx.AsyncClient) -> None:
     """A document whose id is the replacement character stays."""
     documents = "/collections/demo/documents"

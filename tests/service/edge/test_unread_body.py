@@ -15,6 +15,7 @@ def short(monkeypatch: Any) -> None:
     monkeypatch.setattr(edge, "LINGER_SECONDS", 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("path", REFUSED)
 def test_a_dripped_body_does_not_keep_a_connection_that_was_answered(
@@ -72,6 +73,7 @@ def test_a_body_that_has_arrived_leaves_the_connection_open(make_server: Any, co
             assert "connection" not in answer.headers
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_who_asks_before_sending_is_not_asked_for_a_refused_body(make_server: Any, connect: Any) -> None:
     with make_server(api_keys="key") as url:

@@ -343,6 +343,7 @@ async def test_a_request_that_has_begun_is_not_refused_in_a_later_call() -> None
     await batcher.close()
 
 
+@pytest.mark.slow
 async def test_what_waits_past_its_deadline_is_dropped() -> None:
     encoder = Counter(held=True)
     batcher = Batcher(encoder, POOL, batch_tokens=10, queue_tokens=100)

@@ -35,6 +35,7 @@ class SureEncoder(TinyEncoder):
         return super().encode_tokens(batch, outputs, adapters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "body"),
     [

@@ -57,6 +57,7 @@ async def test_windows_together_are_the_whole(encoding: Watched, pool: Pool, tin
     assert np.allclose(Representations.concatenate(found).dense, encode(tiny, TEXTS).dense, atol=1e-6)
 
 
+@pytest.mark.slow
 async def test_one_window_and_no_more_is_encoded_ahead(encoding: Watched, pool: Pool) -> None:
     given = 0
     async for _ in encode_slices(encoding, pool, TEXTS, request_tokens=10_000):

@@ -130,6 +130,7 @@ def test_tokens_ahead_by_hand() -> None:
     assert line.ahead(500) == 533  # 500 / (1 - 1/16): of 16 batches one has overtaken the oldest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_tokens_ahead_is_about_what_comes_before_the_first_text(seed: int) -> None:
     """Random queues without later arrivals: right within half of it and three batches."""

@@ -34,6 +34,7 @@ def damaged(chance: random.Random, body: bytes) -> bytes:
     return body[:at] + piece + body[at + chance.randrange(2) :]
 
 
+@pytest.mark.slow
 def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_body, "PIECE_BYTES", 7)
     monkeypatch.setattr(json_body, "SCANNED_BYTES", 5)

@@ -82,6 +82,7 @@ async def built(manager: JobManager, settings: Settings, encoder: str | None) ->
     return Collection.open(settings.data / "collections", "made").settings
 
 
+@pytest.mark.slow
 async def test_a_build_borrows_what_the_server_borrows(manager: JobManager, settings: Settings) -> None:
     found = await built(manager, settings, None)
     lent = local_encoder(settings).info
@@ -90,6 +91,7 @@ async def test_a_build_borrows_what_the_server_borrows(manager: JobManager, sett
     assert found.checkpoint == f"{settings.checkpoint} with heads of {settings.heads}"
 
 
+@pytest.mark.slow
 async def test_a_build_by_another_encoder_borrows_nothing(
     manager: JobManager, settings: Settings, tmp_path: Path
 ) -> None:

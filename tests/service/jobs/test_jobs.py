@@ -129,6 +129,7 @@ async def test_a_job_builds_and_a_second_one_waits_for_it(manager: JobManager, d
     assert [job.id for job in manager.list()] == [second.id, first.id]
 
 
+@pytest.mark.slow
 async def test_a_failed_job_says_why_in_the_clients_words(manager: JobManager, data: Path) -> None:
     done = await finished(manager, await manager.submit("articles", "bad.jsonl"))
     assert done.state == "failed"
@@ -137,6 +138,7 @@ async def test_a_failed_job_says_why_in_the_clients_words(manager: JobManager, d
     assert not (data / "collections" / "articles").exists()
 
 
+@pytest.mark.slow
 async def test_the_end_of_each_job_is_told_once(
     data: Path, collections: CollectionRegistry, encoders: EncoderShelf
 ) -> None:
@@ -166,6 +168,7 @@ async def test_the_end_of_each_job_is_told_once(
     assert len(told) == 3
 
 
+@pytest.mark.slow
 async def test_bad_records_are_skipped_where_asked_for(manager: JobManager, data: Path) -> None:
     done = await finished(manager, await manager.submit("articles", "bad.jsonl", on_error="skip"))
     assert (done.state, done.documents_done, done.skipped) == ("succeeded", 1, 1)
@@ -173,6 +176,7 @@ async def test_bad_records_are_skipped_where_asked_for(manager: JobManager, data
     assert done.truncated == 0
 
 
+@pytest.mark.slow
 async def test_a_job_reads_the_columns_that_are_named(manager: JobManager, data: Path) -> None:
     content = "words;-head;n;x\nheißes Wasser;Tee;1;2\nder Zug;;3;4\n".encode("cp1252")
     (data / "sources" / "table.csv").write_bytes(content)
@@ -207,6 +211,7 @@ def test_every_way_of_reading_has_its_flag() -> None:
         assert reading_flags(given) == [f"{flag}=x"]
 
 
+@pytest.mark.slow
 async def test_a_job_reads_a_folder_of_texts_in_passages(manager: JobManager, data: Path) -> None:
     folder = data / "sources" / "docs"
     (folder / "guide").mkdir(parents=True)
@@ -224,6 +229,7 @@ async def test_a_job_reads_a_folder_of_texts_in_passages(manager: JobManager, da
     assert list(done.skips) == ["docs file secret.md: left out: a symbolic link out of the folder"]
 
 
+@pytest.mark.slow
 async def test_a_job_reads_several_sources_and_finds_their_fields(manager: JobManager, data: Path) -> None:
     folder = data / "sources" / "more" / "year=2024"
     folder.mkdir(parents=True)
@@ -257,6 +263,7 @@ async def test_a_job_without_a_record_has_failed(
     assert (await manager.cancel(job.id)).state == "failed"
 
 
+@pytest.mark.slow
 async def test_cancelling_keeps_the_former_snapshot(manager: JobManager, data: Path) -> None:
     await finished(manager, await manager.submit("articles", "short.jsonl"))
     running = await manager.submit("articles", "long.jsonl")
@@ -276,6 +283,7 @@ async def test_cancelling_keeps_the_former_snapshot(manager: JobManager, data: P
         await manager.cancel("nothing")
 
 
+@pytest.mark.slow
 async def test_a_killed_child_fails_its_job_only(manager: JobManager, data: Path) -> None:
     await finished(manager, await manager.submit("articles", "short.jsonl"))
     job = await manager.submit("articles", "long.jsonl")
@@ -287,6 +295,7 @@ async def test_a_killed_child_fails_its_job_only(manager: JobManager, data: Path
     assert (await finished(manager, await manager.submit("articles", "short.jsonl"))).state == "succeeded"
 
 
+@pytest.mark.slow
 async def test_stopping_and_restarting(make: MakeManager, manager: JobManager) -> None:
     done = await finished(manager, await manager.submit("articles", "short.jsonl"))
     running = await manager.submit("articles", "long.jsonl")
@@ -333,6 +342,7 @@ asyncio.run(run())
 """
 
 
+@pytest.mark.slow
 async def test_a_killed_service_takes_its_build_along(
     make: MakeManager, data: Path, embedded_checkpoint: Path, repository: Path
 ) -> None:
@@ -359,6 +369,7 @@ async def test_a_killed_service_takes_its_build_along(
     assert Collection.open(data / "collections", "articles").current() == "000001"
 
 
+@pytest.mark.slow
 async def test_a_service_killed_after_its_build_published_says_so_when_it_is_back(
     make: MakeManager, data: Path, embedded_checkpoint: Path, repository: Path
 ) -> None:
@@ -398,6 +409,7 @@ JobStore.write = write_until_the_end
     assert (later.state, later.snapshot) == ("failed", None)  # what is published is of the job before
 
 
+@pytest.mark.slow
 async def test_a_build_that_outlives_its_service_is_waited_for(
     make: MakeManager, data: Path, info: EncoderInfo
 ) -> None:
@@ -422,6 +434,7 @@ async def test_a_build_that_outlives_its_service_is_waited_for(
     assert (await finished(manager, later)).state == "succeeded"
 
 
+@pytest.mark.slow
 async def test_no_message_of_a_job_tells_a_path_of_the_machine(
     manager: JobManager, data: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -441,6 +454,7 @@ async def test_no_message_of_a_job_tells_a_path_of_the_machine(
     assert str(segments) in caplog.text
 
 
+@pytest.mark.slow
 async def test_what_is_refused(
     manager: JobManager, data: Path, info: EncoderInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -523,6 +537,7 @@ def test_the_json_of_a_job_is_that_of_its_fields() -> None:
     assert list(json.loads(job.to_json())) == list(asdict(job))
 
 
+@pytest.mark.slow
 async def test_writes_beside_a_job_survive_it(
     manager: JobManager,
     collections: CollectionRegistry,
@@ -577,6 +592,7 @@ async def test_writes_beside_a_job_survive_it(
     assert {document.id: document.text for document in snapshot.page(None, 100)} == found
 
 
+@pytest.mark.slow
 async def test_a_collection_that_is_made_anew_during_a_build_is_not_its_own(
     manager: JobManager, collections: CollectionRegistry
 ) -> None:

@@ -145,6 +145,7 @@ async def test_changes_are_taken_up_without_a_restart(make_client: Any, path: Pa
         assert [await status(key) for key in ("old", "hashed", "environment")] == [401, 401, 200]
 
 
+@pytest.mark.slow
 async def test_a_broken_file_leaves_the_keys_of_before_and_says_so(
     make_client: Any, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -94,6 +94,7 @@ async def test_who_leaves_work_with_a_deadline_is_cancelled() -> None:
     pool.close()
 
 
+@pytest.mark.slow
 async def test_operations_answer_while_searches_and_the_encoder_are_stuck(
     make_client: Any, held: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -326,6 +326,7 @@ class Answer:
     """What a relay's work gives."""
 
 
+@pytest.mark.slow
 async def test_an_answer_is_freed_with_who_asked(pool: Pool) -> None:
     """Without the collector of cycles, which would look much later."""
 

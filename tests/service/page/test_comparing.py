@@ -10,6 +10,8 @@ import ir_measures
 import pytest
 from ir_measures import R, nDCG
 
+pytestmark = pytest.mark.slow
+
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: the extra dev").expect
 
 Visit = Callable[..., Any]

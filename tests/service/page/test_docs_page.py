@@ -10,6 +10,7 @@ import pytest
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: the extra dev").expect
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [{}, {"api_keys": "secret"}])
 def test_an_operation_is_tried_out(make_server: Any, visit: Callable[..., Any], keys: Any) -> None:
     with make_server(**keys) as url:

@@ -16,6 +16,8 @@ import pytest
 from tercet.ingest.sources.columns import content_id
 from tests.pdf_files import pdf_of
 
+pytestmark = pytest.mark.slow
+
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: the extra dev").expect
 
 Visit = Callable[..., Any]

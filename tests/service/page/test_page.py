@@ -93,6 +93,7 @@ def test_the_way_of_a_new_user(make_server: Any, tmp_path: Path, visit: Visit) -
         page.get_by_text("There are no documents here.").wait_for()
 
 
+@pytest.mark.slow
 def test_a_document_whose_id_is_a_step_of_a_path_is_changed_and_deleted_alone(
     make_server: Any, visit: Visit
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_document_whose_id_is_a_step_of_a_path_is_changed_and_deleted_alone(
         assert httpx.get(f"{url}/collections/demo").json()["documents"] == 5
 
 
+@pytest.mark.slow
 def test_someone_elses_change_is_not_overwritten(make_server: Any, visit: Visit) -> None:
     with make_server() as url:
         page = visit(f"{url}/#/documents?c=demo")
@@ -123,6 +125,7 @@ def test_someone_elses_change_is_not_overwritten(make_server: Any, visit: Visit)
         assert httpx.get(f"{url}/collections/demo/documents/tea").json()["text"] == "hot water"
 
 
+@pytest.mark.slow
 def test_a_shared_address_shows_its_hits_and_their_parts(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/search?c=demo&q=hot+tea%3F")
     assert page.get_by_label("What to search for").input_value() == "hot tea?"
@@ -151,6 +154,7 @@ def test_a_shared_address_shows_its_hits_and_their_parts(server: str, visit: Vis
     ]
 
 
+@pytest.mark.slow
 def test_an_address_is_shown_though_the_view_before_it_writes_its_own(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/search?c=demo")
     page.get_by_label("What to search for").wait_for()
@@ -163,6 +167,7 @@ def test_an_address_is_shown_though_the_view_before_it_writes_its_own(server: st
     assert page.evaluate("location.hash") == "#/search?c=demo&q=hot+tea"
 
 
+@pytest.mark.slow
 def test_sliders_reorder_without_a_request(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/search?c=demo&q=black+tea+station")
     before = hits_of(page)
@@ -189,6 +194,7 @@ def test_sliders_reorder_without_a_request(server: str, visit: Visit) -> None:
     assert set(before) == set(by_colbert)
 
 
+@pytest.mark.slow
 def test_filters_come_from_the_declared_fields(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/search?c=demo&q=tea")
     hits_of(page)
@@ -209,6 +215,7 @@ def test_filters_come_from_the_declared_fields(server: str, visit: Visit) -> Non
     expect(page.locator(".hit")).to_have_count(5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("locale", "entered", "failed"),
     [
@@ -251,11 +258,13 @@ def test_a_users_mistake_is_no_failure_of_the_page(
     expect(heading).to_have_text(failed)
 
 
+@pytest.mark.slow
 def test_a_filter_of_another_shape_in_an_address_is_left_out(server: str, visit: Visit) -> None:
     filtered = quote('{"kind": {"eq": "drink"}, "year": 3}')
     assert len(hits_of(visit(f"{server}/#/search?c=demo&q=tea&f={filtered}"))) == 5
 
 
+@pytest.mark.slow
 def test_all_can_be_done_by_the_keyboard(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/search?c=demo&q=tea")
     first, second, *_ = hits_of(page)
@@ -283,6 +292,7 @@ def test_all_can_be_done_by_the_keyboard(server: str, visit: Visit) -> None:
     assert page.evaluate("document.activeElement.id") == "main"
 
 
+@pytest.mark.slow
 def test_a_syllable_that_is_being_put_together_is_not_searched_for(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/search?c=demo", locale="ko-KR")
     field = page.get_by_label("검색할 내용")
@@ -308,6 +318,7 @@ def hostile(make_server: Any) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.slow
 def test_text_of_documents_is_never_markup(hostile: str, visit: Visit, browser: Any) -> None:
     page = visit(f"{hostile}/#/search?c=demo&q=water")
     assert HOSTILE in hits_of(page)
@@ -332,6 +343,7 @@ def test_text_of_documents_is_never_markup(hostile: str, visit: Visit, browser: 
     assert refused == "TypeError"
 
 
+@pytest.mark.slow
 def test_a_key_is_asked_for_and_kept_for_the_tab(make_server: Any, visit: Visit) -> None:
     with make_server(read_keys="reader") as url:
         page = visit(f"{url}/#/search?c=demo&q=tea")
@@ -358,6 +370,7 @@ def test_a_key_is_asked_for_and_kept_for_the_tab(make_server: Any, visit: Visit)
         page.get_by_text("The server refused the key").wait_for()
 
 
+@pytest.mark.slow
 def test_a_server_that_is_gone_and_comes_back(make_app: Any, serve: Any, visit: Visit) -> None:
     with held_port() as port:
         with serve(make_app(), port=port) as url:
@@ -370,6 +383,7 @@ def test_a_server_that_is_gone_and_comes_back(make_app: Any, serve: Any, visit: 
             assert len(hits_of(page)) == 5
 
 
+@pytest.mark.slow
 def test_a_busy_server_says_when_to_come_back(make_server: Any, held: Any, visit: Visit) -> None:
     with make_server(encoder=held, max_wait_seconds=0.01) as url:
         page = visit(f"{url}/#/search?c=demo")
@@ -393,6 +407,7 @@ def test_a_busy_server_says_when_to_come_back(make_server: Any, held: Any, visit
         assert len(hits_of(page)) == 5
 
 
+@pytest.mark.slow
 def test_collections_and_their_backups(make_server: Any, visit: Visit) -> None:
     with make_server() as url:
         page = visit(f"{url}/#/collections")
@@ -432,6 +447,7 @@ def changed(route: Any, **values: object) -> None:
     route.fulfill(response=answer, json={"jobs": [{**jobs[0], **values}, *jobs[1:]]})
 
 
+@pytest.mark.slow
 def test_jobs_show_their_progress_and_can_be_cancelled(
     tmp_path: Path, embedded_checkpoint: Path, serve: Any, visit: Visit
 ) -> None:
@@ -475,6 +491,7 @@ def test_jobs_show_their_progress_and_can_be_cancelled(
         assert bar.count() == 0
 
 
+@pytest.mark.slow
 def test_tokens_are_painted_by_their_weights_and_the_cut_shows(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/embed?t=" + "+".join(["tea"] * 40))
     page.get_by_text("The text has more tokens than the encoder reads: 30 of 40 count").wait_for()
@@ -512,6 +529,7 @@ VIEWS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("locale", ["en-GB", "ko-KR"])
 def test_every_view_is_accessible(server: str, visit: Visit, scheme: str, locale: str) -> None:
@@ -531,6 +549,7 @@ def test_every_view_is_accessible(server: str, visit: Visit, scheme: str, locale
     assert axe.run(page).violations_count == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
 def test_it_fits_a_phone(server: str, visit: Visit, view: str) -> None:
     page = visit(f"{server}/#/{view}", viewport={"width": 360, "height": 740}, has_touch=True)
@@ -540,6 +559,7 @@ def test_it_fits_a_phone(server: str, visit: Visit, view: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.slow
 def test_language_and_colours_are_kept(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/search?c=demo&q=tea")
     page.get_by_label("Language").select_option("ko")

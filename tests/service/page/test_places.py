@@ -16,6 +16,8 @@ from tercet.ingest.passages.outline import Outline
 from tercet.ingest.passages.split import Split
 from tercet.ingest.texts.markdown import headings_of
 
+pytestmark = pytest.mark.slow
+
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: the extra dev").expect
 
 Visit = Callable[..., Any]

@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.slow
+
 expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: the extra dev").expect
 
 Visit = Callable[..., Any]

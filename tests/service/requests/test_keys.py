@@ -110,6 +110,7 @@ def refused(answer: httpx.Response) -> tuple[int, str, str | None]:
     return answer.status_code, error["code"], error["param"]
 
 
+@pytest.mark.slow
 async def test_rights_go_by_what_a_route_changes(make_client: Any, limited: Path) -> None:
     async with make_client(WRITER, **KEYS, keys_file=limited) as client:
         assert (await client.put("/collections/a")).status_code == 201
@@ -146,6 +147,7 @@ async def test_rights_go_by_what_a_route_changes(make_client: Any, limited: Path
             assert codes == expected, name
 
 
+@pytest.mark.slow
 async def test_every_path_with_a_name_is_for_keys_that_may_use_it(make_client: Any, limited: Path) -> None:
     async with make_client(WRITER, **KEYS, keys_file=limited) as client:
         described = (await client.get("/openapi.json")).json()["paths"]
@@ -169,6 +171,7 @@ async def test_every_path_with_a_name_is_for_keys_that_may_use_it(make_client: A
         assert (await client.get("/collections/demo")).status_code == 200
 
 
+@pytest.mark.slow
 def test_no_other_body_names_a_collection() -> None:
     """Else the test below is to have it, too, and its route to check it."""
     schemas = create_app(Settings()).openapi()["components"]["schemas"]

@@ -166,6 +166,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path", "body"), WRITES, ids=lambda value: str(value)[:40])
 async def test_what_goes_to_one_collection_is_refused_by_the_names_of_all(
     client: httpx.AsyncClient, data: Path, method: str, path: str, body: Any
@@ -281,6 +282,7 @@ async def test_what_is_stored_with_the_first_counts(client: httpx.AsyncClient, d
     assert (await client.get("/collections/all")).json()["defaults"]["weights"]["sparse"] == 0.5
 
 
+@pytest.mark.slow
 async def test_the_snapshot_of_several_is_made_anew_only_where_one_is_another(
     data: Path, build: Any, tiny: Any
 ) -> None:

@@ -172,6 +172,7 @@ async def test_a_page_of_another_server_changes_nothing_without_json(make_client
         assert (await client.get(BACKUPS, headers=other)).status_code == 200
 
 
+@pytest.mark.slow
 async def test_every_route_that_changes_something_asks_pages_of_others_for_a_type_of_its_own(
     make_client: Any,
 ) -> None:

@@ -81,6 +81,7 @@ async def test_the_windows_of_all_hits_are_bounded_in_explanations(
     assert (await client.post("/search", json={**body, "top_k": 1})).status_code == 200
 
 
+@pytest.mark.slow
 async def test_every_page_of_a_book_can_be_found(
     client: httpx.AsyncClient, data: Path, tiny: Any, tmp_path: Path
 ) -> None:

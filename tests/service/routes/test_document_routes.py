@@ -251,6 +251,7 @@ async def test_an_id_that_is_a_whole_number_is_its_digits(client: httpx.AsyncCli
         assert (refused.status_code, error_of(refused)["param"]) == (422, "documents.0.id")
 
 
+@pytest.mark.slow
 async def test_pages_have_every_document_once(client: httpx.AsyncClient) -> None:
     await put(client, *({"id": f"{n:03d}", "text": "tea", "metadata": {"year": n}} for n in range(0, 250)))
     names = ["black", "leaf", "rail", "steam/engine", "tea"]

@@ -234,6 +234,7 @@ class Failing:
         return self.encoder.encode_tokens(*given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accept", ["*/*", MEDIA_TYPE])
 def test_an_answer_that_cannot_be_finished_is_never_taken_for_whole(
     make_server: Any, tiny: Any, accept: str, caplog: pytest.LogCaptureFixture

@@ -89,6 +89,7 @@ async def test_documents_come_in_the_order_of_a_field(client: httpx.AsyncClient)
         assert await listed(client, **parameters, filter=condition) == ["b", "d", "a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parameters", "param"),
     [

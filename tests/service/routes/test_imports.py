@@ -79,6 +79,7 @@ async def test_a_table_is_written_and_found(client: httpx.AsyncClient) -> None:
 RECORDS = [{"id": "a", "text": "hot tea", "n": 1}, {"id": "b", "text": "rail", "n": 2}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "make"),
     [
@@ -321,6 +322,7 @@ async def test_a_missing_extra_says_how_to_get_it(
     assert 'pip install "tercet[files]"' in error["message"]
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_ends_it(make_server: Any, data: Path) -> None:
     rows = b"".join(b'{"id": "d%d", "text": "tea %d"}\n' % (place, place) for place in range(20_000))
     with make_server() as url:

@@ -120,6 +120,7 @@ def value_of(text: str, sample: str) -> float:
     return float(value)
 
 
+@pytest.mark.slow
 async def test_metrics_tell_what_an_operator_needs(make_client: Any, data: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("tercet.service.runtime.LOOK_SECONDS", 0.01)
     async with make_client() as client:

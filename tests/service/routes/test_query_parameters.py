@@ -19,6 +19,7 @@ PATHS = {
 TAKEN = "this path takes after, filter, limit, min_position, order, order_by"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("create", [create_app, create_worker_app])
 async def test_an_unknown_parameter_is_refused_on_every_route(make_client: Any, create: Any) -> None:
     async with make_client(create=create) as client:

@@ -57,6 +57,7 @@ async def refusal(client: httpx.AsyncClient, **body: Any) -> tuple[int, str, str
     return response.status_code, error["code"], error["param"], error["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

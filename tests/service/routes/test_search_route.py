@@ -349,6 +349,7 @@ async def test_rerank_scores_texts_three_ways(client: httpx.AsyncClient, tiny: A
     assert only["score"] == pytest.approx(only["scores"]["sparse"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "status", "param"),
     [

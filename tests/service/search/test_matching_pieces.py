@@ -34,6 +34,7 @@ def marked(tokenizer: Tokenizer, query: str, text: str) -> str:
     return shown + text[place:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "text", "expected"),
     [
@@ -48,6 +49,7 @@ def test_words_match_as_a_whole(tokenizer: Tokenizer, query: str, text: str, exp
     assert marked(tokenizer, query, text) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "text", "expected"),
     [

@@ -115,6 +115,7 @@ async def test_what_is_no_message_is_refused(client: httpx.AsyncClient, operatio
     assert answer.json()["error"]["code"] == "invalid_safetensors"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS[1:])
 async def test_whatever_a_message_holds_is_no_internal_error(
     client: httpx.AsyncClient, operation: str

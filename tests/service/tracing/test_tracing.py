@@ -19,6 +19,8 @@ from tercet.service.settings.reading import load_settings
 from tercet.service.settings.settings import Settings
 from tercet.service.telemetry.logs import TextFormatter, TraceFilter, json_formatter
 
+pytestmark = pytest.mark.slow
+
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"
 SAMPLED = {"traceparent": f"00-{TRACE}-{SPAN}-01"}

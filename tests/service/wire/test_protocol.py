@@ -10,6 +10,8 @@ import pytest
 
 from tercet.service.wire.protocol import HttpProtocol
 
+pytestmark = pytest.mark.slow
+
 EMBED = ("POST /embed HTTP/1.1", "Content-Type: application/json")
 TEA = json.dumps({"inputs": "tea", "outputs": ["dense"]}).encode()
 LARGE = json.dumps({"inputs": ["tea " * 28] * 1000, "outputs": ["colbert"]}).encode()

@@ -64,6 +64,7 @@ def test_building_through_workers_gives_the_same(tmp_path: Path, tiny: Any, make
     np.testing.assert_array_equal(scores[0], scores[1])
 
 
+@pytest.mark.slow
 def test_workers_encode_windows(tmp_path: Path, tiny: Any, make_server: Any, monkeypatch: Any) -> None:
     """A book's windows go through workers in many groups, and give what they give here."""
     monkeypatch.setattr(stream, "WINDOW_TOKENS", 200)
@@ -107,6 +108,7 @@ def test_an_abandoned_build_waits_for_no_worker(make_server: Any, held: Any) -> 
         workers.close()
 
 
+@pytest.mark.slow
 def test_workers_that_are_away_are_waited_for_but_not_forever(monkeypatch: Any, make_server: Any) -> None:
     monkeypatch.setattr(documents, "PATIENCE_SECONDS", 0.5)
     monkeypatch.setattr(documents, "PAUSE_SECONDS", 0.1)

@@ -180,6 +180,7 @@ async def test_an_error_fails_one_request_alone(make_worker: Any) -> None:
             assert len(await remote.encode(["tea"])) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "code", "error"),
     [(500, "internal", EncoderFailedError), (503, "out_of_memory", EncoderMemoryError)],
@@ -208,6 +209,7 @@ async def test_what_one_worker_fails_on_another_may_do(make_worker: Any) -> None
                 assert len(await remote.encode(["tea"])) == 1
 
 
+@pytest.mark.slow
 async def test_a_hung_worker_lets_go_of_its_requests_and_is_found_again(make_worker: Any) -> None:
     with make_worker() as url:
         async with faulty(url) as [worker], connected(worker, access=IMPATIENT) as remote:
@@ -227,6 +229,7 @@ async def test_a_hung_worker_lets_go_of_its_requests_and_is_found_again(make_wor
             assert len(await remote.encode(["tea"])) == 1
 
 
+@pytest.mark.slow
 async def test_requests_of_a_hung_worker_move_to_another(make_worker: Any) -> None:
     with make_worker() as url:
         async with faulty(url, url) as workers, connected(*workers, access=IMPATIENT) as remote:
@@ -238,6 +241,7 @@ async def test_requests_of_a_hung_worker_move_to_another(make_worker: Any) -> No
             await until(remote, WorkerState.DOWN, WorkerState.UP)
 
 
+@pytest.mark.slow
 async def test_a_slow_worker_is_not_taken_for_a_hung_one(make_worker: Any, held: Any) -> None:
     with make_worker(encoder=held) as url:
         async with faulty(url) as [worker], connected(worker) as remote:
@@ -270,6 +274,7 @@ async def test_a_worker_that_is_no_longer_ready_may_finish_what_it_has(
             assert len(await waiting) == 1
 
 
+@pytest.mark.slow
 async def test_a_worker_that_goes_and_comes_back(make_worker: Any) -> None:
     with make_worker() as url:
         async with faulty(url) as [worker], connected(worker) as remote:

@@ -164,6 +164,7 @@ async def connected(*urls: str) -> AsyncIterator[RemoteEncoding]:
         await remote.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", GARBAGE)
 async def test_garbage_is_refused_and_another_worker_asked(garbling: Any, tiny: Any, kind: str) -> None:
     (bad, wire), (good, _) = garbling(), garbling()
@@ -197,6 +198,7 @@ async def test_a_worker_of_garbage_is_used_again_once_it_is_sound(garbling: Any)
         assert len(await remote.encode(["hot tea"])) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "headers", "body"),
     [
@@ -218,6 +220,7 @@ async def test_no_client_is_blamed(garbling: Any, status: int, headers: Any, bod
             await remote.encode(["hot tea"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

@@ -48,6 +48,7 @@ async def connected(*urls: str, **options: Any) -> AsyncIterator[RemoteEncoding]
         await remote.close()
 
 
+@pytest.mark.slow
 async def test_a_deadline_goes_on_to_the_worker(make_worker: Any, held: Any, data: Any) -> None:
     with make_worker(encoder=held) as url:
         app = create_app(Settings(data=data, encoder_urls=url, max_wait_seconds=60))
@@ -209,6 +210,7 @@ def serving_bytes(body: bytes) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"<html>", b'{"encoder": {"name": 1}}'])
 async def test_what_is_no_worker_is_refused(body: bytes) -> None:
     with (
@@ -238,6 +240,7 @@ async def test_workers_with_adapters(make_worker: Any, tiny: Any) -> None:
                 await remote.encode(["hot tea"], TextOptions(adapter="lore"))
 
 
+@pytest.mark.slow
 async def test_a_worker_without_the_adapter_or_with_another_is_passed_over(
     make_worker: Any, tiny: Any
 ) -> None:
@@ -295,6 +298,7 @@ async def test_a_busy_worker_is_passed_over_and_told_when_all_are(make_worker: A
             assert len(await occupying) == 1
 
 
+@pytest.mark.slow
 async def test_a_worker_that_does_not_answer_in_time_is_skipped(
     make_worker: Any, held: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

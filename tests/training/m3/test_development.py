@@ -37,6 +37,7 @@ def test_a_checkpoint_is_judged_by_what_trains() -> None:
     assert mean_of(figures, judged_side("contrastive")) == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 def test_figures_rank_the_pool_of_a_table(tmp_path: Path, base_folder: Path, tokenizer: Tokenizer) -> None:
     source = PairSource(
         path="pairs.jsonl", title="P", licence="CC0 1.0", development_pairs=8, development_passages=20

@@ -68,6 +68,7 @@ def test_anchors_are_0_before_anything_has_changed(run: Run, tmp_path: Path) -> 
         assert all(step[term] > 1e-4 for step in later)
 
 
+@pytest.mark.slow
 def test_large_anchors_hold_the_vectors_of_the_base(run: Run, tmp_path: Path) -> None:
     run("base", {"optimization.steps": 1})
     origin = {"name": "b", "licence": "MIT", "checkpoint": str(tmp_path / "base")}
@@ -93,6 +94,7 @@ def test_large_anchors_hold_the_vectors_of_the_base(run: Run, tmp_path: Path) ->
     assert cosines["held"] > 0.995 > cosines["free"]
 
 
+@pytest.mark.slow
 def test_the_anchor_of_an_adapter_is_the_base_without_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +208,7 @@ def test_dropout_of_the_body_can_be_set(settings_of: SettingsOf, tmp_path: Path)
         assert torch.equal(*states) == (given == 0.0)
 
 
+@pytest.mark.slow
 def test_without_dropout_a_step_gives_what_evaluation_gives(run: Run, tmp_path: Path) -> None:
     run("still", {"optimization.dropout": 0.0, "optimization.steps": 2})
     run("again", {"optimization.dropout": 0.0, "optimization.steps": 2, "batches.sub_batch_tokens": 10_000})

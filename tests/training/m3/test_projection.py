@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from tercet.training.m3.initial_heads import whitened_projection
@@ -39,6 +40,7 @@ def right(
     return float(np.mean([found == place for place, found in enumerate(best)]))
 
 
+@pytest.mark.slow
 def test_it_finds_what_the_states_find() -> None:
     queries, passages = made()
     nothing = np.zeros(DIMENSION, np.float32)

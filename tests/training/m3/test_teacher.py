@@ -80,6 +80,7 @@ def test_a_teacher_has_a_temperature_of_its_own() -> None:
     torch.testing.assert_close(distillation_loss(student, teacher, allowed, 0.5, 2.0), expected)
 
 
+@pytest.mark.slow
 def test_the_term_is_there_for_taught_sources_alone_and_changes_what_is_learned(
     run_values: dict[str, Any], run: Run, teacher_folder: Path, tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def test_it_gives_the_vectors_of_the_package(written: Path) -> None:
         assert np.asarray((ours * theirs(TEXTS)).sum(axis=1)).min() > 0.9995
 
 
+@pytest.mark.slow
 def test_a_tokenizer_of_other_pieces_is_refused(shared_data: Path) -> None:
     model = shared_data.parent / "tokenizer" / "xlm-roberta" / SENTENCEPIECE_MODEL
     with pytest.raises(BaseWeightsError, match="has 250002 pieces, 2 of them those of the body, which has 3"):

@@ -20,6 +20,8 @@ from tercet.training.errors import ConfigError
 from tercet.training.multilingual.halfway import averaged, write_halfway
 from tercet.training.settings.reading import settings_from
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 TEXTS = ["word1 word2 word3 word4 word5 word6", "word30 word31 word32 word33"]
 

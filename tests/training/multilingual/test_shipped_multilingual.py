@@ -26,6 +26,7 @@ def settings(repository: Path) -> RunSettings:
     return read_settings(repository / "training" / "configs" / "multi-m3.toml")
 
 
+@pytest.mark.slow
 def test_it_comes_with_the_project(repository: Path, multilingual: Encoder, settings: RunSettings) -> None:
     assert DEFAULT_CHECKPOINT == "multi-m3"
     assert resolve_checkpoint("multi-m3") == repository / "checkpoints" / "multi-m3"

@@ -58,6 +58,7 @@ def steps_of(folder: Path) -> list[dict[str, float]]:
     return [line["losses"] for line in read_log(folder / "run") if "losses" in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(STAGES))
 def test_losses_fall_and_fine_tuning_goes_on_from_the_checkpoint(run: Run, tmp_path: Path, name: str) -> None:
     run("pre", {**CHANGES, **STAGES[name], "optimization.steps": 40})
@@ -100,6 +101,7 @@ def of_a_step(
     return report, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(STAGES))
 def test_sub_batches_equal_the_whole_batch(settings_of: Changed, tmp_path: Path, name: str) -> None:
     # Documents of other lengths, so that sub-batches are padded otherwise than the whole batch.
@@ -147,6 +149,7 @@ def test_the_ratios_are_those_of_the_settings(settings_of: Changed, tmp_path: Pa
         assert hidden == pytest.approx(decoder_ratio, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(STAGES))
 def test_what_predicts_warms_up_on_a_frozen_body(run: Run, tmp_path: Path, name: str) -> None:
     rates = {"optimization.learning_rate": 1e-9, "optimization.heads_learning_rate": 0.02}
@@ -165,6 +168,7 @@ class KilledError(Exception):
     """Stands for a kill: nothing of the run is left but its folder."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(STAGES))
 def test_a_run_that_was_cut_off_goes_on_with_the_same_losses(run: Run, tmp_path: Path, name: str) -> None:
     changes = {**CHANGES, **STAGES[name], "optimization.steps": 12}

@@ -33,6 +33,7 @@ def test_chunks_equal_the_whole(logits_at_once: int) -> None:
         torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.slow
 def test_gradients_by_finite_differences() -> None:
     states, weight, bias, labels = tensors(torch.float64)
     inputs = tuple(tensor.requires_grad_() for tensor in (states, weight, bias))

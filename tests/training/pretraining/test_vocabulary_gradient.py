@@ -74,6 +74,7 @@ def test_losses_one_after_another_give_the_gradient_of_their_sum(waiting: int | 
         torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["mlm", "retromae", "condenser", "cocondenser"])
 def test_a_step_forms_it_once_however_it_is_cut(
     settings_of: Callable[[dict[str, Any]], Any], tmp_path: Path, stage: str

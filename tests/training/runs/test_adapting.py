@@ -29,6 +29,8 @@ from tercet.models.adapters.settings import StackSettings
 from tercet.training.errors import ConfigError, RunStateError
 from tercet.training.runs.log import read_log
 
+pytestmark = pytest.mark.slow
+
 KINDS: dict[str, dict[str, Any]] = {
     "lora": {"kind": "lora", "lora": {"rank": 2, "targets": ["query", "value", "output"]}},
     "ia3": {"kind": "ia3"},

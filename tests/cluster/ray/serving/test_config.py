@@ -32,6 +32,7 @@ def whole(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_deployment(whole: Path) -> None:
     deployment = read_deployment(whole)
     pieces = pieces_of(deployment, shards_of(deployment))
