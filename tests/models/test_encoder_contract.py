@@ -79,6 +79,7 @@ def test_a_text_encodes_alike_alone_and_in_a_batch(case: Case) -> None:
     assert_close(together, alone, 1e-5)
 
 
+@pytest.mark.slow
 def test_engines_agree(case: Case) -> None:
     # Random weights magnify rounding; a trained model differs less (see the report of an export).
     tolerance = 0.25 if case.precision == "int8" else 2e-5

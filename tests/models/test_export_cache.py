@@ -25,6 +25,8 @@ from tercet.models.export_cache import KEPT, cached_export, entries
 from tercet.models.export_verification import largest_differences
 from tercet.models.loader import load_encoder
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["hello wave", "the heat of the air " * 4]
 
 
@@ -38,7 +40,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.slow
 def test_two_that_start_at_once_export_once(
     bert: Path, cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -123,7 +124,6 @@ def test_an_entry_of_the_hub_is_of_a_revision(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 def test_what_cannot_be_exported_runs_on_torch(
     bert: Path,
     tmp_path: Path,
@@ -204,7 +204,6 @@ def test_a_cache_that_cannot_be_written_any_more_serves_what_it_has(
     assert cached_export(bert, "bert", None, cache) == made
 
 
-@pytest.mark.slow
 def test_an_export_ends_with_the_process_that_asked_for_it(
     bert: Path, tmp_path: Path, repository: Path
 ) -> None:

@@ -29,6 +29,8 @@ from tercet.models.weights.head_weights import read_heads
 from tests.tiny.families import FAMILIES, SIZES, Family, write
 from tests.tiny.layouts import LAYOUTS, Layout
 
+pytestmark = pytest.mark.slow
+
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
 LARGEST_DIFFERENCE = 1e-4
@@ -82,7 +84,6 @@ def case(request: pytest.FixtureRequest, made_once: MadeOnce) -> Case:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("engine", ["torch", "onnx"])
 def test_engines_give_what_transformers_gives(case: Case, engine: str, kind: InputType) -> None:
@@ -191,7 +192,6 @@ def test_the_table_of_the_documentation_has_these_families(repository: Path) -> 
         assert [(library, difference) for difference in differences] == wanted
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS[len(FAMILIES) :], ids=lambda layout: layout.key)
 def test_other_layouts_are_alike_on_both_engines(layout: Layout, made_once: MadeOnce) -> None:
     """What they give is compared with the formulas where each is read: test_late_interaction.py,

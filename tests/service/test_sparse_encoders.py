@@ -26,6 +26,8 @@ from tests.tiny.sparse_folders import (
     write_splade,
 )
 
+pytestmark = pytest.mark.slow
+
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 TEXTS = {"sky": "wing wing air", "greeting": "hello world", "heat": "heat wave, heat air", "none": ""}
 WRITERS = {"splade": write_splade, "free": write_inference_free, "static": write_model2vec}
@@ -69,7 +71,6 @@ def score_by_hand(encoder: Encoder, query: str, text: str) -> float:
     return float(sides[0] @ sides[1])
 
 
-@pytest.mark.slow
 def test_from_embed_to_search(served: tuple[str, Path, str], tmp_path: Path) -> None:
     kind, folder, engine = served
     side = SIDES[kind]
@@ -133,7 +134,6 @@ def test_from_embed_to_search(served: tuple[str, Path, str], tmp_path: Path) -> 
         assert unknown.status_code == 200, "a word that the vocabulary does not have finds what it finds"
 
 
-@pytest.mark.slow
 def test_a_worker_serves_them(served: tuple[str, Path, str], tmp_path: Path) -> None:
     """A server that has no checkpoint itself: its tokenizer and the sizes come from the worker."""
     kind, folder, engine = served

@@ -19,6 +19,8 @@ from transformers import BertConfig, BertModel
 from tercet.training.distributed import Ranks, gather, join_processes, mean_over_all
 from tercet.training.gradient_sums import GradientSums
 
+pytestmark = pytest.mark.slow
+
 WORKER = Path(__file__).with_name("distributed_worker.py")
 VALUES: dict[str, Any] = {
     "name": "two",
@@ -159,7 +161,6 @@ def worker_module() -> Any:
     return worker
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(CHANGES)), ids=["whole", "cached", "either"])
 def test_two_processes_equal_one_with_the_whole_batch(
     folder: Path, found: list[dict[str, Any]], number: int
@@ -185,7 +186,6 @@ def test_processes_agree_on_caching_while_only_the_heads_train(found: list[dict[
         assert torch.equal(gradient, second[name])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_two_processes_pre_train_one_model(folder: Path, found: list[dict[str, Any]], stage: str) -> None:
     first, second = (process["pretraining"][STAGES.index(stage)] for process in found)
@@ -261,7 +261,6 @@ def test_gradients_travel_in_buckets_and_are_those_summed_one_by_one(found: list
             assert all(torch.equal(a, b) for a, b in zip(gradients, expected, strict=True))
 
 
-@pytest.mark.slow
 def test_processes_share_evaluation_and_find_what_one_does(
     folder: Path, found: list[dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -276,7 +275,6 @@ def test_processes_share_evaluation_and_find_what_one_does(
     assert torch.equal(*(process["work"]["scores"] for process in found))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("side", ["dense", "sum"])
 def test_processes_share_mining_and_find_what_one_does(
     folder: Path, found: list[dict[str, Any]], tmp_path: Path, side: str

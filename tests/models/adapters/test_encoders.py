@@ -26,6 +26,8 @@ from tercet.models.loader import load_encoder
 from tercet.models.representations import OUTPUTS, Representations
 from tests.models.conftest import graph_in
 
+pytestmark = pytest.mark.slow
+
 KINDS = ["lora", "ia3", "prefix", "bottleneck"]
 ALL = sorted([*KINDS, "with-heads", "stack", "stack-prefix"])
 TEXTS = [
@@ -87,7 +89,6 @@ def alone(encoder: Encoder, names: list[str]) -> dict[tuple[str, str | None], Re
     return found
 
 
-@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_a_mixed_batch_equals_each_text_alone(
@@ -169,7 +170,6 @@ def test_what_adapters_there_are(encoder: Encoder, names: list[str]) -> None:
         assert found[name].problem is None
 
 
-@pytest.mark.slow
 def test_threads_with_different_adapters(encoder: Encoder, names: list[str], alone: Any) -> None:
     failures: list[Exception] = []
 

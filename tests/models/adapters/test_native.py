@@ -20,6 +20,8 @@ from tercet.models.onnx_encoder import OnnxEncoder
 from tercet.models.representations import Float32
 from tests.models.conftest import graph_in
 
+pytestmark = pytest.mark.slow
+
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 FOLDED = ("ia3", "with-heads")  # the latter is LoRA, too
 IN_GRAPH = ("prefix", "stack")  # the latter has a bottleneck
@@ -51,7 +53,6 @@ def vectors(encoder: Encoder, name: str) -> tuple[Float32, Float32]:
     return found.dense, found.colbert.vectors
 
 
-@pytest.mark.slow
 def test_what_is_in_the_weights_runs_on_the_kernels(bert: Path, bert_exported: Path, adapters: Path) -> None:
     native, other = (opened(bert_exported, adapters, engine) for engine in ("onnx", "onnxruntime"))
     reference = load_encoder(str(bert), "torch", device="cpu", adapters=adapters)
@@ -67,7 +68,6 @@ def test_what_is_in_the_weights_runs_on_the_kernels(bert: Path, bert_exported: P
         assert np.abs(exact[0] - base).max() > 0.01  # so that the base's graph would not do
 
 
-@pytest.mark.slow
 def test_what_is_in_the_graph_runs_by_onnxruntime(bert_exported: Path, adapters: Path) -> None:
     encoder = opened(bert_exported, adapters, "onnx")
     other = opened(bert_exported, adapters, "onnxruntime")

@@ -246,6 +246,7 @@ def test_our_own_kernels_where_no_token_is_hidden(
         assert errors[0] < 2 * errors[1] + 0.002
 
 
+@pytest.mark.slow
 def test_heads_stay_in_float32_in_an_int8_graph(both: Callable[[str], tuple[Path, Path]]) -> None:
     """Also where a layer has no bias by whose name its product is known, and the body has one like it."""
     import onnx

@@ -39,6 +39,8 @@ from tests.tiny.sparse_folders import (
 )
 from tests.tiny.word_pieces import word_piece_json
 
+pytestmark = pytest.mark.slow
+
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 TEXTS = ["hello world", "the heat of the air, and a wave!", "", "wing wing", "별 밤", "word " * 60]
 POOLED = {"splade": ("max", "relu"), "sum": ("sum", "log1p_relu"), "free": ("max", "log1p_relu")}
@@ -107,7 +109,6 @@ def sparse(encoder: Encoder, texts: list[str], kind: Any = "document") -> Sparse
     return found
 
 
-@pytest.mark.slow
 def test_documents_are_weighed_as_the_formula_says(case: Case) -> None:
     assert case.encoder.info.sides == ("sparse",)
     assert case.encoder.info.vocabulary_size == PLACES
@@ -225,7 +226,6 @@ def test_heads_of_other_families(tmp_path: Path, family: str) -> None:
     np.testing.assert_allclose(dense_rows(sparse(encoder, TEXTS)), expected, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_a_dense_side_beside_it(tmp_path: Path) -> None:
     folder = write_language_model(tmp_path / "both")
     write_json(folder / "tercet.json", {"splade": {}, "pooling": "mean"})
@@ -403,7 +403,6 @@ def test_what_is_wrong_with_weights_by_token(tmp_path: Path, content: Any, messa
         load_encoder(str(folder), "torch", device="cpu")
 
 
-@pytest.mark.slow
 def test_an_export_of_other_settings_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
     exported = tmp_path / "exported"
     export(folders["splade"], exported, int8=True)
