@@ -283,6 +283,7 @@ def test_imports_follow_the_arrows() -> None:
     assert [f"{place} imports {module}" for place, module in places if not allows(place, module)] == []
 
 
+@pytest.mark.slow
 def test_every_module_of_ours_has_one_name() -> None:
     others = (
         path for folder in ("tests", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")
@@ -404,6 +405,7 @@ def test_what_a_collection_is_can_be_read_without_kernels() -> None:
     assert "tercet.index.native" not in loaded_with(", ".join(modules))
 
 
+@pytest.mark.slow
 def test_index_needs_no_web_framework() -> None:
     assert not {"fastapi", "pydantic"} & loaded_with("tercet.index.collection")
 

@@ -65,6 +65,7 @@ def test_list(torch_tercet: Run, adapters: Path) -> None:
     assert "No adapters in" in torch_tercet("adapters", "list", "--adapters", "elsewhere").stdout
 
 
+@pytest.mark.slow
 def test_merge_and_stack(torch_tercet: Run, adapters: Path) -> None:
     folders = [str(adapters / "law"), str(adapters / "tea")]
     done = torch_tercet("adapters", "merge", *folders, "--output", str(adapters / "both"))

@@ -21,6 +21,7 @@ def free_port() -> Iterator[int]:
         yield port
 
 
+@pytest.mark.slow
 def test_demo_builds_what_is_missing_answers_and_serves(
     tercet: Run, start: Start, data: Path, free_port: int
 ) -> None:

@@ -42,6 +42,7 @@ def test_json(tercet: Run, folder: Path, exhaustive: bool) -> None:
     assert report["results"]["bm25"] == {"nDCG@10": 1.0, "R@100": 1.0, "RR@10": 1.0}
 
 
+@pytest.mark.slow
 def test_table_and_a_bad_judgment(tercet: Run, folder: Path) -> None:
     lines = tercet("eval", str(folder), "--lexical", "plain").stdout.splitlines()
     assert lines[0] == (

@@ -94,6 +94,7 @@ def test_a_run_that_improves_nothing_says_so(tercet: Run, config: Path) -> None:
     assert "No evaluation beat the weights that the run began with, so these were kept." in result.stderr
 
 
+@pytest.mark.slow
 def test_lines_of_json(tercet: Run, config: Path, tmp_path: Path) -> None:
     result = tercet("train", str(config), "--threads", "1", "--output", str(tmp_path / "out"), "--json")
     assert result.returncode == 0, result.stderr

@@ -227,6 +227,7 @@ def test_only_one_writer_at_a_time(build: Any, three: Any) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_the_lock_dies_with_its_process(build: Any, three: Any, root: Path, repository: Path) -> None:
     collection = build(three)
     holder = start(repository, "hold", root)

@@ -62,6 +62,7 @@ def put_texts(client: httpx.Client) -> None:
     assert stored.status_code == 200, stored.text
 
 
+@pytest.mark.slow
 def test_search_and_rerank_score_by_the_markers_and_the_expansion(url: str, encoder: Encoder) -> None:
     with httpx.Client(base_url=url) as client:
         put_texts(client)

@@ -93,6 +93,7 @@ def test_whatever_dies_every_document_is_there_once(
     assert (report.report.documents, sum(report.documents)) == (100, 100)
 
 
+@pytest.mark.slow
 def test_what_a_piece_raises_ends_the_build(
     tmp_path: Path, tiny: Any, eight: Any, write_source: Any, executor: RayExecutor
 ) -> None:

@@ -51,6 +51,7 @@ def test_a_request_keeps_to_its_versions(divided: Divided) -> None:
     assert before.documents == later.documents + 3
 
 
+@pytest.mark.slow
 def test_counts_follow_from_change_to_change(divided: Divided) -> None:
     query = random_representations(1, 7)
     known: list[KnownTerms] = []

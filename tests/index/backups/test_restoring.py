@@ -294,6 +294,7 @@ def test_whichever_step_fails_there_is_no_new_collection(
     assert answers(Collection.open(root, "other").snapshot()) == former
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", [False, True])
 def test_whenever_it_is_killed_a_new_collection_is_whole_or_not_there(
     store: BackupStore, backup: Backup, former: Any, answers: Any, failing_at: Any, root: Path, done: bool

@@ -105,6 +105,7 @@ def test_a_batch_of_more_than_the_memory_is_read_where_it_is_not_compressed(
         list(read_documents(packed, on_error="skip"))
 
 
+@pytest.mark.slow
 def test_what_points_outside_of_its_data_is_damaged(tmp_path: Path) -> None:
     offsets = pyarrow.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 10_000, 3)))
     texts = pyarrow.Array.from_buffers(

@@ -103,6 +103,7 @@ def test_a_table_whose_log_tells_what_holds_is_refused(tmp_path: Path, log: str)
         source_files(tmp_path)
 
 
+@pytest.mark.slow
 def test_several_sources_are_as_one(tmp_path: Path) -> None:
     sources = [
         write(tmp_path / "b.csv", "a", "b"),

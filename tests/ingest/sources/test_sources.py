@@ -247,6 +247,7 @@ def test_parquet_columns(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_parquet_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(b"no parquet")

@@ -199,6 +199,7 @@ def test_a_window_without_room_leaves_out_the_head(multilingual: Tokenizer) -> N
     assert parts == ["hot green tea\ntea", "ﷺ", "hot green tea\nwater"]
 
 
+@pytest.mark.slow
 def test_a_character_longer_than_a_window_is_named(multilingual: Tokenizer) -> None:
     wordy = Tokenizer(multilingual.to_bytes(), EncodingSettings(max_length=64, document_instruction="a: b: "))
     cutter = WindowCutter.of(wordy, tokens=8, overlap=0)

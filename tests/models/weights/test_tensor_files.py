@@ -48,6 +48,7 @@ def rewrite(folder: Path, suffix: str, shards: int) -> None:
         (folder / f"{NAME[suffix]}.{suffix}.index.json").write_text(json.dumps(index))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "shards"), [("bin", 1), ("bin", 2), ("safetensors", 3)])
 def test_gte_has_its_lexical_side_whatever_its_weights_lie_in(
     tmp_path: Path, made_once: MadeOnce, suffix: str, shards: int

@@ -49,6 +49,7 @@ def test_workers_encode_with_the_adapter(tmp_path: Path, tiny: Any, make_server:
     assert one == other
 
 
+@pytest.mark.slow
 def test_building_through_workers_gives_the_same(tmp_path: Path, tiny: Any, make_server: Any) -> None:
     source = corpus(tmp_path / "x.jsonl", 30)
     build_collection(LocalDocuments(tiny), tmp_path, "local", source, token_codec="float16")
