@@ -149,7 +149,7 @@ def type_of(shape: Shape) -> Any:
         case Answer():
             return shape.model
         case list():
-            return list[type_of(shape[0])]  # type: ignore[misc]
+            return list[type_of(shape[0])]  # type: ignore[misc]  # a type that is known only now
         case str():
             return Literal[shape]
     return dict[str, Any]

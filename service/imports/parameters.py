@@ -15,8 +15,6 @@ from tercet.service.exceptions import InvalidRequestError
 from tercet.service.imports.received import checked_filename
 from tercet.service.schemas.jobs import ColumnName
 
-MAX_PATH = 1024  # characters
-
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
@@ -95,7 +93,6 @@ async def _request(
         str,
         Query(
             min_length=1,
-            max_length=MAX_PATH,
             description="The file's name, whose ending says what it is: CSV, TSV, JSON, JSONL, Parquet or "
             "Arrow, packed or not, Markdown, HTML, PDF or text. A text may have a path below a folder, which "
             "is then its document's id.",

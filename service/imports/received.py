@@ -18,6 +18,7 @@ from tercet.service.load.pools import Pool
 FOLDER = "imports"  # below the data root
 BLOCK_BYTES = 1 << 20
 NAME_BYTES = 255  # of a file or a folder
+PATH_BYTES = 1024  # of all of them: a system's limit is for the data root's own path, too
 
 
 class ReceivedFile:
@@ -25,36 +26,39 @@ class ReceivedFile:
     documents' ids begin with its path.
     """
 
-    def __init__(self, folder: Path, filename: str, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, path: Path, file: BinaryIO, stack: ExitStack) -> None:
+        """path: of the file, which is open to be written. stack: removes the folder."""
         self._folder = folder
+        self._path = path
+        self._file = file
         self._stack = stack
-        self._path = folder / filename
-        self.source = folder if is_text_file(self._path) else self._path
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self.source = folder if is_text_file(path) else path
 
     @classmethod
     def open(cls, data: Path, filename: str) -> Self:
-        """An empty one. filename: as `checked_filename` passes it. Raises OSError."""
+        """An empty one. filename: as `checked_filename` gives it. Raises OSError, and leaves nothing then."""
         below = data / FOLDER
         below.mkdir(exist_ok=True)
         with ExitStack() as stack:
             folder = stack.enter_context(scratch_folder(below))
-            return cls(folder, filename, stack.pop_all())
+            path = folder / filename
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(path.open("wb", buffering=0))
+            return cls(folder, path, file, stack.pop_all())
 
     async def take(self, pieces: AsyncIterator[bytes], max_bytes: int, pool: Pool) -> None:
         """Writes what arrives. Raises RequestTooLargeError, OSError, and what the pieces raise."""
-        with self._path.open("wb", buffering=0) as file:
-            waiting, size, waiting_bytes = list[bytes](), 0, 0
-            async for piece in pieces:
-                size += len(piece)
-                if size > max_bytes:
-                    raise too_large(max_bytes)
-                waiting.append(piece)
-                waiting_bytes += len(piece)
-                if waiting_bytes >= BLOCK_BYTES:
-                    await pool.run(_write, file, b"".join(waiting))
-                    waiting, waiting_bytes = [], 0
-            await pool.run(_write, file, b"".join(waiting))
+        waiting, size, waiting_bytes = list[bytes](), 0, 0
+        async for piece in pieces:
+            size += len(piece)
+            if size > max_bytes:
+                raise too_large(max_bytes)
+            waiting.append(piece)
+            waiting_bytes += len(piece)
+            if waiting_bytes >= BLOCK_BYTES:
+                await pool.run(_write, self._file, b"".join(waiting))
+                waiting, waiting_bytes = [], 0
+        await pool.run(_write, self._file, b"".join(waiting))
 
     def said(self, message: object) -> str:
         """A message of who read it, with paths as the client knows them, and parameters instead of flags."""
@@ -74,10 +78,16 @@ class ReceivedFile:
 def checked_filename(filename: str) -> str:
     """A path that stays below the folder that it is put in. Raises InvalidRequestError for any other."""
     parts = PurePosixPath(filename).parts
-    plain = parts and not filename.startswith("/") and ".." not in parts and "\0" not in filename
-    if not plain or any(len(part.encode("utf-8", "replace")) > NAME_BYTES for part in parts):
+    sizes = [len(part.encode("utf-8", "replace")) for part in parts]
+    if not parts or filename.startswith("/") or ".." in parts or "\0" in filename:
         raise InvalidRequestError(
             f"filename is {filename[:200]!r}; give a file's name, or its path below a folder", "filename"
+        )
+    if max(sizes) > NAME_BYTES or sum(sizes) > PATH_BYTES:
+        raise InvalidRequestError(
+            f"filename {filename[:40]!r} has {sum(sizes)} bytes; a name has at most {NAME_BYTES}, and a path "
+            f"{PATH_BYTES}: give a shorter one",
+            "filename",
         )
     return "/".join(parts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 from tercet.index.candidates import Document
@@ -52,7 +52,7 @@ class DocumentImport:
         """name: the collection's; pool: where the file is read; timeout_seconds: of the write of a group."""
         self._name = name
         self._reader = reader
-        self._iterator: Generator[Document] = (document for document in reader)
+        self._iterator = iter(reader)
         self._reading = threading.Lock()
         self._file = file
         self._writer = writer

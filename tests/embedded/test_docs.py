@@ -25,12 +25,12 @@ def test_snippets_run(snippet: str, tmp_path: Path, tiny: Encoder, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TERCET_CHECKPOINT", "minilm-m3")  # opens sooner than the default one
     if "tercet_client" not in snippet:
-        exec(compile(snippet, "python-api.md", "exec"), {})  # noqa: S102
+        exec(compile(snippet, "python-api.md", "exec"), {})  # noqa: S102 - code of our own page
         return
     client: Any = tercet_client.Client
     with real_server(create_app(Settings(data=tmp_path / "data"), tiny)) as url:
         monkeypatch.setattr(tercet_client, "Client", lambda _url: client(url))
-        exec(compile(snippet, "python-api.md", "exec"), {})  # noqa: S102
+        exec(compile(snippet, "python-api.md", "exec"), {})  # noqa: S102 - code of our own page
 
 
 def test_the_example_finds_what_it_asks_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert done.stdout.startswith("[] ")
     assert "'load'" in done.stdout
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
-        tercet.lode  # noqa: B018
+        tercet.lode  # noqa: B018 - asking is what fails
 
 
 def test_texts_become_three_representations(encoder: tercet.Encoder) -> None:
@@ -59,7 +59,7 @@ def test_a_score_is_the_sum_of_its_parts_in_any_company(encoder: tercet.Encoder)
         assert encoder.score([pair])[0].score == pytest.approx(one.score, abs=1e-5)
     assert found[3].score == 0  # a blank text says nothing
     weighed = encoder.score(PAIRS[:1], weights={"dense": 2, "sparse": 0, "colbert": 0})[0]
-    assert weighed.score == pytest.approx(2 * weighed.dense)  # type: ignore[operator]
+    assert weighed.score == pytest.approx(2 * weighed.dense)  # type: ignore[operator]  # this encoder has the side
     assert encoder.score([]) == []
 
 
@@ -78,7 +78,7 @@ def test_mistakes_are_told(encoder: tercet.Encoder) -> None:
     with pytest.raises(TypeError, match="give a list"):
         encoder.encode("green tea")
     with pytest.raises(ValueError, match="choose among dense, sparse, colbert"):
-        encoder.encode(["green tea"], outputs=("dens",))  # type: ignore[arg-type]
+        encoder.encode(["green tea"], outputs=("dens",))  # type: ignore[arg-type]  # as an untyped caller would
     with pytest.raises(tercet.ApiError, match="no token"):
         encoder.score([(" ", "tea")])
     with pytest.raises(tercet.TercetError, match="neither one that comes with Tercet"):

@@ -309,6 +309,13 @@ async def test_a_page_of_another_server_sends_no_type_that_browsers_send_unasked
         assert (await client.post(url, content=body, headers=headers)).status_code == 200
 
 
+@pytest.mark.parametrize("filename", ["tea/" * 400 + "a.txt", "é" * 130 + ".txt"])
+async def test_a_name_that_no_disk_takes_is_told(client: httpx.AsyncClient, filename: str) -> None:
+    error = await refused(client, filename, b"tea")
+    assert (error["status"], error["param"]) == (422, "filename")
+    assert "a name has at most 255, and a path 1024" in error["message"]
+
+
 async def test_a_missing_extra_says_how_to_get_it(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
