@@ -82,17 +82,23 @@ async def rerank(api: Api, body: CompatibleRequest, services: Runtime, deadline:
             name,
             "text_too_long",
         )
-    values = {
-        "id": str(uuid.uuid4()),
-        "model": adapter or encoding.info.name,
-        "tokens": outcome.tokens,
-        "billed": -(-len(texts) // RANKED_AT_ONCE),
-        "rows": [filled(item_of(api.answer), _values(one, outcome, parts)) for one in outcome.results],
-    }
-    return json_response(filled(api.answer, values))
+    model = adapter or encoding.info.name
+    return await services.pools.bodies.run(_response, api, parts, outcome, model)
 
 
 routes = [api.routes(partial(rerank, api)) for api in RERANK_APIS]
+
+
+def _response(api: Api, parts: RerankParts, outcome: RerankOutcome, model: str) -> Response:
+    """An answer with an item for each text, too many to be written on the event loop."""
+    values = {
+        "id": str(uuid.uuid4()),
+        "model": model,
+        "tokens": outcome.tokens,
+        "billed": -(-len(parts.texts) // RANKED_AT_ONCE),
+        "rows": [filled(item_of(api.answer), _values(one, outcome, parts)) for one in outcome.results],
+    }
+    return json_response(filled(api.answer, values))
 
 
 def _values(one: RankedText, outcome: RerankOutcome, parts: RerankParts) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tercet.service.schemas.search import WeightsRequest
 from tercet.service.search.answers import answer_query, scores_record
 from tercet.service.search.checks import require_sides_asked
 from tercet.service.search.defaults import rerank_weights
+from tercet.service.search.rerank import RerankOutcome
 from tercet.service.search.rerank import rerank as ranked
 from tercet.service.search.target import target_of
 
@@ -64,6 +65,11 @@ async def rerank(body: RerankRequest, request: Request, services: Services, dead
             adapter=adapter,
             deadline=deadline,
         )
+    return await services.pools.bodies.run(_response, outcome)
+
+
+def _response(outcome: RerankOutcome) -> Response:
+    """An answer with a result for each text, too many to be written on the event loop."""
     return json_response(
         {
             "query": answer_query(outcome.query),
