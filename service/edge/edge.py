@@ -58,9 +58,6 @@ from tercet.service.tracing.facts import gathering
 from tercet.service.tracing.request import tracing
 
 OVERLOADED = 429
-LINGER_SECONDS = 5.0
-LINGER_BYTES = 64 << 20
-CLOSE = (b"connection", b"close")
 
 log = logging.getLogger("tercet.request")
 
@@ -124,13 +121,11 @@ class _Exchange:
         self._has_place = False
         self._start: Message | None = None  # of the answer, until the first piece of its body is there
         self._begun = False
-        self._closing = False
         self._replaced = False  # the answer, by an error
         self._checksum: EndingChecksum | None = None  # of an answer in pieces
         self._coding: AnswerCoding | None = None
         self._key_use: KeyUse | None = None
         self._left = False
-        self._ends = False  # the server, before this was done
         self._departed: asyncio.Future[None] | None = None
 
     async def run(self, app: Application) -> None:
@@ -234,11 +229,6 @@ class _Exchange:
             body = await self._coding.go_on(body, more=more)
         if self._checksum is not None:
             body = self._checksum.go_on(body, more=more)
-        if self._closing and not more:
-            await self._out({"type": "http.response.body", "body": body, "more_body": True})
-            if not self._ends:
-                await self._discard(LINGER_SECONDS)
-            body = b""
         await self._out({"type": "http.response.body", "body": body, "more_body": more})
 
     async def _answered_directly(self) -> bool:
@@ -302,11 +292,6 @@ class _Exchange:
         if is_checked(self._scope):
             self._checksum = EndingChecksum() if more else None
             start["headers"] = [*start["headers"], checksum_line(AT_END if more else checksum_of(body))]
-        if self._body.arriving:
-            # Whoever waits for 100 Continue was not asked for the body, and must not be now.
-            self._closing = header(self._scope, b"expect") is not None or not await self._discard(0)
-            if self._closing:
-                start["headers"] = [*start["headers"], CLOSE]
         self._begun = True
         await self._out(start)
         return body, more
@@ -317,20 +302,6 @@ class _Exchange:
             await self._send(message)
         finally:
             self._take_place()
-
-    async def _discard(self, seconds: float) -> bool:
-        """Throws away what is left of the body; whether all of it has come in time; 0: whether it is here.
-
-        Closing at once would reset the connection, and a client that still sends might never see the answer.
-        """
-        size = 0
-        try:
-            async with asyncio.timeout(seconds):
-                while self._body.arriving and size <= LINGER_BYTES:
-                    size += len(await self._body.piece())
-        except (TimeoutError, ClientDisconnect):
-            pass
-        return not self._body.arriving
 
     async def _fail(self, failure: Failure) -> None:
         """Answers with an error, unless an answer has begun."""
@@ -349,7 +320,6 @@ class _Exchange:
 
     async def _end_early(self) -> None:
         """Answers a request that the server can no longer finish."""
-        self._ends = True
         if self._scope["state"].get("changes"):
             failure = Failure(
                 503,

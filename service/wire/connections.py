@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import resource
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from tercet.service.edge.marks import Marks
@@ -26,8 +26,17 @@ class ConnectionLimits:
     write_seconds: float  # for each next part of an answer
 
 
+class Connection(Protocol):
+    """One of them."""
+
+    def abort(self) -> None:
+        """Ends it at once."""
+
+
 class Connections(ServerState):
     """Uvicorn's record of a server's connections, within limits, and who of them is let in."""
+
+    connections: set[Any]  # for uvicorn they are of its own protocols
 
     def __init__(self, limits: ConnectionLimits, gate: Gate, records: Records, marks: Marks) -> None:
         super().__init__()
@@ -36,7 +45,7 @@ class Connections(ServerState):
         self.gate = gate
         self._records = records
         # Those that can do nothing until their clients send or take something, the longest waiting first.
-        self._waiting: dict[HttpToolsProtocol, None] = {}
+        self._waiting: dict[Connection, None] = {}
 
     def turned_away(self, scope: Scope, status: int, reason: RefusalReason) -> str:
         """Keeps what became of a request that the gate turned away; gives its id."""
@@ -48,12 +57,12 @@ class Connections(ServerState):
             {"type": "http", "method": "", "path": "", "headers": [], "client": client}, status
         )
 
-    def waits(self, connection: HttpToolsProtocol) -> None:
+    def waits(self, connection: Connection) -> None:
         """Notes that a connection waits for its client from now on."""
         self._waiting.pop(connection, None)
         self._waiting[connection] = None
 
-    def waits_no_more(self, connection: HttpToolsProtocol) -> None:
+    def waits_no_more(self, connection: Connection) -> None:
         """Notes that the server has something to do for a connection, or that it has ended."""
         self._waiting.pop(connection, None)
 
@@ -65,7 +74,7 @@ class Connections(ServerState):
                 return False
             self.waits_no_more(longest)
             self.connections.discard(longest)
-            longest.transport.abort()
+            longest.abort()
         return True
 
 

@@ -1,44 +1,54 @@
-"""HTTP/1.1 on the wire: limits for clients that wait, our error shape for all of it, and the gate."""
+"""HTTP/1.1 on the wire: one request of a connection in work at a time, limits for clients that wait, the
+service's shape of errors, and the gate.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from http import HTTPStatus
+from contextlib import suppress
 from typing import Any, cast
 
-import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from tercet.service.edge.cross_origin import is_preflight
 from tercet.service.edge.places import ALWAYS_SERVED
 from tercet.service.errors import Failure, failure_of
 from tercet.service.exceptions import OverloadedError
-from tercet.service.http.asgi import Application, RawHeaders, Scope, header
+from tercet.service.http.asgi import header
 from tercet.service.http.departure import STATE as DEPARTURE
 from tercet.service.http.departure import Departure
 from tercet.service.load.gate import PASSAGE, Passage
 from tercet.service.requests.keys import OPEN_FILES
 from tercet.service.wire.connections import Connections
-from tercet.service.wire.joined_writes import JoinedWrites
-from tercet.service.wire.waiting import waited_seconds
+from tercet.service.wire.exchange import CONTINUE, Exchange, failure_bytes
+from tercet.service.wire.framing import Framing, InvalidBodyError, framing_of
+from tercet.service.wire.heads import (
+    MAX_HEAD_BYTES,
+    InvalidHeadError,
+    RequestHead,
+    UnknownVersionError,
+    end_of_head,
+    parse_head,
+)
+from tercet.service.wire.kernel import is_reset, waited_seconds
 
-MAX_HEAD_BYTES = 64 * 1024  # of a head, or of what comes beside a body
+AHEAD_BYTES = MAX_HEAD_BYTES  # of requests that wait behind the one in work: then no more of them is read
 PROGRESS_BYTES = 16 * 1024  # what a client must take of an answer each time
-LINGER_SECONDS = 5.0  # for the body of a request that was turned away
+LINGER_SECONDS = 5.0  # for what a client still sends that has its answer
+LINGER_BYTES = 64 << 20
+LOOK_SECONDS = 0.1  # how often a half-closed connection is looked at
 INVALID = (
     "this is no valid HTTP/1.1 request (a path is ASCII, with other characters percent-encoded), "
     f"or its headers exceed {MAX_HEAD_BYTES} bytes"
 )
 
 
-class HttpProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol on llhttp's parser, with deadlines for heads and answers, and our refusals.
+class HttpProtocol(asyncio.Protocol):
+    """One connection, as uvicorn runs it.
 
-    A client may offer another protocol, as Java's does with h2c: the server goes on with this one, and reads
-    the bytes that follow as the next request.
+    What comes behind a request waits as bytes, unread, until that request is answered. So an answer, an error
+    or a departure is always that of the one request in work, and a client gains nothing by sending many.
     """
 
     def __init__(
@@ -48,26 +58,40 @@ class HttpProtocol(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
+        self._app = config.loaded_app
+        self._app_state = app_state
+        self._idle_seconds = config.timeout_keep_alive
         self._shared = server_state
         self._limits = server_state.limits
+        self._loop = _loop or asyncio.get_running_loop()
+        self._transport: asyncio.Transport
+        self._received = bytearray()
+        self._looked_at = 0  # bytes of a head without an end
+        self._exchange: Exchange | None = None  # in work
+        self._framing: Framing = framing_of(0)
+        self._begins = False  # whether a request may begin, rather than one be in work or the end have come
+        self._half_closed = False
+        self._reading = True
+        self._writable = asyncio.Event()
         self._head_deadline: asyncio.TimerHandle | None = None
+        self._idle_deadline: asyncio.TimerHandle | None = None
         self._write_deadline: asyncio.TimerHandle | None = None
         self._untaken_bytes = 0  # of what was written, when the write deadline was set
-        self._in_head = False
-        self._offers = False  # whether the head that was read offers another protocol
-        self._open_bytes = 0  # of a head that has no end yet, or beside a body
-        self._goes_on = False  # whether a head or a piece of a body came to its end
-        self._arrived = 0.0
-        self._waited_seconds = 0.0
-        self._here: list[tuple[RequestResponseCycle, Application]] = []  # requests that have just come
-        self._feeding = False
+        self._linger_bytes = 0  # that may still come behind the last answer
+        self._arrived = self._waited_seconds = 0.0
 
-    def connection_made(self, transport: Any) -> None:  # an asyncio.Transport, which asyncio does not say
+    # What the transport reports
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Opens the connection, or ends it where there are too many."""
-        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
+        self._transport = cast(asyncio.Transport, transport)
         self._socket = transport.get_extra_info("socket")
+        self._client = _address(transport.get_extra_info("peername"))
+        self._server = _address(transport.get_extra_info("sockname"))
+        self._writable.set()
+        self._shared.connections.add(self)
         if self._shared.make_room():
+            self._begins = True
             self._shared.waits(self)
             self._expect_head()
         else:
@@ -76,222 +100,284 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends what was meant for the connection."""
+        self._begins = False
+        self._received.clear()
+        self._shared.connections.discard(self)
         self._shared.waits_no_more(self)
         self._cancel_head_deadline()
+        self._cancel_idle_deadline()
         self._cancel_write_deadline()
-        self._unset_keepalive_if_required()
-        unfinished = self.cycle is not None and not self.cycle.response_complete
-        super().connection_lost(exc)
-        if unfinished:
-            self._departed()
+        self._writable.set()
+        self._leave()
 
     def data_received(self, data: bytes) -> None:
-        """Takes what the client sent; the first byte after an answer begins the next head."""
-        if self._head_deadline is None and (self.cycle is None or not self.cycle.more_body):
-            self._expect_head()
-        self._unset_keepalive_if_required()
+        """Takes what the client sent."""
+        self._cancel_idle_deadline()
         self._waited_seconds = waited_seconds(self._socket)
         self._arrived = time.monotonic() - self._waited_seconds
-        self._feeding = True
-        try:
-            self._feed(data)
-        except httptools.HttpParserError:
-            self._end_invalid()
-        finally:
-            self._feeding = False
-        for cycle, app in self._here:
-            self._start_asgi_task(cycle, app)
-        self._here.clear()
-        self._note_who_waits()
-
-    def on_message_begin(self) -> None:
-        """A head begins."""
-        super().on_message_begin()
-        self._in_head = True
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keeps headers, and passes over those behind a body, which nobody here reads."""
-        if self._in_head:
-            super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        """A request is here. Raises ValueError for a head that is too long, or that two servers might read
-        differently.
-        """
-        self._goes_on = True
-        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
-            raise ValueError("a head that is too long")
-        self._offers = self.parser.should_upgrade()
-        if self._offers:
+        if self._begins or self._exchange is not None:
+            self._received += data
+            self._go_on()
             return
-        self._in_head = False
-        self._cancel_head_deadline()
-        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
-        if codings and [coding.strip().lower() for coding in codings] != [b"chunked"]:
-            raise ValueError("a Transfer-Encoding other than chunked")
-        self.scope["state"].update({"arrived": self._arrived, DEPARTURE: Departure()})
-        if not self.url.startswith(b"/"):
-            self._take_authority()
-        super().on_headers_complete()
+        self._linger_bytes -= len(data)
+        if self._linger_bytes < 0:
+            self._transport.abort()
 
-    def on_body(self, body: bytes) -> None:
-        """A piece of the body."""
-        self._goes_on = True
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        """The end of the body."""
-        self._goes_on = True
-        if self._offers:
-            return
-        super().on_message_complete()
-        if not self.pipeline:  # a large body had it paused, and who is not read from is not seen to leave
-            self.flow.resume_reading()
-
-    def on_response_complete(self) -> None:
-        """Waits for the next request, unless it is here, or for the client to take the last of the answer."""
-        self._shared.waits(self)
-        super().on_response_complete()
-        self._note_who_waits()
-        self._bound_closing()
+    def eof_received(self) -> bool:
+        """The client sends no more; whether it may still get the answer to what it has sent."""
+        self._half_closed = True
+        exchange = self._exchange
+        if exchange is None or exchange.arriving:
+            if self._received:
+                self._loop.call_soon(self._go_on)
+            return bool(self._received)
+        if not exchange.begun and exchange.scope["http_version"] != "1.0":
+            # Most have left. This is no answer, and a client that waits for one passes over it; the system of
+            # one that has left refuses it, and then is_reset tells.
+            self.write(CONTINUE)
+            self._loop.call_later(LOOK_SECONDS, self._look_for_reset, exchange)
+        return True
 
     def pause_writing(self) -> None:
         """Waits for the client to take what was written."""
-        super().pause_writing()
+        self._writable.clear()
         self._shared.waits(self)
         self._expect_progress()
 
     def resume_writing(self) -> None:
         """Writes on."""
-        super().resume_writing()
+        self._writable.set()
         self._cancel_write_deadline()
-        self._note_who_waits()
-
-    def timeout_keep_alive_handler(self) -> None:
-        """Ends a connection that had no request for a while."""
-        if self._write_deadline is None and self.transport.get_write_buffer_size():
-            self.transport.abort()  # nor has its client taken the end of the last answer
-        else:
-            super().timeout_keep_alive_handler()
-
-    def send_400_response(self, msg: str) -> None:
-        """Answers and closes; nothing after such bytes can be understood."""
-        self._refuse(Failure(400, msg, "invalid_http"))
-
-    def _feed(self, data: bytes) -> None:
-        """Raises HttpParserError for what is no HTTP, and for a head or trailers without an end."""
-        while data:
-            self._goes_on = False
-            try:
-                self.parser.feed_data(data)
-                break
-            except httptools.HttpParserUpgrade as offer:
-                data = self._head_without_offer() + data[offer.args[0] :]
-                self.parser = httptools.HttpRequestParser(self)
-        self._open_bytes = 0 if self._goes_on else self._open_bytes + len(data)
-        if self._open_bytes > MAX_HEAD_BYTES:
-            raise httptools.HttpParserError("a head or trailers without an end")
-
-    def _head_without_offer(self) -> bytes:
-        """The head that was read last, so that what follows is read as HTTP. Raises HttpParserError."""
-        method = self.parser.get_method()
-        if method == b"CONNECT":
-            raise httptools.HttpParserError("this is no proxy")
-        version = self.parser.get_http_version().encode("ascii")
-        lines = [b"%b: %b" % each for each in self.headers if each[0] != b"upgrade"]
-        return b"\r\n".join([b"%b %b HTTP/%b" % (method, self.url, version), *lines, b"", b""])
-
-    def _end_invalid(self) -> None:
-        """Nothing after such bytes can be understood; what came whole before them is answered first."""
-        last = self._here[-1][0] if self._here else self.cycle
-        if last is not None and not last.response_complete and not last.more_body:
-            last.keep_alive = False
-            self.flow.pause_reading()
-        else:
-            self._here.clear()
-            self.send_400_response(INVALID)
-
-    def _take_authority(self) -> None:
-        """A target in absolute form, as proxies get it, names the host itself (RFC 9112, section 3.2.2)."""
-        scheme, separator, rest = self.url.partition(b"://")
-        if not separator or scheme.lower() not in (b"http", b"https"):
-            raise ValueError("a target that is neither a path nor an address")
-        authority, slash, path = rest.partition(b"/")
-        self.url = slash + path or b"/"
-        self.headers[:] = [each for each in self.headers if each[0] != b"host"] + [(b"host", authority)]
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Begins a request once all that came with its head was read, or turns it away."""
-        if self._feeding:
-            self._here.append((cycle, app))
-            return
-        gate, path = self._shared.gate, cycle.scope["path"]
-        # What browsers do not ask for again is served, and their question before a page's request.
-        served = path in ALWAYS_SERVED or path.startswith(OPEN_FILES) or is_preflight(_scope(cycle))
-        if not served:
-            try:
-                gate.require(path, self._waited_seconds, header(_scope(cycle), b"x-request-timeout"))
-            except OverloadedError as error:
-                self._turn_away(cycle, error)
-                return
-        passage = cycle.scope["state"][PASSAGE] = Passage(gate, path)
-        if not cycle.more_body:
-            passage.begin()
-        task = self.loop.create_task(cycle.run_asgi(app))
-        self.tasks.add(task)
-        task.add_done_callback(self._ended(passage))
-
-    def _ended(self, passage: Passage) -> Callable[[asyncio.Task[None]], None]:
-        def end(task: asyncio.Task[None]) -> None:
-            self.tasks.discard(task)
-            passage.end()
-
-        return end
-
-    def _turn_away(self, cycle: RequestResponseCycle, error: OverloadedError) -> None:
-        """Answers 429; the connection goes on where the whole request is here."""
-        keeps = cycle.keep_alive and not cycle.more_body and not self.pipeline
-        failure = failure_of(error)
-        request_id = self._shared.turned_away(_scope(cycle), failure.status, error.reason)
-        marks = self._shared.marks.of(_scope(cycle), request_id)
-        self.transport.write(failure_bytes(failure, cycle.scope["path"], marks, close=not keeps))
-        cycle.response_started = cycle.response_complete = True
-        cycle.keep_alive = keeps
-        if keeps:
-            self.on_response_complete()
-        else:  # closed at once, a client that still sends might never see the answer
-            self._shared.waits(self)
-            self._head_deadline = self.loop.call_later(LINGER_SECONDS, self.transport.close)
-            if cycle.waiting_for_100_continue or not cycle.more_body:
-                self.transport.close()
-
-    def _departed(self) -> None:
-        departure: Departure = self.cycle.scope["state"][DEPARTURE]
-        departure.happened()
-
-    def _refuse(self, failure: Failure) -> None:
-        unanswered = self.cycle is None or self.cycle.response_complete or not self.cycle.response_started
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-            self._departed()
-        if unanswered and not self.transport.is_closing():
-            # In the shape of the path, where the head was whole and what came of the body was not.
-            path = "" if self.cycle is None or self.cycle.response_complete else self.cycle.scope["path"]
-            request_id = self._shared.refused(self.client, failure.status)
-            marks = self._shared.marks.of_none(request_id)
-            self.transport.write(failure_bytes(failure, path, marks, close=True))
-        self.transport.close()
-        self._bound_closing()
-
-    def _note_who_waits(self) -> None:
-        cycle = self.cycle
-        request_is_here = cycle is not None and not cycle.more_body and not self._in_head
-        if request_is_here and not cycle.response_complete and not self.flow.write_paused:
+        if self._exchange is not None and not self._exchange.arriving:
             self._shared.waits_no_more(self)
 
+    def shutdown(self) -> None:
+        """The server ends: closes the connection once its request is answered."""
+        if self._exchange is None:
+            self._transport.close()
+        else:
+            self._exchange.keeps_alive = False
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        self._transport.abort()
+
+    # What the exchange in work asks for
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        """Of every answer: the date."""
+        return self._shared.default_headers
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes."""
+        if data and not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Waits while the client takes too little of what was sent."""
+        if not self._writable.is_set():
+            await self._writable.wait()
+
+    def read_on(self) -> None:
+        """Reads on where too much of a body had arrived."""
+        self._go_on()
+
+    def skip_body(self) -> None:
+        """Throws away what is here of a body that nobody reads."""
+        exchange, framing = self._exchange, self._framing
+        with suppress(InvalidBodyError):  # its connection ends
+            while exchange is not None and exchange.arriving:
+                framing.take(self._received)
+                exchange.add(b"", complete=framing.complete)
+                if framing.hungry:
+                    break
+
+    def answered(self) -> None:
+        """Waits for the next request, or for the client to take the last of the answer."""
+        exchange, self._exchange = self._exchange, None
+        self._shared.total_requests += 1
+        self._shared.waits(self)
+        if exchange is None or self._transport.is_closing():
+            return
+        if not exchange.keeps_alive or exchange.arriving or (self._half_closed and not self._received):
+            self._close()
+        elif self._received:
+            self._begins = True
+            self._loop.call_soon(self._go_on)  # others get their turn between two requests of one client
+        else:
+            self._begins = True
+            self._read(on=True)
+            self._idle_deadline = self._loop.call_later(self._idle_seconds, self._end_idle)
+
+    def break_off(self) -> None:
+        """Ends the connection, so that nobody takes a part of an answer for the whole."""
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None and exchange.begun and exchange.scope["http_version"] == "1.0":
+            self._transport.abort()
+        else:
+            self._close()
+
+    # Requests
+
+    def _go_on(self) -> None:
+        """Takes the next of what was received: a head, or of the body of the request in work."""
+        try:
+            if self._begins:
+                self._begin_next()
+            elif self._exchange is not None and self._exchange.arriving:
+                self._take_body(self._exchange)
+        except UnknownVersionError as error:
+            problem = f"this is HTTP/{error}; send HTTP/1.1"
+            self._refuse(Failure(505, problem, "http_version_not_supported"))
+        except (InvalidHeadError, InvalidBodyError):
+            self._refuse(Failure(400, INVALID, "invalid_http"))
+        if self._exchange is not None and not self._exchange.arriving:
+            self._read(on=len(self._received) <= AHEAD_BYTES)
+
+    def _begin_next(self) -> None:
+        """Begins the request whose head was received, if it has its end.
+
+        Raises InvalidHeadError and InvalidBodyError.
+        """
+        if self._received.startswith(b"\r\n"):  # some clients send one behind a body
+            self._received, self._looked_at = self._received.lstrip(b"\r\n"), 0
+        head_bytes = end_of_head(self._received, self._looked_at)
+        if head_bytes is None:
+            self._looked_at = len(self._received)
+            self._read(on=True)
+            if self._half_closed:
+                self._close()
+            elif self._head_deadline is None:
+                self._expect_head()
+            return
+        head = parse_head(bytes(self._received[:head_bytes]))
+        del self._received[:head_bytes]
+        self._looked_at = 0
+        self._cancel_head_deadline()
+        self._begins = False
+        self._framing = framing_of(head.body_bytes)
+        exchange = self._exchange = self._exchange_of(head)
+        self._take_body(exchange)
+        self._start(exchange)
+
+    def _exchange_of(self, head: RequestHead) -> Exchange:
+        state = {**self._app_state, "arrived": self._arrived, DEPARTURE: Departure()}
+        scope = {
+            **head.to_scope(),
+            "scheme": "http",
+            "client": self._client,
+            "server": self._server,
+            "state": state,
+        }
+        return Exchange(self, scope, keeps_alive=head.keeps_alive, awaits_continue=head.awaits_continue)
+
+    def _take_body(self, exchange: Exchange) -> None:
+        """Raises InvalidBodyError."""
+        framing = self._framing
+        piece = framing.take(self._received)
+        has_room = exchange.add(piece, complete=framing.complete)
+        if framing.complete:
+            self._shared.waits_no_more(self)
+            return
+        self._read(on=has_room and framing.hungry)
+        if not framing.hungry and has_room:
+            self._loop.call_soon(self._go_on)
+        elif framing.hungry and self._half_closed:
+            self._transport.close()
+
+    def _start(self, exchange: Exchange) -> None:
+        """Has the application answer, or turns the request away."""
+        gate, scope = self._shared.gate, exchange.scope
+        path = scope["path"]
+        # What browsers do not ask for again is served, and their question before a page's request.
+        if not (path in ALWAYS_SERVED or path.startswith(OPEN_FILES) or is_preflight(scope)):
+            try:
+                gate.require(path, self._waited_seconds, header(scope, b"x-request-timeout"))
+            except OverloadedError as error:
+                self._turn_away(exchange, error)
+                return
+        passage = scope["state"][PASSAGE] = Passage(gate, path)
+        if not exchange.arriving:
+            passage.begin()
+        task = self._loop.create_task(exchange.run(self._app))
+        self._shared.tasks.add(task)
+
+        def end(task: asyncio.Task[None]) -> None:
+            self._shared.tasks.discard(task)
+            passage.end()
+
+        task.add_done_callback(end)
+
+    def _turn_away(self, exchange: Exchange, error: OverloadedError) -> None:
+        """Answers 429; the connection goes on where the whole request is here, and nothing behind it."""
+        exchange.keeps_alive &= not exchange.arriving and not self._received
+        failure = failure_of(error)
+        request_id = self._shared.turned_away(exchange.scope, failure.status, error.reason)
+        marks = self._shared.marks.of(exchange.scope, request_id)
+        exchange.answer_at_once(failure, (*self.default_headers, *marks))
+        self.answered()
+
+    def _refuse(self, failure: Failure) -> None:
+        """Answers and closes; nothing after such bytes can be understood."""
+        self._begins = False
+        exchange, self._exchange = self._exchange, None
+        if exchange is None or not exchange.begun:
+            # In the shape of the path, where the head was whole and what came of the body was not.
+            path = "" if exchange is None else exchange.scope["path"]
+            request_id = self._shared.refused(self._client, failure.status)
+            marks = self._shared.marks.of_none(request_id)
+            self.write(failure_bytes(failure, path, (*self.default_headers, *marks), close=True))
+        if exchange is not None:
+            _depart(exchange)
+        self._close()
+
+    def _leave(self) -> None:
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            _depart(exchange)
+
+    def _look_for_reset(self, exchange: Exchange) -> None:
+        if self._exchange is not exchange or exchange.begun:
+            return
+        if is_reset(self._socket):
+            self._transport.abort()
+        else:
+            self._loop.call_later(LOOK_SECONDS, self._look_for_reset, exchange)
+
+    # Time and ends
+
+    def _read(self, *, on: bool) -> None:
+        """Reads on, or lets the client wait; who is not read from is not seen to leave."""
+        if on == self._reading or self._half_closed or self._transport.is_closing():
+            return
+        self._reading = on
+        if on:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def _close(self) -> None:
+        """Ends the connection once the client has taken the last answer.
+
+        Closed at once, one that still sends might never see that answer.
+        """
+        self._begins = False
+        self._received.clear()
+        self._cancel_head_deadline()
+        self._shared.waits(self)
+        self._read(on=True)
+        if self._half_closed or not self._transport.can_write_eof():
+            self._transport.close()
+        elif not self._transport.is_closing():
+            self._transport.write_eof()
+            self._linger_bytes = LINGER_BYTES
+            self._head_deadline = self._loop.call_later(LINGER_SECONDS, self._transport.close)
+        if self._transport.get_write_buffer_size() and self._write_deadline is None:
+            self._expect_progress()
+
     def _expect_head(self) -> None:
-        self._head_deadline = self.loop.call_later(self._limits.head_seconds, self._end_late_head)
+        self._head_deadline = self._loop.call_later(self._limits.head_seconds, self._end_late_head)
 
     def _cancel_head_deadline(self) -> None:
         if self._head_deadline is not None:
@@ -299,20 +385,28 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_deadline = None
 
     def _end_late_head(self) -> None:
-        if self._in_head:
+        if self._received:
             late = f"the request's head did not arrive within {self._limits.head_seconds:g} s"
             self._refuse(Failure(400, f"{late} (setting head_timeout_seconds)", "incomplete_head"))
         else:
-            self.transport.close()
+            self._transport.close()
 
-    def _bound_closing(self) -> None:
-        """A transport that closes waits without end for its client to take what is left."""
-        if self.transport.is_closing() and self._write_deadline is None:
-            self._expect_progress()
+    def _cancel_idle_deadline(self) -> None:
+        if self._idle_deadline is not None:
+            self._idle_deadline.cancel()
+            self._idle_deadline = None
+
+    def _end_idle(self) -> None:
+        """Ends a connection that had no request for a while."""
+        if self._write_deadline is None and self._transport.get_write_buffer_size():
+            self._transport.abort()  # nor has its client taken the end of the last answer
+        else:
+            self._transport.close()
 
     def _expect_progress(self) -> None:
-        self._untaken_bytes = self.transport.get_write_buffer_size()
-        self._write_deadline = self.loop.call_later(self._limits.write_seconds, self._end_without_progress)
+        """A client that takes nothing of an answer would keep its connection without end."""
+        self._untaken_bytes = self._transport.get_write_buffer_size()
+        self._write_deadline = self._loop.call_later(self._limits.write_seconds, self._end_without_progress)
 
     def _cancel_write_deadline(self) -> None:
         if self._write_deadline is not None:
@@ -320,27 +414,20 @@ class HttpProtocol(HttpToolsProtocol):
             self._write_deadline = None
 
     def _end_without_progress(self) -> None:
-        taken = self._untaken_bytes - self.transport.get_write_buffer_size()
-        if taken < min(PROGRESS_BYTES, self._untaken_bytes):
-            self.transport.abort()
+        taken_bytes = self._untaken_bytes - self._transport.get_write_buffer_size()
+        if taken_bytes < min(PROGRESS_BYTES, self._untaken_bytes):
+            self._transport.abort()
         else:
             self._expect_progress()
 
 
-def _scope(cycle: RequestResponseCycle) -> Scope:
-    return cast(Scope, cycle.scope)
+def _depart(exchange: Exchange) -> None:
+    """Its client has left before the answer was whole."""
+    exchange.leave()
+    departure: Departure = exchange.scope["state"][DEPARTURE]
+    departure.happened()
 
 
-def failure_bytes(failure: Failure, path: str, marks: RawHeaders, *, close: bool) -> bytes:
-    """A whole answer in the shape of errors below a path. marks: headers that every answer bears."""
-    status, body = failure.rendered(path)
-    headers = {
-        "content-type": "application/json",
-        "content-length": len(body),
-        **{name.decode("ascii"): value.decode("latin-1") for name, value in marks},
-        **dict(failure.headers),
-        **({"connection": "close"} if close else {}),
-    }
-    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+def _address(given: Any) -> tuple[str, int] | None:
+    """Host and port; None for a socket that has none."""
+    return (str(given[0]), int(given[1])) if isinstance(given, tuple) and len(given) >= 2 else None

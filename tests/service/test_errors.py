@@ -22,7 +22,7 @@ from tercet.index.ledger.file import index_errors
 from tercet.index.snapshot import Snapshot
 from tercet.service.errors import TABLE, failure_of
 from tercet.service.exceptions import InvalidRequestError, OverloadedError
-from tercet.service.wire.protocol import MAX_HEAD_BYTES
+from tercet.service.wire.heads import MAX_HEAD_BYTES
 
 DEEP = "[" * 100_000
 SEARCH = b'{"collection": "demo", "query": "tea"'

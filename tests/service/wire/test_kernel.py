@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tercet.service.wire.waiting import waited_seconds
+from tercet.service.wire.kernel import waited_seconds
 
 TICK_SECONDS = 0.02  # of the kernel's clock, at most
 

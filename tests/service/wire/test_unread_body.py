@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tercet.service.edge import edge
+from tercet.service.wire import protocol
 
 REFUSED = {"/embed": 401, "/nowhere": 401, "/health": 405}
 
 
 @pytest.fixture
 def short(monkeypatch: Any) -> None:
-    monkeypatch.setattr(edge, "LINGER_SECONDS", 0.5)
+    monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.5)
 
 
 @pytest.mark.slow
@@ -41,7 +41,7 @@ def test_a_dripped_body_does_not_keep_a_connection_that_was_answered(
 def test_a_client_that_sends_all_before_it_reads_sees_its_answer(
     monkeypatch: Any, make_server: Any, connect: Any
 ) -> None:
-    monkeypatch.setattr(edge, "LINGER_SECONDS", 60)  # it has to take all of it in that time
+    monkeypatch.setattr(protocol, "LINGER_SECONDS", 60)  # it has to take all of it in that time
     size = 20 << 20  # more than the kernel's buffers hold
     with make_server(max_body_bytes=1000) as url:
         client = connect(url)
@@ -53,8 +53,8 @@ def test_a_client_that_sends_all_before_it_reads_sees_its_answer(
 
 
 def test_more_than_is_reasonable_is_not_taken(monkeypatch: Any, make_server: Any, connect: Any) -> None:
-    monkeypatch.setattr(edge, "LINGER_BYTES", 1 << 20)
-    monkeypatch.setattr(edge, "LINGER_SECONDS", 60)
+    monkeypatch.setattr(protocol, "LINGER_BYTES", 1 << 20)
+    monkeypatch.setattr(protocol, "LINGER_SECONDS", 60)
     with make_server(api_keys="key") as url:
         client = connect(url)
         client.send("POST /embed HTTP/1.1", f"Content-Length: {1 << 40}")
