@@ -18,12 +18,12 @@ from tercet.service.compat import dify, models, tei_tokens
 from tercet.service.compat import embed as compatible_embed
 from tercet.service.compat import rerank as compatible_rerank
 from tercet.service.description import Description
-from tercet.service.edge.bodies import BodyBudget, BodyLimits
+from tercet.service.edge.bodies import BodyLimits
 from tercet.service.edge.cross_origin import CrossOrigin
 from tercet.service.edge.edge import Edge, EdgeOptions
-from tercet.service.edge.key_limits import KeyBook, KeyLimits
+from tercet.service.edge.entrance import Entrance
+from tercet.service.edge.ledger import ClientLimits, Ledger
 from tercet.service.edge.marks import Marks
-from tercet.service.edge.places import Places
 from tercet.service.edge.records import Records
 from tercet.service.errors import install_error_handlers
 from tercet.service.exceptions import SettingsError
@@ -175,7 +175,15 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     key_file = None if settings.keys_file is None else KeyFile(settings.keys_file)
     keys = KeyRing(keys_of(settings), None if key_file is None else key_file.keys)
     app.state.key_file = key_file
-    budget = BodyBudget(settings.max_bodies_bytes)
+    ledger = Ledger(
+        ClientLimits(
+            settings.max_concurrent_requests,
+            settings.max_bodies_bytes,
+            settings.key_requests_per_second,
+            settings.max_key_requests,
+            settings.key_bytes_per_second,
+        )
+    )
     audit = AuditLog(
         settings.audit,
         settings.audit_file,
@@ -186,25 +194,16 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     app.state.records = Records(runtime.telemetry, routes, runtime.tracing, audit)
     cross_origin = CrossOrigin(settings.cors_origins)
     app.state.marks = Marks(cross_origin)
+    hosts = AllowedHosts(names_of(settings))
+    app.state.entrance = Entrance(keys, hosts, cross_origin, runtime.gate, ledger)
     # The framework's outer layers would answer what is a bug, bound bodies and trace, as the edge does.
     inner = ExceptionMiddleware(AsyncExitStackMiddleware(app.router), handlers=app.exception_handlers)
     app.middleware_stack = Edge(
         inner,
         EdgeOptions(
-            keys=keys,
-            hosts=AllowedHosts(names_of(settings)),
-            cross_origin=cross_origin,
+            entrance=app.state.entrance,
             marks=app.state.marks,
-            places=Places(settings.max_concurrent_requests),
             bodies=BodyLimits(settings.max_body_bytes, settings.body_timeout_seconds),
-            budget=budget,
-            key_limits=KeyBook(
-                KeyLimits(
-                    settings.key_requests_per_second,
-                    settings.max_key_requests,
-                    settings.key_bytes_per_second,
-                )
-            ),
             records=app.state.records,
             telemetry=runtime.telemetry,
             direct=DirectRoutes(routes, relayed={search.search, *shard.OPERATIONS.values()}),
@@ -213,7 +212,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             compression=settings.compression,
         ),
     )
-    _watch(runtime, key_file, budget)
+    _watch(runtime, key_file, ledger)
     if runtime.served.shards is not None:
         runtime.served.shards.observe(runtime.telemetry.shards)
     return app
@@ -243,7 +242,7 @@ def _tracing(settings: Settings, service: str) -> Tracing:
     return exported(settings.trace_endpoint, settings.trace_sampling, service)
 
 
-def _watch(runtime: Runtime, key_file: KeyFile | None, budget: BodyBudget) -> None:
+def _watch(runtime: Runtime, key_file: KeyFile | None, ledger: Ledger) -> None:
     telemetry = runtime.telemetry
     telemetry.watch_number("tercet_queue_tokens", "Tokens accepted, not yet encoded.", runtime.pending_tokens)
     telemetry.watch(
@@ -311,5 +310,5 @@ def _watch(runtime: Runtime, key_file: KeyFile | None, budget: BodyBudget) -> No
         lambda: key_file is None or key_file.sound,
     )
     telemetry.watch_number(
-        "tercet_bodies_bytes", "Bytes of bodies that are arriving or in work.", lambda: budget.bytes
+        "tercet_bodies_bytes", "Bytes of bodies that are arriving or in work.", lambda: ledger.body_bytes
     )

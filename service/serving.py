@@ -131,7 +131,7 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
             head_seconds=settings.head_timeout_seconds,
             write_seconds=settings.write_timeout_seconds,
         ),
-        runtime.gate,
+        app.state.entrance,
         app.state.records,
         app.state.marks,
     )

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect
 
+from tercet.service.edge.ledger import Claim
 from tercet.service.exceptions import (
     BodyEncodingError,
     BodyTimeoutError,
-    OverloadedError,
     RequestTooLargeError,
 )
 from tercet.service.http.asgi import Receive, Scope, header, headers
@@ -30,67 +30,17 @@ class BodyLimits:
     seconds: float
 
 
-class BodyBudget:
-    """Bytes of all bodies in memory."""
-
-    def __init__(self, budget_bytes: int) -> None:
-        self._budget_bytes = budget_bytes
-        self.bytes = 0
-
-    def share(self) -> BodyShare:
-        """For one request, of nothing yet."""
-        return BodyShare(self)
-
-    def take(self, more_bytes: int, own_bytes: int) -> None:
-        """Raises OverloadedError where they do not fit; a body always fits where there is no other.
-
-        own_bytes: what the same body has already.
-        """
-        if self.bytes > own_bytes and self.bytes + more_bytes > self._budget_bytes:
-            raise OverloadedError(
-                f"bodies of {self.bytes} bytes are on their way; with {more_bytes} more they would exceed "
-                f"{self._budget_bytes} (setting max_bodies_bytes): try again in a second",
-                1,
-                "bodies",
-            )
-        self.bytes += more_bytes
-
-    def give_back(self, given_bytes: int) -> None:
-        """They are out of memory."""
-        self.bytes -= given_bytes
-
-
-class BodyShare:
-    """What one request has of the budget, until it is answered."""
-
-    __slots__ = ("_budget", "_bytes")
-
-    def __init__(self, budget: BodyBudget) -> None:
-        self._budget = budget
-        self._bytes = 0
-
-    def take(self, more_bytes: int) -> None:
-        """Raises OverloadedError."""
-        self._budget.take(more_bytes, self._bytes)
-        self._bytes += more_bytes
-
-    def release(self) -> None:
-        """Gives all of it back."""
-        self._budget.give_back(self._bytes)
-        self._bytes = 0
-
-
 class Body:
     """The body of one request, on its way."""
 
     def __init__(
-        self, scope: Scope, receive: Receive, limits: BodyLimits, share: BodyShare, *, is_here: bool = False
+        self, scope: Scope, receive: Receive, limits: BodyLimits, claim: Claim, *, is_here: bool = False
     ) -> None:
         """is_here: whether all of it has arrived, so that no time is set for that."""
         self._scope = scope
         self._receive = receive
         self._limits = limits
-        self._share = share
+        self._claim = claim
         self._is_here = is_here
         self.arriving = _has_body(scope)
 
@@ -150,7 +100,7 @@ class Body:
             size += len(piece)
             if size > self._limits.max_bytes:
                 raise _too_large(self._limits.max_bytes)
-            self._share.take(len(piece))
+            self._claim.take_bytes(len(piece))
             pieces.append(piece)
             if not self.arriving:
                 return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -182,7 +132,7 @@ class Body:
             size += len(piece)
             if size > self._limits.max_bytes:
                 raise _too_large(self._limits.max_bytes)
-            self._share.take(len(piece))
+            self._claim.take_bytes(len(piece))
             pieces.append(piece)
             if decoder.hungry and not self.arriving:
                 decoder.finish()

@@ -1,10 +1,9 @@
-"""The edge: reads the head and the body of each request once, and lets the application answer it.
+"""The edge: reads the body of each request once, and lets the application answer it.
 
-In this order: its record begins, its head is judged, a browser that asks before a page's request is answered,
-its key is judged, the key's limits, and whether a place is free.
-Then the application runs; when it asks for the body, all of it is read, and from then on the request ends
-where its client leaves. The answer gets its marks, is audited before it leaves, and is encoded as the
-client prefers.
+A request's record begins; its head is judged, where the wire has not done it; a browser that asks before a
+page's request is answered. Then the application runs. When it asks for the body, all of it is read, and from
+then on the request ends where its client leaves. The answer gets its marks, is audited before it leaves, and
+is encoded as the client prefers.
 """
 
 from __future__ import annotations
@@ -14,28 +13,25 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
 from tercet.service.edge.answers import AnswerCoding
-from tercet.service.edge.bodies import Body, BodyBudget, BodyLimits
-from tercet.service.edge.cross_origin import CrossOrigin
-from tercet.service.edge.heads import refusal_of_head
-from tercet.service.edge.joined_paths import joined
-from tercet.service.edge.key_limits import KeyBook, KeyUse
+from tercet.service.edge.bodies import Body, BodyLimits
+from tercet.service.edge.entrance import CLAIM, Entrance, Refusal
+from tercet.service.edge.ledger import Claim
 from tercet.service.edge.marks import Marks
-from tercet.service.edge.places import ALWAYS_SERVED, Places
 from tercet.service.edge.records import Record, Records
 from tercet.service.errors import INTERNAL, KNOWN, Failure, failure_of
 from tercet.service.exceptions import (
     AuditError,
     BrokenAnswerError,
     NotReadyError,
-    OverloadedError,
     ServiceError,
 )
-from tercet.service.http.asgi import Application, Message, Receive, Scope, Send, header, headers
+from tercet.service.http.asgi import Application, Message, Receive, Scope, Send, headers
 from tercet.service.http.checksums import (
     AT_END,
     EndingChecksum,
@@ -43,15 +39,12 @@ from tercet.service.http.checksums import (
     checksum_of,
     is_checked,
     require_sound_body,
-    require_sound_head,
 )
 from tercet.service.http.departure import STATE as DEPARTURE
 from tercet.service.http.departure import Departure
-from tercet.service.http.hosts import AllowedHosts
 from tercet.service.load.gate import PASSAGE, Passage
 from tercet.service.load.pools import Pool
 from tercet.service.requests.direct import DirectRoutes
-from tercet.service.requests.keys import KeyRing, is_open
 from tercet.service.requests.streamed_route import STREAMED
 from tercet.service.telemetry.metrics import Telemetry
 from tercet.service.tracing.facts import gathering
@@ -69,14 +62,9 @@ class EdgeOptions:
     for clients that take them so.
     """
 
-    keys: KeyRing
-    hosts: AllowedHosts
-    cross_origin: CrossOrigin
+    entrance: Entrance
     marks: Marks
-    places: Places
     bodies: BodyLimits
-    budget: BodyBudget
-    key_limits: KeyBook
     records: Records
     telemetry: Telemetry
     direct: DirectRoutes
@@ -97,7 +85,6 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope["path"] = joined(scope["path"])
         arrived = scope.get("state", {}).get("arrived")
         record = self._options.records.begin(scope, time.monotonic() if arrived is None else arrived)
         with tracing(record.trace), gathering(record.facts):
@@ -112,19 +99,15 @@ class _Exchange:
         self._record = record
         self._scope = record.scope
         self._send = send
-        self._share = options.budget.share()
         self._passage: Passage | None = self._scope["state"].get(PASSAGE)
-        is_here = self._passage is not None and self._passage.begun
-        self._body = Body(self._scope, receive, options.bodies, self._share, is_here=is_here)
+        self._receive = receive
         self._body_read = False
         self._again: bytes | None = None  # the body, once more
-        self._has_place = False
         self._start: Message | None = None  # of the answer, until the first piece of its body is there
         self._begun = False
         self._replaced = False  # the answer, by an error
         self._checksum: EndingChecksum | None = None  # of an answer in pieces
         self._coding: AnswerCoding | None = None
-        self._key_use: KeyUse | None = None
         self._left = False
         self._departed: asyncio.Future[None] | None = None
 
@@ -134,14 +117,13 @@ class _Exchange:
         departure: Departure | None = scope["state"].get(DEPARTURE)
         work = asyncio.current_task()
         try:
-            failure = refusal_of_head(scope, self._options.hosts, self._options.cross_origin)
-            asked_before = None if failure is not None else self._options.cross_origin.preflight(scope)
-            if asked_before is not None:
-                await asked_before(scope, self.receive, self.send)
+            refusal = self._options.entrance.judge(scope) if self._passage is None else None
+            if refusal is not None:
+                await self._refuse(refusal)
                 return
-            failure = failure or self._refusal()
-            if failure is not None:
-                await self._fail(failure)
+            preflight = self._options.entrance.cross_origin.preflight(scope)
+            if preflight is not None:
+                await preflight(scope, self.receive, self.send)
                 return
             if departure is not None and work is not None:
                 departure.expect(lambda: self._leave(work))
@@ -164,13 +146,20 @@ class _Exchange:
         finally:
             if departure is not None:
                 departure.expect(None)
-            if self._has_place:
-                self._options.places.taken -= 1
-            if self._key_use is not None:
-                self._key_use.end()
-            self._share.release()
+            if CLAIM in scope["state"]:
+                self._claim.end()
             # After the answer, which leaves once this task has ended.
             asyncio.get_running_loop().call_soon(self._options.records.end, record)
+
+    @property
+    def _claim(self) -> Claim:
+        claim: Claim = self._scope["state"][CLAIM]
+        return claim
+
+    @cached_property
+    def _body(self) -> Body:
+        is_here = self._passage is not None and self._passage.begun
+        return Body(self._scope, self._receive, self._options.bodies, self._claim, is_here=is_here)
 
     async def receive(self) -> Message:
         """The whole body; after that, the departure of the client, if it ever comes."""
@@ -183,30 +172,21 @@ class _Exchange:
             return {"type": "http.disconnect"}
         if self._scope["state"].get(STREAMED):
             return await self._piece()
-        self._leave_place()
-        try:
+        with self._claim.resting():
             body = await self._body.read(self._options.codings)
-        finally:
-            self._take_place()
         self._body_read = True
         require_sound_body(self._scope, body)
         if self._passage is not None:
             self._passage.begin()
-        if self._has_place:
-            self._options.places.require_own()
-        if self._key_use is not None:
-            self._key_use.count(len(body))
+        self._claim.require_place()
+        self._claim.count(len(body))
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def _piece(self) -> Message:
         """The next piece of a body that its route takes as it comes."""
-        self._leave_place()
-        try:
+        with self._claim.resting():
             piece = await self._body.next_piece()
-        finally:
-            self._take_place()
-        if self._key_use is not None:
-            self._key_use.count(len(piece))
+        self._claim.count(len(piece))
         if not self._body.arriving:
             self._body_read = True
             if self._passage is not None:
@@ -249,26 +229,6 @@ class _Exchange:
         await response(scope, self.receive, self.send)
         return True
 
-    def _refusal(self) -> Failure | None:
-        """The answer to whose key, or whose number of requests, does not let it in."""
-        options, scope = self._options, self._scope
-        try:
-            require_sound_head(scope)
-            if not is_open(scope["path"]):
-                access = options.keys.access(header(scope, b"authorization"))
-                scope["state"]["access"] = access
-                if access.key is not None:
-                    self._key_use = options.key_limits.begin(access.key, access.requests_per_second)
-            if scope["path"] not in ALWAYS_SERVED:
-                options.places.require_free()
-                self._has_place = True
-                options.places.taken += 1
-        except ServiceError as error:
-            if isinstance(error, OverloadedError):
-                options.telemetry.count_refusal(error.reason)
-            return failure_of(error)
-        return None
-
     async def _begin(self, start: Message, body: bytes, *, more: bool) -> tuple[bytes, bool]:
         """Sends the head of the answer; gives the first piece of its body as it is to be sent, and whether
         there are more.
@@ -276,6 +236,9 @@ class _Exchange:
         self._record.status = start["status"]
         if self._passage is not None:
             self._passage.end(answered=start["status"] != OVERLOADED)
+        if start["status"] == OVERLOADED and CLAIM in self._scope["state"]:
+            with self._claim.resting():
+                await asyncio.sleep(self._claim.refused())
         try:
             await self._options.records.enter(self._record)
         except AuditError as error:
@@ -297,11 +260,19 @@ class _Exchange:
         return body, more
 
     async def _out(self, message: Message) -> None:
-        self._leave_place()
-        try:
+        claim: Claim | None = self._scope["state"].get(CLAIM)
+        if claim is None:  # the answer to one that was not let in
             await self._send(message)
-        finally:
-            self._take_place()
+            return
+        with claim.resting():
+            await self._send(message)
+
+    async def _refuse(self, refusal: Refusal) -> None:
+        """Answers a request that is not let in."""
+        if refusal.reason is not None:
+            self._options.telemetry.count_refusal(refusal.reason)
+        await asyncio.sleep(refusal.seconds)
+        await self._fail(refusal.failure)
 
     async def _fail(self, failure: Failure) -> None:
         """Answers with an error, unless an answer has begun."""
@@ -338,11 +309,3 @@ class _Exchange:
         if self._body_read and not self._left:
             self._left = True
             work.cancel()
-
-    def _leave_place(self) -> None:
-        if self._has_place:
-            self._options.places.taken -= 1
-
-    def _take_place(self) -> None:
-        if self._has_place:
-            self._options.places.taken += 1

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from uvicorn.server import ServerState
 
+from tercet.service.edge.entrance import Entrance
 from tercet.service.edge.marks import Marks
 from tercet.service.edge.records import Records
 from tercet.service.exceptions import RefusalReason
 from tercet.service.http.asgi import Scope
-from tercet.service.load.gate import Gate
 
 MOST_CONNECTIONS = 4096  # without a setting; each costs some 20 kB
 
@@ -38,17 +38,17 @@ class Connections(ServerState):
 
     connections: set[Any]  # for uvicorn they are of its own protocols
 
-    def __init__(self, limits: ConnectionLimits, gate: Gate, records: Records, marks: Marks) -> None:
+    def __init__(self, limits: ConnectionLimits, entrance: Entrance, records: Records, marks: Marks) -> None:
         super().__init__()
         self.limits = limits
         self.marks = marks
-        self.gate = gate
+        self.entrance = entrance
         self._records = records
         # Those that can do nothing until their clients send or take something, the longest waiting first.
         self._waiting: dict[Connection, None] = {}
 
-    def turned_away(self, scope: Scope, status: int, reason: RefusalReason) -> str:
-        """Keeps what became of a request that the gate turned away; gives its id."""
+    def turned_away(self, scope: Scope, status: int, reason: RefusalReason | None) -> str:
+        """Keeps what became of a request that was not let in; gives its id."""
         return self._records.turned_away(scope, status, reason)
 
     def refused(self, client: tuple[str, int] | None, status: int) -> str:

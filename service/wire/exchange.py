@@ -130,16 +130,22 @@ class Exchange:
 
     def answer_at_once(self, failure: Failure, marks: RawHeaders) -> None:
         """Answers with an error, without the application. marks: headers that every answer bears."""
-        self.begun = self.complete = True
-        path = self.scope["path"]
-        self._line.write(failure_bytes(failure, path, marks, close=not self.keeps_alive))
+        self._begin_answer()
+        self.complete = True
+        content = failure_bytes(failure, self.scope["path"], marks, close=not self.keeps_alive)
+        if self.scope["method"] == "HEAD":
+            content = content[: content.index(b"\r\n\r\n") + 4]
+        self._line.write(content)
 
-    def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    def _begin_answer(self) -> None:
         if self.arriving and not self.awaits_continue:
             self._line.skip_body()
         # Who sends on, or waits for 100 Continue, was not asked for the body, and is not now.
         self.keeps_alive &= not self.arriving
         self.begun, self.awaits_continue = True, False
+
+    def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self._begin_answer()
         lines = [STATUS_LINES[status]]
         for name, value in (*self._line.default_headers, *headers):
             if UNFIT_VALUE.search(value):

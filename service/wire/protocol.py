@@ -11,15 +11,11 @@ from typing import Any, cast
 
 from uvicorn.config import Config
 
-from tercet.service.edge.cross_origin import is_preflight
-from tercet.service.edge.places import ALWAYS_SERVED
-from tercet.service.errors import Failure, failure_of
-from tercet.service.exceptions import OverloadedError
-from tercet.service.http.asgi import header
+from tercet.service.edge.entrance import Refusal
+from tercet.service.errors import Failure
 from tercet.service.http.departure import STATE as DEPARTURE
 from tercet.service.http.departure import Departure
 from tercet.service.load.gate import PASSAGE, Passage
-from tercet.service.requests.keys import OPEN_FILES
 from tercet.service.wire.connections import Connections
 from tercet.service.wire.exchange import CONTINUE, Exchange, failure_bytes
 from tercet.service.wire.framing import Framing, InvalidBodyError, framing_of
@@ -68,6 +64,7 @@ class HttpProtocol(asyncio.Protocol):
         self._received = bytearray()
         self._looked_at = 0  # bytes of a head without an end
         self._exchange: Exchange | None = None  # in work
+        self._refusal: Refusal | None = None  # its answer, as long as it is held back
         self._framing: Framing = framing_of(0)
         self._begins = False  # whether a request may begin, rather than one be in work or the end have come
         self._half_closed = False
@@ -153,10 +150,13 @@ class HttpProtocol(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """The server ends: closes the connection once its request is answered."""
-        if self._exchange is None:
+        exchange = self._exchange
+        if exchange is None:
             self._transport.close()
-        else:
-            self._exchange.keeps_alive = False
+            return
+        exchange.keeps_alive = False
+        if self._refusal is not None:
+            self._turn_away(exchange, self._refusal)
 
     def abort(self) -> None:
         """Ends the connection at once."""
@@ -288,16 +288,13 @@ class HttpProtocol(asyncio.Protocol):
 
     def _start(self, exchange: Exchange) -> None:
         """Has the application answer, or turns the request away."""
-        gate, scope = self._shared.gate, exchange.scope
-        path = scope["path"]
-        # What browsers do not ask for again is served, and their question before a page's request.
-        if not (path in ALWAYS_SERVED or path.startswith(OPEN_FILES) or is_preflight(scope)):
-            try:
-                gate.require(path, self._waited_seconds, header(scope, b"x-request-timeout"))
-            except OverloadedError as error:
-                self._turn_away(exchange, error)
-                return
-        passage = scope["state"][PASSAGE] = Passage(gate, path)
+        entrance, scope = self._shared.entrance, exchange.scope
+        refusal = self._refusal = entrance.judge(scope, self._waited_seconds)
+        if refusal is not None:
+            self._shared.waits(self)
+            self._loop.call_later(refusal.seconds, self._turn_away, exchange, refusal)
+            return
+        passage = scope["state"][PASSAGE] = Passage(entrance.gate, scope["path"])
         if not exchange.arriving:
             passage.begin()
         task = self._loop.create_task(exchange.run(self._app))
@@ -309,13 +306,14 @@ class HttpProtocol(asyncio.Protocol):
 
         task.add_done_callback(end)
 
-    def _turn_away(self, exchange: Exchange, error: OverloadedError) -> None:
-        """Answers 429; the connection goes on where the whole request is here, and nothing behind it."""
-        exchange.keeps_alive &= not exchange.arriving and not self._received
-        failure = failure_of(error)
-        request_id = self._shared.turned_away(exchange.scope, failure.status, error.reason)
+    def _turn_away(self, exchange: Exchange, refusal: Refusal) -> None:
+        """Answers a request that was not let in; the connection goes on where all of it is here."""
+        if self._exchange is not exchange:  # its client has left
+            return
+        self._refusal = None
+        request_id = self._shared.turned_away(exchange.scope, refusal.failure.status, refusal.reason)
         marks = self._shared.marks.of(exchange.scope, request_id)
-        exchange.answer_at_once(failure, (*self.default_headers, *marks))
+        exchange.answer_at_once(refusal.failure, (*self.default_headers, *marks))
         self.answered()
 
     def _refuse(self, failure: Failure) -> None:

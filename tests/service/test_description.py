@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 from tercet.index.documents.filters import MAX_VALUES, parse_filter
 from tercet.index.errors import InvalidQueryError
 from tercet.service.app import create_app, create_worker_app
-from tercet.service.edge.places import ALWAYS_SERVED
+from tercet.service.edge.entrance import ALWAYS_SERVED
 from tercet.service.settings.settings import Settings
 from tests.full_disk import fill
 from tests.service.polling import pause

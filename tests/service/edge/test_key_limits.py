@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tercet.service.edge import key_limits
-from tercet.service.edge.key_limits import KeyBook, KeyLimits
+from tercet.service.edge import ledger
+from tercet.service.edge.ledger import ClientLimits, Ledger
 from tercet.service.exceptions import OverloadedError
 
 WRITER = {"Authorization": "Bearer write-key"}
@@ -37,14 +37,14 @@ async def test_requests_a_second_are_counted_for_each_key(make_client: Any) -> N
 
 def test_of_a_pause_no_more_than_a_second_is_saved_up(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(key_limits, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    book = KeyBook(KeyLimits(requests_per_second=2))
+    monkeypatch.setattr(ledger, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    book = Ledger(ClientLimits(10, 1 << 20, key_requests_per_second=2))
     for seconds in (0.0, 3600.0):
         now[0] += seconds
         for _ in range(2):
-            book.begin("key").end()
+            book.begin("key", is_key=True).end()
         with pytest.raises(OverloadedError, match="limit is 2"):
-            book.begin("key")
+            book.begin("key", is_key=True)
 
 
 async def test_bytes_a_second_are_paid_back_by_the_requests_after(make_client: Any) -> None:

@@ -1,0 +1,258 @@
+"""What each client takes of a server: its requests in work, the bytes of its bodies, and what a key may take.
+
+A client is a key, or an address without one. It may have at most `SHARE` times what is left free for all. So
+one alone gets four fifths of the whole, two that take what they can get four ninths each, and a part is
+always free for whoever comes next. These are the dynamic thresholds of Choudhury and Hahne (IEEE/ACM
+Transactions on Networking 6(2), 1998), which need no list of who is there. Small bodies take of what is free
+for all.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tercet.service.exceptions import OverloadedError
+
+KEPT_CLIENTS = 10_000  # more than anyone configures keys; the one used least lately is forgotten first
+SHARE = 4
+SMALL_BYTES = 1 << 16  # of a body: as many as come with a search
+REFUSALS_PER_SECOND = 20.0  # that a client is told at once
+HELD_SECONDS = 1.0  # that it waits for those beyond
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """requests: in work at a time; bodies_bytes: of all bodies in memory; the others are of each key alike,
+    None without limit.
+    """
+
+    requests: int
+    bodies_bytes: int
+    key_requests_per_second: float | None = None
+    key_requests: int | None = None
+    key_bytes_per_second: int | None = None
+
+
+class Ledger:
+    """What the clients of one server have of it. Use from one event loop."""
+
+    def __init__(self, limits: ClientLimits) -> None:
+        self._limits = limits
+        self._accounts: OrderedDict[str, Account] = OrderedDict()
+        self.requests = 0  # in work
+        self.body_bytes = 0
+
+    def begin(self, client: str, *, is_key: bool = False, requests_per_second: float | None = None) -> Claim:
+        """Counts a request of a client. requests_per_second: of this key alone, None for that of all.
+
+        Raises OverloadedError, which names the limit that it is over.
+        """
+        account = self._account(client)
+        if is_key:
+            account.require(self._limits, requests_per_second)
+        return Claim(self, account)
+
+    def refused(self, client: str) -> float:
+        """Counts a refusal; gives the seconds for which the client is to wait for it.
+
+        Nothing is won by asking again at once: else a client that does would cost the server more than one
+        that is served.
+        """
+        return self._account(client).refused()
+
+    def require_place(self, account: Account) -> None:
+        """Raises OverloadedError where no place is free for one more request, or none for this client."""
+        free = self._limits.requests - self.requests
+        if free < 1 or account.working > SHARE * free:
+            raise self._no_place(account)
+
+    def require_kept_place(self, account: Account) -> None:
+        """Raises OverloadedError where more requests are in work than there are places."""
+        if self.requests > self._limits.requests:
+            raise self._no_place(account)
+
+    def require_bytes(self, account: Account, more_bytes: int, own_bytes: int) -> None:
+        """Raises OverloadedError where more of a body does not fit; one always fits where there is no other.
+
+        own_bytes: what the same body has already.
+        """
+        limit = self._limits.bodies_bytes
+        free = limit - self.body_bytes - more_bytes
+        is_small = own_bytes + more_bytes <= SMALL_BYTES
+        if self.body_bytes <= own_bytes or (
+            free >= 0 and (is_small or account.body_bytes + more_bytes <= SHARE * free)
+        ):
+            return
+        raise OverloadedError(
+            f"bodies of {self.body_bytes} bytes are here, {account.body_bytes} of them this client's; "
+            f"{more_bytes} more would exceed {limit} (setting max_bodies_bytes), or {SHARE} times what is "
+            "left, which one client may have: try again in a second",
+            1,
+            "bodies",
+        )
+
+    def _no_place(self, account: Account) -> OverloadedError:
+        return OverloadedError(
+            f"{self.requests} requests are in work, {account.working} of them this client's; the limit is "
+            f"{self._limits.requests} (setting max_concurrent_requests), and for one client {SHARE} times "
+            "what is left: try again in a second",
+            1,
+            "requests",
+        )
+
+    def _account(self, client: str) -> Account:
+        account = self._accounts.get(client)
+        if account is None:
+            account = self._accounts[client] = Account(self._limits)
+            if len(self._accounts) > KEPT_CLIENTS:
+                self._accounts.popitem(last=False)
+        self._accounts.move_to_end(client)
+        return account
+
+
+class Claim:
+    """What one request has, until it is answered."""
+
+    __slots__ = ("_account", "_body_bytes", "_has_place", "_ledger")
+
+    def __init__(self, ledger: Ledger, account: Account) -> None:
+        self._ledger = ledger
+        self._account = account
+        self._body_bytes = 0
+        self._has_place = False
+        account.requests += 1
+
+    def take_place(self) -> None:
+        """Takes a place among the requests in work. Raises OverloadedError."""
+        self._ledger.require_place(self._account)
+        self._has_place = True
+        self._work(1)
+
+    def require_place(self) -> None:
+        """Raises OverloadedError where others came while the body of this request arrived."""
+        if self._has_place:
+            self._ledger.require_kept_place(self._account)
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Meanwhile the server waits for the client, which sends the body or takes the answer.
+
+        Slow clients leave their places to others.
+        """
+        self._work(-1)
+        try:
+            yield
+        finally:
+            self._work(1)
+
+    def refused(self) -> float:
+        """Counts a refusal after the request was let in, as `Ledger.refused` does."""
+        return self._account.refused()
+
+    def take_bytes(self, more_bytes: int) -> None:
+        """Takes memory for the body. Raises OverloadedError."""
+        self._ledger.require_bytes(self._account, more_bytes, self._body_bytes)
+        self._ledger.body_bytes += more_bytes
+        self._account.body_bytes += more_bytes
+        self._body_bytes += more_bytes
+
+    def count(self, body_bytes: int) -> None:
+        """Counts the body, against the requests of the same key that come after this one."""
+        self._account.bytes_per_second.take(body_bytes)
+
+    def end(self) -> None:
+        """The request is answered: gives all of it back."""
+        self._work(-1)
+        self._has_place = False
+        self._ledger.body_bytes -= self._body_bytes
+        self._account.body_bytes -= self._body_bytes
+        self._account.requests -= 1
+        self._body_bytes = 0
+
+    def _work(self, more: int) -> None:
+        if self._has_place:
+            self._ledger.requests += more
+            self._account.working += more
+
+
+class Account:
+    """Of one client. requests: that are not answered; working: those of them that are in work."""
+
+    __slots__ = (
+        "_refusals",
+        "_requests_per_second",
+        "body_bytes",
+        "bytes_per_second",
+        "requests",
+        "working",
+    )
+
+    def __init__(self, limits: ClientLimits) -> None:
+        self.requests = self.working = self.body_bytes = 0
+        self._refusals = _Allowance(REFUSALS_PER_SECOND)
+        self.bytes_per_second = _Allowance(limits.key_bytes_per_second)
+        self._requests_per_second = _Allowance(limits.key_requests_per_second)
+
+    def require(self, limits: ClientLimits, requests_per_second: float | None) -> None:
+        """Raises OverloadedError where another request of a key is over a limit."""
+        named = "setting key_requests_per_second" if requests_per_second is None else "of the keys file"
+        most = limits.key_requests_per_second if requests_per_second is None else requests_per_second
+        if self._requests_per_second.per_second != most:  # the file of keys has changed
+            self._requests_per_second = _Allowance(most)
+        if limits.key_requests is not None and self.requests >= limits.key_requests:
+            problem = f"this key has {self.requests} requests in work"
+            raise _over(problem, "setting max_key_requests", limits.key_requests, 1)
+        for allowance, what, source in (
+            (self._requests_per_second, "requests", named),
+            (self.bytes_per_second, "bytes of bodies", "setting key_bytes_per_second"),
+        ):
+            if (seconds := allowance.wait_seconds()) > 0:
+                problem = f"this key has used up its {what} of this second"
+                raise _over(problem, source, allowance.per_second, seconds)
+        self._requests_per_second.take(1)
+
+    def refused(self) -> float:
+        """Counts a refusal; gives the seconds for which the client is to wait for it."""
+        if self._refusals.wait_seconds() > 0:
+            return HELD_SECONDS
+        self._refusals.take(1)
+        return 0.0
+
+
+class _Allowance:
+    """So much a second, of which at most that of one second is saved up.
+
+    What is taken may once exceed what is left, and is paid back before more is given.
+    """
+
+    __slots__ = ("_left", "_looked", "per_second")
+
+    def __init__(self, per_second: float | None) -> None:
+        self.per_second = per_second
+        self._left = math.inf if per_second is None else max(1.0, per_second)
+        self._looked = time.monotonic()
+
+    def wait_seconds(self) -> float:
+        """How long until something is left."""
+        if self.per_second is None:
+            return 0.0
+        now = time.monotonic()
+        saved = self._left + (now - self._looked) * self.per_second
+        self._left, self._looked = min(max(1.0, self.per_second), saved), now
+        return max(0.0, (1.0 - self._left) / self.per_second)
+
+    def take(self, amount: float) -> None:
+        """Takes it."""
+        self._left -= amount
+
+
+def _over(problem: str, source: str, limit: float | None, seconds: float) -> OverloadedError:
+    wait = math.ceil(seconds)
+    return OverloadedError(
+        f"{problem}; the limit is {limit:g} ({source}): try again in {wait} s", seconds, "key"
+    )
