@@ -12,7 +12,7 @@ import sys
 
 from benchmarks.recording import dated, earlier, machine, write
 
-PARTS = ("overload", "latency", "embed")
+PARTS = ("overload", "fairness", "latency", "embed")
 
 
 def main() -> None:

@@ -176,10 +176,11 @@ class _Exchange:
             body = await self._body.read(self._options.codings)
         self._body_read = True
         require_sound_body(self._scope, body)
-        if self._passage is not None:
-            self._passage.begin()
         self._claim.require_place()
         self._claim.count(len(body))
+        if self._passage is not None:
+            self._passage.begin()
+            await self._passage.turn()
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def _piece(self) -> Message:

@@ -14,7 +14,7 @@ from tercet.service.exceptions import OverloadedError, RefusalReason, ServiceErr
 from tercet.service.http.asgi import Scope, header
 from tercet.service.http.checksums import require_sound_head
 from tercet.service.http.hosts import AllowedHosts
-from tercet.service.load.gate import Gate
+from tercet.service.load.gate import Gate, Passage
 from tercet.service.requests.keys import OPEN_FILES, KeyRing, is_open
 
 # Small answers that need no encoder; a search node asks its workers for the last two before all else.
@@ -68,7 +68,8 @@ class Entrance:
                 client = access.key or client
             # What browsers do not ask for again is served.
             if path not in ALWAYS_SERVED and not path.startswith(OPEN_FILES):
-                self.gate.require(path, waited_seconds, header(scope, b"x-request-timeout"))
+                timeout = header(scope, b"x-request-timeout")
+                self.gate.require(path, waited_seconds, timeout, client)
             per_second = None if access is None else access.requests_per_second
             is_key = access is not None and access.key is not None
             claim = self.ledger.begin(client, is_key=is_key, requests_per_second=per_second)
@@ -80,6 +81,11 @@ class Entrance:
             counts = reason is not None or isinstance(error, UnauthenticatedError)
             return Refusal(failure_of(error), reason, self.ledger.refused(client) if counts else 0.0)
         return None
+
+    def passage(self, scope: Scope) -> Passage:
+        """The way through the gate of a request that was let in."""
+        claim: Claim | None = scope["state"].get(CLAIM)
+        return Passage(self.gate, scope["path"], "" if claim is None else claim.client)
 
     @staticmethod
     def _take_place(claim: Claim) -> None:

@@ -55,7 +55,7 @@ class Ledger:
         account = self._account(client)
         if is_key:
             account.require(self._limits, requests_per_second)
-        return Claim(self, account)
+        return Claim(self, account, client)
 
     def refused(self, client: str) -> float:
         """Counts a refusal; gives the seconds for which the client is to wait for it.
@@ -118,9 +118,10 @@ class Ledger:
 class Claim:
     """What one request has, until it is answered."""
 
-    __slots__ = ("_account", "_body_bytes", "_has_place", "_ledger")
+    __slots__ = ("_account", "_body_bytes", "_has_place", "_ledger", "client")
 
-    def __init__(self, ledger: Ledger, account: Account) -> None:
+    def __init__(self, ledger: Ledger, account: Account, client: str) -> None:
+        self.client = client
         self._ledger = ledger
         self._account = account
         self._body_bytes = 0

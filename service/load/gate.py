@@ -1,4 +1,4 @@
-"""Who is turned away at the wire, before anything is made of a request: all that costs is its head.
+"""Who is turned away at the wire, before anything is made of a request, and whose search comes next.
 
 Two rules, and both let in whoever finds only few others in work.
 
@@ -10,12 +10,17 @@ Searches are alike, so Little's law tells how long one more would be in the serv
 divided by how many are answered in a second. That counts whatever they wait for, the encoder, threads, the
 loop, or processors that others use. A quarter of the longest wait is left for a second that is slower than
 the last. Other requests are of any size, so they are judged by their tokens.
+
+Only so many searches run at a time as keep the processors busy. The others wait in a lane for each client,
+and the lanes take turns: so one that sends many waits behind its own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
+from collections import OrderedDict, deque
 
 from tercet.service.exceptions import OverloadedError
 from tercet.service.load.loop import LoopDelay
@@ -27,6 +32,8 @@ FEW = 12  # in work, as of one browser: they cannot be what makes the loop late
 SHARE = 0.75  # of the longest wait
 FIRST_PER_SECOND = 50.0  # a guess, until answers are counted
 SEARCHES = "/search"
+RUNNING_SECONDS = 0.1  # so much work of searches runs at a time
+LEAST_RUNNING = 4  # of them: one for each of few processors, and the next
 PASSAGE = "passage"  # where a request's scope has it, among its `state`
 
 
@@ -36,12 +43,13 @@ class Passage:
     How long a client takes to send the one and to read the other is no work. begun: whether its body is here.
     """
 
-    __slots__ = ("_gate", "_over", "_path", "begun")
+    __slots__ = ("_client", "_gate", "_over", "_path", "_runs", "begun")
 
-    def __init__(self, gate: Gate, path: str) -> None:
+    def __init__(self, gate: Gate, path: str, client: str = "") -> None:
         self._gate = gate
         self._path = path
-        self.begun = self._over = False
+        self._client = client
+        self.begun = self._over = self._runs = False
 
     def begin(self) -> None:
         """Counts it, once."""
@@ -49,10 +57,18 @@ class Passage:
             self.begun = True
             self._gate.begin(self._path)
 
+    async def turn(self) -> None:
+        """Waits until it is a search's turn; others need none."""
+        if self._path == SEARCHES:
+            await self._gate.turn(self._client)
+            self._runs = True
+
     def end(self, *, answered: bool = False) -> None:
         """Counts it no more. answered: by work that was done for it, not by a refusal."""
         if not self._over:
             self._over = True
+            if self._runs:
+                self._gate.ran()
             if self.begun:
                 self._gate.end(self._path, answered=answered)
 
@@ -67,8 +83,10 @@ class Gate:
         self._answered = 0.0  # when a search was answered last, or the first of many came
         self.in_work = 0
         self._searches = 0
+        self._running = 0  # of them
+        self._lanes = OrderedDict[str, deque[asyncio.Future[None]]]()  # the next one's first
 
-    def require(self, path: str, waited_seconds: float, timeout: str | None) -> None:
+    def require(self, path: str, waited_seconds: float, timeout: str | None, client: str = "") -> None:
         """Raises OverloadedError where a request is to be turned away.
 
         waited_seconds: since its bytes could be read; timeout: its header X-Request-Timeout.
@@ -84,7 +102,7 @@ class Gate:
                 "loop",
             )
         if path == SEARCHES:
-            wait_seconds = self._pace.seconds(self._searches)
+            wait_seconds = self._pace.seconds(self._ahead_of(client))
             limit_seconds = min(self._limit_seconds, _seconds(timeout))
             if wait_seconds > limit_seconds:
                 excess_seconds = wait_seconds - limit_seconds
@@ -114,6 +132,42 @@ class Gate:
                 self._pace.observe(1, now - self._answered)
                 self._answered = now
             self._searches -= 1
+
+    async def turn(self, client: str) -> None:
+        """Waits until a search of a client may run; `ran` ends its turn."""
+        if self._running < self._most_running and not self._lanes:
+            self._running += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._lanes.setdefault(client, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # its turn had come
+                self.ran()
+            raise
+
+    def ran(self) -> None:
+        """A search runs no more: the next one's turn is that of the client whose last turn is longest ago."""
+        self._running -= 1
+        while self._lanes and self._running < self._most_running:
+            client, lane = self._lanes.popitem(last=False)
+            turn = lane.popleft()
+            if lane:
+                self._lanes[client] = lane
+            if not turn.cancelled():  # as that of a client that has left
+                self._running += 1
+                turn.set_result(None)
+
+    @property
+    def _most_running(self) -> int:
+        return max(LEAST_RUNNING, round(self._pace.units(RUNNING_SECONDS)))
+
+    def _ahead_of(self, client: str) -> int:
+        """How many searches come before the next one of a client."""
+        waiting = sum(map(len, self._lanes.values()))
+        own = len(self._lanes.get(client, ())) + 1
+        return self._searches - waiting + sum(min(len(lane), own) for lane in self._lanes.values())
 
     @property
     def search_seconds(self) -> float:

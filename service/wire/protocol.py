@@ -15,7 +15,7 @@ from tercet.service.edge.entrance import Refusal
 from tercet.service.errors import Failure
 from tercet.service.http.departure import STATE as DEPARTURE
 from tercet.service.http.departure import Departure
-from tercet.service.load.gate import PASSAGE, Passage
+from tercet.service.load.gate import PASSAGE
 from tercet.service.wire.connections import Connections
 from tercet.service.wire.exchange import CONTINUE, Exchange, failure_bytes
 from tercet.service.wire.framing import Framing, InvalidBodyError, framing_of
@@ -294,7 +294,7 @@ class HttpProtocol(asyncio.Protocol):
             self._shared.waits(self)
             self._loop.call_later(refusal.seconds, self._turn_away, exchange, refusal)
             return
-        passage = scope["state"][PASSAGE] = Passage(entrance.gate, scope["path"])
+        passage = scope["state"][PASSAGE] = entrance.passage(scope)
         if not exchange.arriving:
             passage.begin()
         task = self._loop.create_task(exchange.run(self._app))
