@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tercet.cli import options
-from tercet.cli.building.elsewhere import ElsewhereFlags, build_elsewhere
 from tercet.cli.building.new_collection import NewCollectionFlags
 from tercet.cli.building.ready import ReadyFlags, ready_source
 from tercet.cli.building.remote import build_remote
 from tercet.cli.building.reports import print_json_report, print_report, told
 from tercet.cli.building.run import build_ready_with, build_with
+from tercet.cli.building.sharded import ShardedFlags, build_in_shards
 from tercet.cli.building.stopping import stop_when_stdin_closes
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, error_console
 from tercet.cli.reading.flags import SOURCE, ReadingFlags, as_json
-from tercet.cli.reading.shown import inferred_as_said, say_columns, show_sources
+from tercet.cli.reading.preview import inferred_as_said, say_columns, show_sources
 from tercet.cli.sources import STDIN, GivenSources, given_sources
 from tercet.cli.stores.remote import Url
 
@@ -70,7 +70,7 @@ def build(
         typer.Option(metavar="URL[,URL…]", help="Encoder workers to use instead.", show_default=False),
     ] = None,
     url: Url = None,
-    elsewhere: ElsewhereFlags,
+    sharding: ShardedFlags,
     progress: Annotated[options.ProgressKind, typer.Option(help="How to show progress.")] = "auto",
     stop_with_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
     mark: Annotated[str | None, typer.Option(hidden=True)] = None,
@@ -89,9 +89,9 @@ def build(
         threading.Thread(target=stop_when_stdin_closes, daemon=True).start()
     read_as, of_new = reading.reading(), new.settings()
     settings = encoding.settings(
-        encoder_urls=encoder_url, ray_address=elsewhere.ray_address, ray_storage=elsewhere.ray_storage
+        encoder_urls=encoder_url, ray_address=sharding.ray_address, ray_storage=sharding.ray_storage
     )
-    elsewhere.check(
+    sharding.check(
         mode=mode,
         others={
             "--from": exported.ready is not None,
@@ -141,14 +141,14 @@ def build(
                 return
             if progress != "json":
                 say_columns(given, read_as)
-            if elsewhere.asked:
+            if sharding.is_sharded:
                 from tercet.cluster.building.settings import ShardedBuild
 
                 codec = of_new.pop("token_codec")
                 sharded = ShardedBuild(
                     collection,
                     given.paths,
-                    elsewhere.shards or 1,
+                    sharding.shards or 1,
                     of_new,
                     codec,
                     adapter,
@@ -156,8 +156,8 @@ def build(
                     read_as,
                     guessed,
                 )
-                build_elsewhere(
-                    settings, elsewhere, sharded, progress, given, mode=mode, mark=mark, staged=staged
+                build_in_shards(
+                    settings, sharding, sharded, progress, given, mode=mode, mark=mark, staged=staged
                 )
                 return
             done = build_with(

@@ -22,9 +22,9 @@ from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.document_windows import cutter_for
 from tercet.ingest.encoded import EncodedDocuments
 from tercet.ingest.errors import BuildCancelledError
-from tercet.ingest.kept import KeptRepresentations
 from tercet.ingest.passages.split import SOURCE_FIELD
 from tercet.ingest.publishing import BuildTarget, build_target
+from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError, Skipped
 from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_files
 from tercet.ingest.sources.reader import AS_FOUND, DocumentReader, Reading
@@ -122,7 +122,7 @@ def build_collection(
     if of_texts and (asked.get("fields") is not None or not exists(collections_root, name)):
         asked["fields"] = {**SOURCE_FIELD, **(asked.get("fields") or {})}
     token_codec = asked.pop("token_codec", None)
-    settings, kept = chosen(asked), KeptRepresentations()
+    settings, kept = chosen(asked), RepresentationCache()
     if staged:
         Collection.open(collections_root, name)  # one that was deleted since the build began stays deleted
     if not exists(collections_root, name):
@@ -166,7 +166,7 @@ class _Build:
         self,
         name: str,
         encoder: DocumentEncoder,
-        kept: KeptRepresentations,
+        kept: RepresentationCache,
         cutter: WindowCutter | None,
         reader: DocumentReader,
         target: BuildTarget,

@@ -17,7 +17,7 @@ from tercet.index.token_vectors.codebook_training import FEWEST_VECTORS, MOST_VE
 from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.document_windows import encoded_texts
 from tercet.ingest.errors import SourceError
-from tercet.ingest.kept import KeptRepresentations
+from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.files import Source, shown
 from tercet.ingest.sources.reader import DocumentReader, Reading
@@ -44,7 +44,7 @@ def codec_settings(
     asked: TokenCodec | None,
     on_error: OnError,
     reading: Reading,
-    kept: KeptRepresentations,
+    kept: RepresentationCache,
     progress: Callable[[int], None],
 ) -> dict[str, Any]:
     """The settings `token_codec` and `codebook` of a new collection, where they are not those of any other.
@@ -89,7 +89,7 @@ def _sample(
     encoder: DocumentEncoder,
     texts: list[str],
     wanted: int,
-    kept: KeptRepresentations,
+    kept: RepresentationCache,
     progress: Callable[[int], None],
 ) -> Float32:
     """Token vectors float32[T, C] of the first texts: so many, and more where these have too few vectors."""

@@ -15,7 +15,7 @@ from tercet.cli.encoders import tokenizer_of
 from tercet.cli.output import console, counted, one_line
 from tercet.cli.stores.remote import Remote, RemoteError, path_of
 from tercet.cli.watching.files import FolderFiles
-from tercet.cli.watching.held import HeldFolder
+from tercet.cli.watching.stored_folder import StoredFolder
 from tercet.cli.watching.sync import FolderSync
 from tercet.cli.watching.watch import follow, require_watchfiles
 from tercet.ingest.errors import SourceError
@@ -59,7 +59,7 @@ def keep_like(
         tokenizer = tokenizer_of(found["model"]) if reading.split else None
         name = mark or root.name or "root"
         files = FolderFiles(root, name, reading, parser, tokenizer, found["fields"])
-        sync = FolderSync(files, HeldFolder(remote, collection, name), _say)
+        sync = FolderSync(files, StoredFolder(remote, collection, name), _say)
         if watch:
             follow(sync, root, _say, interrupted)
         report = sync.run(settled=True)

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from tercet.cli.output import counted
 from tercet.cli.stores.remote import RemoteError, UnreachableError
 from tercet.cli.watching.files import FileDocuments, FolderFiles, version_of
-from tercet.cli.watching.held import HeldFile, HeldFolder
+from tercet.cli.watching.stored_folder import StoredFile, StoredFolder
 from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.texts.files import TextFile, text_files
 
@@ -41,11 +41,11 @@ class FolderSync:
     say: gets a line about each file that changes, or cannot be read.
     """
 
-    def __init__(self, files: FolderFiles, held: HeldFolder, say: Callable[[str], None]) -> None:
+    def __init__(self, files: FolderFiles, held: StoredFolder, say: Callable[[str], None]) -> None:
         self._files = files
         self._folder = held
         self._say = say
-        self._held: dict[str, HeldFile] | None = None
+        self._held: dict[str, StoredFile] | None = None
         self._seen: dict[str, Signature] = {}
 
     @property
@@ -74,7 +74,7 @@ class FolderSync:
             self._files.rest()
         return report
 
-    def _compare(self, held: dict[str, HeldFile], report: SyncReport, *, settled: bool) -> None:
+    def _compare(self, held: dict[str, StoredFile], report: SyncReport, *, settled: bool) -> None:
         found = list(text_files(self._files.root))
         for file in found:
             if file.left_out is None:
@@ -83,7 +83,7 @@ class FolderSync:
             self._remove_missing(found, held, report)
 
     def _look_at(
-        self, file: TextFile, held: dict[str, HeldFile], report: SyncReport, *, settled: bool
+        self, file: TextFile, held: dict[str, StoredFile], report: SyncReport, *, settled: bool
     ) -> None:
         try:
             found = file.path.stat()
@@ -116,16 +116,16 @@ class FolderSync:
         file: TextFile,
         read: FileDocuments,
         hashed: str,
-        held: dict[str, HeldFile],
+        held: dict[str, StoredFile],
         report: SyncReport,
     ) -> None:
-        former = held.setdefault(file.name, HeldFile())
+        former = held.setdefault(file.name, StoredFile())
         ids = {document.id for document in read.documents}
         former.ids |= ids  # so that what was put of it is known, should it not come to an end
         former.versions.add("")
         encoded = self._folder.put(read.documents)
         deleted = self._folder.remove(former.ids - ids)
-        held[file.name] = HeldFile(ids, {version_of(hashed, len(ids))})
+        held[file.name] = StoredFile(ids, {version_of(hashed, len(ids))})
         if not ids:
             del held[file.name]
         report.put += 1
@@ -137,7 +137,7 @@ class FolderSync:
             f"put {file.name}: {counted(len(ids), 'document')}, {encoded} of them encoded, {deleted} deleted"
         )
 
-    def _remove_missing(self, found: list[TextFile], held: dict[str, HeldFile], report: SyncReport) -> None:
+    def _remove_missing(self, found: list[TextFile], held: dict[str, StoredFile], report: SyncReport) -> None:
         there = {file.name for file in found if file.left_out is None}
         unlisted = tuple("" if file.name == "." else f"{file.name}/" for file in found if file.unlisted)
         for name in sorted(set(held) - there):

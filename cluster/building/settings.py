@@ -17,8 +17,8 @@ from tercet.ingest.codebook import codec_settings
 from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.document_windows import cutter_for
 from tercet.ingest.encoder_match import adapter_of
-from tercet.ingest.kept import KeptRepresentations
 from tercet.ingest.passages.split import SOURCE_FIELD
+from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_files
 from tercet.ingest.sources.reader import AS_FOUND, Reading
@@ -79,7 +79,7 @@ def new_settings(
     """
     asked = chosen({**build.asked, "fields": _fields(build)})
     cutter = cutter_for(settings_for(build.name, encoder.info, asked), encoder.tokenizer)
-    nothing_kept = KeptRepresentations(0)  # what is encoded here is encoded again by another process
+    nothing_kept = RepresentationCache(0)  # what is encoded here is encoded again by another process
     codec = codec_settings(
         encoder,
         cutter,

@@ -12,7 +12,7 @@ from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.columns import ColumnChoice
 from tercet.ingest.sources.reader import Reading
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.imports.received import checked_filename
+from tercet.service.imports.received_file import checked_filename
 from tercet.service.schemas.jobs import ColumnName
 
 

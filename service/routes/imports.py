@@ -21,7 +21,7 @@ from tercet.service.documents.answers import document_record
 from tercet.service.errors import INTERNAL, failure_of
 from tercet.service.http.asgi import Receive, Scope, Send
 from tercet.service.imports.parameters import Asked, ImportRequest
-from tercet.service.imports.received import ReceivedFile, too_large
+from tercet.service.imports.received_file import ReceivedFile, too_large
 from tercet.service.imports.writing import DocumentImport
 from tercet.service.load.deadlines import Deadline
 from tercet.service.requests.streamed_route import FILE, StreamedRoute

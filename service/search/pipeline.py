@@ -29,10 +29,10 @@ from tercet.service.load.pools import Pool
 from tercet.service.load.reading import Reading
 from tercet.service.load.relay import on_loop
 from tercet.service.search.explanations import require_explainable
-from tercet.service.search.line import SearchLine
 from tercet.service.search.plan import Executed, Facets, PlannedQuery, SearchParameters, SearchPlan
 from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope
 from tercet.service.search.query_terms import require_meaning
+from tercet.service.search.queue import SearchQueue
 from tercet.service.search.ready_queries import ReadyQuery, require_sides
 from tercet.service.search.stored_queries import Like, ids_of, stored_query
 from tercet.service.search.target import target_of
@@ -53,7 +53,7 @@ class SearchPipeline:
         ticket: Callable[[Deadline], Ticket] = Ticket,
     ) -> None:
         """pool: where searches run; admission: by default of any wait; ticket: of a request that has come."""
-        self.line = SearchLine(pool, admission)
+        self.queue = SearchQueue(pool, admission)
         self._encoders = encoders
         self._collections = collections
         self._pool = pool
@@ -66,7 +66,7 @@ class SearchPipeline:
         First for an encoder, for the one with the shortest queue, then for a thread.
         """
         encoder_seconds = self._encoders.wait_seconds(tokens) if tokens else 0.0
-        return encoder_seconds + self.line.wait_seconds
+        return encoder_seconds + self.queue.wait_seconds
 
     async def search(
         self, scope: SearchScope, query: SearchQuery, deadline: Deadline = NO_DEADLINE
@@ -93,7 +93,7 @@ class SearchPipeline:
         tokens = estimated_tokens([query.query for query in queries if isinstance(query.query, str)])
         self._admission.require(self.wait_seconds(tokens), deadline)
         ticket = self._ticket(deadline)
-        with self.line.places(len(queries)):
+        with self.queue.slots(len(queries)):
             try:
                 plan = await self._plan(scope, queries, ticket, may_begin_again=True)
                 return await self._execute(plan, shape, deadline)
@@ -180,15 +180,15 @@ class SearchPipeline:
         """The second step: candidates, scores and answers, in a thread for each query."""
         facets: Facets | None = None
         if (asked := plan.scope.facets) is not None:
-            facets = await self.line.run(deadline, plan.snapshot.facets, asked.values, asked.filter)
+            facets = await self.queue.run(deadline, plan.snapshot.facets, asked.values, asked.filter)
 
         def run(query: PlannedQuery) -> Coroutine[Any, Any, Executed[Shaped]]:
-            return self.line.run(deadline, plan.execute, query, facets, time.monotonic(), shape)
+            return self.queue.run(deadline, plan.execute, query, facets, time.monotonic(), shape)
 
         if len(plan.queries) == 1:
             executed = [await run(plan.queries[0])]
         else:
-            executed = await on_loop(in_lanes(self.line.threads, plan.queries, run))
+            executed = await on_loop(in_lanes(self.queue.threads, plan.queries, run))
         note(snapshot=plan.snapshot.version, hits=sum(each.hits for each in executed))
         return [each.answer for each in executed]
 

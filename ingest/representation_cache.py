@@ -11,7 +11,7 @@ from tercet.models.representations import Representations
 KEPT_BYTES = 2**27  # more than a codebook of a small source is learned from
 
 
-class KeptRepresentations:
+class RepresentationCache:
     """Texts with what they were encoded to, up to so many bytes. Each is let go of when it is asked for."""
 
     def __init__(self, limit_bytes: int = KEPT_BYTES) -> None:

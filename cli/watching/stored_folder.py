@@ -18,7 +18,7 @@ AT_ONCE = 100  # ids of a request
 
 
 @dataclass(slots=True)
-class HeldFile:
+class StoredFile:
     """The ids of a file's documents, and their versions."""
 
     ids: set[str] = field(default_factory=set)
@@ -29,7 +29,7 @@ class HeldFile:
         return self.versions == {version_of(hashed, len(self.ids))}
 
 
-class HeldFolder:
+class StoredFolder:
     """The documents of one collection that carry a folder's mark, and no others."""
 
     def __init__(self, remote: Remote, collection: str, mark: str) -> None:
@@ -37,13 +37,13 @@ class HeldFolder:
         self._collection = collection
         self._mark = mark
 
-    def files(self) -> dict[str, HeldFile]:
+    def files(self) -> dict[str, StoredFile]:
         """What is there, by the name of the file. Raises RemoteError."""
-        found: dict[str, HeldFile] = {}
+        found: dict[str, StoredFile] = {}
         for document in self._remote.documents(self._collection):
             metadata = document["metadata"]
             if metadata.get(FOLDER) == self._mark:
-                held = found.setdefault(str(metadata.get(SOURCE)), HeldFile())
+                held = found.setdefault(str(metadata.get(SOURCE)), StoredFile())
                 held.ids.add(document["id"])
                 held.versions.add(str(metadata.get(VERSION)))
         return found
