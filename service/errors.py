@@ -199,7 +199,7 @@ class Failure:
 
     @property
     def body(self) -> bytes:
-        """The one shape, as JSON."""
+        """The failure in the one shape of all errors, as JSON."""
         error = {
             "type": TYPES.get(self.status, "malformed_request"),
             "message": self.message,
@@ -380,7 +380,8 @@ def _invalid(error: RequestValidationError) -> Failure:
     param = _short_param(".".join(map(str, path)) or None)
     if detail["type"] == TOO_MANY:
         return failure_of(RequestTooLargeError(f"{param} {detail['msg']}", param))
-    message = message_of(param or "the body", [each for each in details if _path(each, error.body) == path])
+    alike = [other for other in details if _path(other, error.body) == path]
+    message = message_of(param or "the body", alike)
     if not path and detail["type"] in ("model_attributes_type", "model_type"):
         message = "body: send a JSON object"
     code = {"missing": "missing_field", "extra_forbidden": "unknown_field", TOKEN_IDS: TOKEN_IDS}.get(

@@ -29,7 +29,7 @@ class EncodedDocuments:
 
     @staticmethod
     def whole(positions: Int64, documents: Sequence[Document], encoded: Representations) -> EncodedDocuments:
-        """Of documents that were encoded as they are, each at its position in the batch."""
+        """Representations of documents that were encoded whole, each at its position in the batch."""
         ends = np.array([len(documents[position].text) for position in positions.tolist()], np.int64)
         spans = np.stack([np.zeros_like(ends), ends], axis=1)
         return EncodedDocuments(positions, encoded, np.arange(len(positions) + 1), spans)

@@ -32,7 +32,7 @@ class ReadyText:
 
 @dataclass(frozen=True, slots=True)
 class ReadyTexts:
-    """Those of some documents of a batch; texts: of each of these documents, one at least."""
+    """Ready representations of some documents of a batch; texts: of each document, one at least."""
 
     positions: Int64
     fingerprints: Sequence[str]

@@ -109,5 +109,5 @@ async def _request(
     return ImportRequest(checked_filename(filename), reading, on_error, dry_run)
 
 
-Asked = Annotated[ImportRequest, Depends(_request)]
+ImportOptions = Annotated[ImportRequest, Depends(_request)]
 """What a request's query says."""

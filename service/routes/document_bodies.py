@@ -17,7 +17,7 @@ from tercet.index.documents.metadata import require_metadata
 from tercet.index.errors import InvalidQueryError
 from tercet.index.live.records import WriteKey
 from tercet.service.documents.binary import BinaryBody
-from tercet.service.documents.keys import one_key, write_key
+from tercet.service.documents.keys import given_key, write_key
 from tercet.service.documents.ready import ReadyText, ReadyTexts
 from tercet.service.documents.writer import about_document
 from tercet.service.exceptions import InvalidRequestError, RequestTooLargeError
@@ -50,7 +50,7 @@ def about_the_filter() -> Iterator[None]:
 
 
 def document_of(content: DocumentContent) -> Document:
-    """As the index takes it."""
+    """A document as the index takes it."""
     return Document(content.id, content.text, content.title, content.metadata or {})
 
 
@@ -101,7 +101,7 @@ class KeyHeaders:
         self, body: KeyedRequest, services: Runtime, route: str, names: tuple[str, ...]
     ) -> WriteKey | None:
         """The key of a write with a body that may be large. route, names: as of `write_key`."""
-        given = one_key(self.key, body.idempotency_key)
+        given = given_key(self.key, body.idempotency_key)
         if given is None:
             return None
         return await services.pools.bodies.run(_digested, given, route, names, body, self.digest)

@@ -9,7 +9,7 @@ from fastapi import Depends, Header, Request, Response
 
 from tercet.service.answers.binary import MEDIA_TYPE
 from tercet.service.documents.binary import BinaryBody, ReadyArrays
-from tercet.service.documents.keys import one_key, write_key
+from tercet.service.documents.keys import given_key, write_key
 from tercet.service.documents.writer import DocumentBatch, PutOutcome
 from tercet.service.requests.binary_route import BinaryRoute
 from tercet.service.routes.collections import Name
@@ -66,7 +66,7 @@ async def put_binary_documents(
     contents = await services.pools.bodies.run(contents_of, body, services.limits)
     check_texts(contents, services.limits)
     ready = ReadyArrays(body.arrays, [body.fingerprint], np.arange(len(contents)))
-    given = one_key(keys.key, body.metadata.get("idempotency_key"))
+    given = given_key(keys.key, body.metadata.get("idempotency_key"))
     key = None
     if given is not None:
         content = b"" if keys.digest is not None else await services.pools.bodies.run(body.content)

@@ -20,7 +20,7 @@ from tercet.service.shard.messages import COLLECTIONS
 
 PATH = f"{COLLECTIONS}/{{name}}"
 State = Annotated[str | None, Query(max_length=100)]
-"""That of a snapshot which a router goes on with, or of a description that it knows."""
+"""The state of a snapshot which a router goes on with, or of a description that it knows."""
 
 
 async def _body(request: Request) -> bytes:

@@ -111,6 +111,7 @@ class SearchPipeline:
     ) -> SearchPlan:
         """The first step: opens the collection, checks each query against it, and encodes them."""
         note(collection=scope.collection)
+        reading = Reading(ticket.deadline, scope.allow_partial, scope.newest, may_begin_again, scope.snapshot)
         target, encoding = await target_of(
             self._collections,
             self._encoders,
@@ -118,7 +119,7 @@ class SearchPipeline:
             scope.adapter,
             with_defaults=any(query.needs_defaults for query in queries),
             with_effort=not all(query.effort.complete for query in queries),
-            how=Reading(ticket.deadline, scope.allow_partial, scope.newest, may_begin_again, scope.snapshot),
+            options=reading,
         )
         snapshot = target.snapshot
         if scope.snapshot is not None and scope.snapshot != await self._pool.run(_version, snapshot):
@@ -136,12 +137,12 @@ class SearchPipeline:
         started = time.perf_counter()
         planned = await self._encode(queries, parameters, target, encoding, ticket)
         plan = SearchPlan(scope, snapshot, encoding.tokenizer, planned, time.perf_counter() - started)
-        explained = [each for each in planned if each.query.explain]
+        explained = [planned_query for planned_query in planned if planned_query.query.explain]
         if explained:
-            documents = await self._pool.run(_documents, snapshot)
-            hits = sum(min(each.query.top_k, documents) for each in explained)
-            for each in explained:
-                require_explainable(each.representations, each.words, hits, bm25=snapshot.settings.bm25)
+            documents, bm25 = await self._pool.run(_documents, snapshot), snapshot.settings.bm25
+            hits = sum(min(planned_query.query.top_k, documents) for planned_query in explained)
+            for planned_query in explained:
+                require_explainable(planned_query.representations, planned_query.words, hits, bm25=bm25)
         return plan
 
     async def _encode(
@@ -179,8 +180,8 @@ class SearchPipeline:
     ) -> list[Shaped]:
         """The second step: candidates, scores and answers, in a thread for each query."""
         facets: Facets | None = None
-        if (asked := plan.scope.facets) is not None:
-            facets = await self.queue.run(deadline, plan.snapshot.facets, asked.values, asked.filter)
+        if (wanted := plan.scope.facets) is not None:
+            facets = await self.queue.run(deadline, plan.snapshot.facets, wanted.values, wanted.filter)
 
         def run(query: PlannedQuery) -> Coroutine[Any, Any, Executed[Shaped]]:
             return self.queue.run(deadline, plan.execute, query, facets, time.monotonic(), shape)
@@ -189,8 +190,8 @@ class SearchPipeline:
             executed = [await run(plan.queries[0])]
         else:
             executed = await on_loop(in_lanes(self.queue.threads, plan.queries, run))
-        note(snapshot=plan.snapshot.version, hits=sum(each.hits for each in executed))
-        return [each.answer for each in executed]
+        note(snapshot=plan.snapshot.version, hits=sum(answered.hits for answered in executed))
+        return [answered.answer for answered in executed]
 
 
 def _version(snapshot: ReadableSnapshot) -> str:

@@ -198,7 +198,7 @@ class HttpProtocol(HttpToolsProtocol):
         if method == b"CONNECT":
             raise httptools.HttpParserError("this is no proxy")
         version = self.parser.get_http_version().encode("ascii")
-        lines = [b"%b: %b" % each for each in self.headers if each[0] != b"upgrade"]
+        lines = [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         return b"\r\n".join([b"%b %b HTTP/%b" % (method, self.url, version), *lines, b"", b""])
 
     def _end_invalid(self) -> None:
@@ -218,7 +218,7 @@ class HttpProtocol(HttpToolsProtocol):
             raise ValueError("a target that is neither a path nor an address")
         authority, slash, path = rest.partition(b"/")
         self.url = slash + path or b"/"
-        self.headers[:] = [each for each in self.headers if each[0] != b"host"] + [(b"host", authority)]
+        self.headers[:] = [header for header in self.headers if header[0] != b"host"] + [(b"host", authority)]
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Begins a request once all that came with its head was read, or turns it away."""
