@@ -13,7 +13,7 @@ from tercet.cli import options
 from tercet.cli.building.new_collection import NewCollectionFlags
 from tercet.cli.building.ready import ReadyFlags, ready_source
 from tercet.cli.building.remote import build_remote
-from tercet.cli.building.reports import print_json_report, print_report, told
+from tercet.cli.building.reports import json_failures, print_json_report, print_report
 from tercet.cli.building.run import build_ready_with, build_with
 from tercet.cli.building.sharded import ShardedFlags, build_in_shards
 from tercet.cli.building.stopping import stop_when_stdin_closes
@@ -102,23 +102,23 @@ def build(
     exported.check(source, infer_fields=infer_fields)
     if url is not None:
         _check_with_url(source, exported.ready, of_new, dry_run=dry_run)
-        asked = {
+        request = {
             "source": source if len(source) > 1 else source[0],
             "mode": mode,
             "on_error": on_error,
             "adapter": adapter,
             "reading": as_json(read_as, infer_fields=infer_fields),
         }
-        build_remote(url, settings, collection, asked)
+        build_remote(url, settings, collection, request)
         return
     given = GivenSources([])
     if exported.ready is not None:
         stored_as = exported.source_collection or collection
-        with told(progress), closing(ready_source(exported.ready, source[0], stored_as)) as found:
+        with json_failures(progress), closing(ready_source(exported.ready, source[0], stored_as)) as ready:
             done = build_ready_with(
                 settings,
                 collection,
-                found,
+                ready,
                 progress,
                 on_error=on_error,
                 adapter=adapter,
@@ -129,7 +129,7 @@ def build(
         from tercet.index.catalog.settings import check_collection_name
 
         check_collection_name(collection)
-        with told(progress), given_sources(source) as given:
+        with json_failures(progress), given_sources(source) as given:
             guessed: tuple[str, ...] = ()
             if infer_fields:
                 present = collection if not dry_run and _exists(settings, collection) else None
@@ -217,17 +217,17 @@ def _infer_fields(
 
 
 def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:
-    """That of the collection's encoder, or of a new one's, where it is on this machine."""
+    """The tokenizer of the collection's encoder, or of a new one's, where it is on this machine."""
     from tercet.cli.encoders import tokenizer_of
     from tercet.index.collection import Collection
     from tercet.index.errors import CollectionNotFoundError
     from tercet.ingest.encoder_match import checkpoint_of
 
     try:
-        found = checkpoint_of(Collection.open(options.collections_root(settings), collection).settings)
+        checkpoint = checkpoint_of(Collection.open(options.collections_root(settings), collection).settings)
     except CollectionNotFoundError:
-        found = None
-    return tokenizer_of(found or settings.checkpoint)
+        checkpoint = None
+    return tokenizer_of(checkpoint or settings.checkpoint)
 
 
 def _exists(settings: Settings, collection: str) -> bool:

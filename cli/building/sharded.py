@@ -1,4 +1,4 @@
-"""Builds in shards and on Ray: straight to an object store, or brought here in the end."""
+"""Builds in shards and on Ray: straight to an object store, or adopted by a collection here."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class _ShardedRun:
     progress: options.ProgressKind
 
     def adopted(self, build: ShardedBuild, mode: AdoptionMode, mark: str, *, staged: bool) -> ShardedReport:
-        """Builds one shard elsewhere, which becomes the collection's documents here."""
+        """Builds one shard at the storage URL, which becomes the collection's documents here."""
         from tercet.cluster.building.destination import destination
         from tercet.cluster.objects.opening import open_store
         from tercet.cluster.work.folder import remove_work
@@ -255,7 +255,7 @@ class _ShardedRun:
 
 
 def _storage(settings: Settings) -> str:
-    """Where a build that is brought here is under way. Raises typer.BadParameter."""
+    """The URL where a build that is adopted here is under way. Raises typer.BadParameter."""
     if settings.ray_storage is not None:
         return settings.ray_storage.rstrip("/")
     if settings.ray_address is not None:

@@ -39,14 +39,14 @@ class StoredFolder:
 
     def files(self) -> dict[str, StoredFile]:
         """What is there, by the name of the file. Raises RemoteError."""
-        found: dict[str, StoredFile] = {}
+        files: dict[str, StoredFile] = {}
         for document in self._remote.documents(self._collection):
             metadata = document["metadata"]
             if metadata.get(FOLDER) == self._mark:
-                held = found.setdefault(str(metadata.get(SOURCE)), StoredFile())
-                held.ids.add(document["id"])
-                held.versions.add(str(metadata.get(VERSION)))
-        return found
+                stored = files.setdefault(str(metadata.get(SOURCE)), StoredFile())
+                stored.ids.add(document["id"])
+                stored.versions.add(str(metadata.get(VERSION)))
+        return files
 
     def put(self, documents: Sequence[Document]) -> int:
         """Makes these documents be there; how many had to be encoded for that. Raises RemoteError.
@@ -55,7 +55,7 @@ class StoredFolder:
         """
         written = 0
         for some in _chunks(documents):
-            there = {one["id"]: one for one in self._get([one.id for one in some])}
+            there = {document["id"]: document for document in self._get([document.id for document in some])}
             changed = []
             for document in some:
                 record, present = stored_record(document), there.get(document.id)
@@ -72,7 +72,8 @@ class StoredFolder:
         """Deletes those of these documents that still carry the mark. Raises RemoteError."""
         removed = 0
         for some in _chunks(sorted(ids)):
-            ours = [one["id"] for one in self._get(some) if one["metadata"].get(FOLDER) == self._mark]
+            present = self._get(some)
+            ours = [record["id"] for record in present if record["metadata"].get(FOLDER) == self._mark]
             if ours:
                 removed += self._remote.delete_documents(self._collection, ids=ours)["deleted"]
         return removed
