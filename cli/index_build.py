@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tercet.index.documents.metadata import FieldType
     from tercet.ingest.sources.reader import Reading
-    from tercet.ingest.target import AskedSettings
+    from tercet.ingest.target import RequestedSettings
     from tercet.models.tokenizer import Tokenizer
     from tercet.service.settings.settings import Settings
 
@@ -200,7 +200,7 @@ def _check_with_url(
 
 
 def _infer_fields(
-    given: GivenSources, reading: Reading, new: AskedSettings, present: str | None, out: Console | None
+    given: GivenSources, reading: Reading, new: RequestedSettings, present: str | None, out: Console | None
 ) -> tuple[str, ...]:
     """Gives a new collection the fields that are found in its sources; returns their names.
 

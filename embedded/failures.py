@@ -32,7 +32,7 @@ def translated() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = error_of(error)
-        if found is error:
+        public_error = error_of(error)
+        if public_error is error:
             raise
-        raise found from error
+        raise public_error from error

@@ -21,8 +21,8 @@ from tercet.ingest.passages.split import SOURCE_FIELD
 from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_files
-from tercet.ingest.sources.reader import AS_FOUND, Reading
-from tercet.ingest.target import AskedSettings, chosen, require_settings, settings_for
+from tercet.ingest.sources.reader import USUAL_READING, Reading
+from tercet.ingest.target import RequestedSettings, chosen, require_settings, settings_for
 
 FORMAT = 1
 
@@ -38,11 +38,11 @@ class ShardedBuild:
     name: str
     source: Source
     shards: int
-    asked: AskedSettings = field(default_factory=AskedSettings)
+    asked: RequestedSettings = field(default_factory=RequestedSettings)
     token_codec: TokenCodec | None = None
     adapter: str | None = None
     on_error: OnError = "stop"
-    reading: Reading = AS_FOUND
+    reading: Reading = USUAL_READING
     guessed: tuple[str, ...] = ()
 
     @property

@@ -76,10 +76,10 @@ class FileParser:
             raise
         if not line.endswith(b"\n"):
             raise UnreadableFileError(self._end_of(process))
-        found = orjson.loads(line)
-        if "error" in found:
-            raise UnreadableFileError(found["error"])
-        return ParsedText.from_json(found)
+        answer = orjson.loads(line)
+        if "error" in answer:
+            raise UnreadableFileError(answer["error"])
+        return ParsedText.from_json(answer)
 
     def close(self) -> None:
         """Ends the child."""
