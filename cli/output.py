@@ -137,7 +137,7 @@ def _marked(text: str, marks: Sequence[Highlight], start: int = 0, end: int | No
 
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
-    """How many of something, such as `1 document` and `2 documents`. several: by default with an s."""
+    """How many of something, such as `1 document` and `2 documents`. plural: by default with an s."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 

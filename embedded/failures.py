@@ -28,7 +28,7 @@ def _raised(failure: Failure) -> ApiError:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Within it exceptions of the layers below leave as those of the Python API, with their cause."""
+    """Turns exceptions of the layers below into exceptions of the Python API, with their cause."""
     try:
         yield
     except Exception as error:

@@ -49,7 +49,7 @@ class EncodedDocuments:
         self.read = self.encoded = self.documents = self.tokens = self.truncated = 0
 
     def write(self, documents: Iterable[Document]) -> None:
-        """Encodes and writes all of them. Raises what encoder and writer raise, and SourceError."""
+        """Encodes and writes the documents. Raises what encoder and writer raise, and SourceError."""
         texts = self._texts(documents)
         with closing(self._encoder.encode_stream(texts, self._known, self._watch)) as stream:
             for encoded in stream:

@@ -19,7 +19,7 @@ class RepresentationCache:
         self._by_text: dict[str, Representations] = {}
 
     def keep(self, texts: Sequence[str], encoded: Representations) -> None:
-        """Keeps those of the texts that there is room for, in order."""
+        """Keeps the texts that there is room for, in order."""
         for row, text in enumerate(texts):
             representations = encoded.take(np.array([row]))
             size = representations.size_bytes

@@ -254,7 +254,7 @@ def failure_of(error: Exception) -> Failure:
         return _invalid(error)
     if isinstance(error, DamagedIndexError):  # its message tells paths of this machine
         return Failure(503, "the collection is damaged; the server's log names the file", "damaged_index")
-    if isinstance(error, AdapterUnusableError):  # the same
+    if isinstance(error, AdapterUnusableError):  # its message tells paths, too
         return Failure(
             503,
             "the adapter is damaged, or belongs to another base; the server's log names the file",
@@ -268,16 +268,16 @@ def failure_of(error: Exception) -> Failure:
             "encoder workers say why",
             "encoder_failed",
         )
-    if isinstance(error, EncoderUnavailableError):  # the same
+    if isinstance(error, EncoderUnavailableError):  # its message may tell addresses, too
         return Failure(503, "no encoder worker answers; try again in a moment", "encoder_unavailable")
-    if isinstance(error, UnforcedPublicationError):  # the same
+    if isinstance(error, UnforcedPublicationError):  # its message may tell addresses, too
         return Failure(
             503,
             "the server's storage failed: a snapshot was or may be published, but is not known to outlast a "
             "loss of power; the server's log has the details",
             "storage_unavailable",
         )
-    if isinstance(error, StorageError):  # the same
+    if isinstance(error, StorageError):  # its message may tell addresses, too
         return _storage_failure(error)
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return Failure(
@@ -286,7 +286,9 @@ def failure_of(error: Exception) -> Failure:
             "later",
             "out_of_memory",
         )
-    if isinstance(error, OSError):  # the same, as a full disk or a folder that is read-only
+    if isinstance(
+        error, OSError
+    ):  # its message tells paths; such as a full disk or a folder that is read-only
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _storage_failure(StorageFullError())
         reason = error.strerror or "the server's log has the details"

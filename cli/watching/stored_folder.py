@@ -38,7 +38,7 @@ class StoredFolder:
         self._mark = mark
 
     def files(self) -> dict[str, StoredFile]:
-        """What is there, by the name of the file. Raises RemoteError."""
+        """The files whose documents carry the mark, by name. Raises RemoteError."""
         files: dict[str, StoredFile] = {}
         for document in self._remote.documents(self._collection):
             metadata = document["metadata"]
@@ -69,7 +69,7 @@ class StoredFolder:
         return written
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Deletes those of these documents that still carry the mark. Raises RemoteError."""
+        """Deletes the documents that still carry the mark. Raises RemoteError."""
         removed = 0
         for some in _chunks(sorted(ids)):
             present = self._get(some)

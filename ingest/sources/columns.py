@@ -45,7 +45,7 @@ class ColumnChoice:
 
     @property
     def has_paths(self) -> bool:
-        """Whether one of them may be a path, which only records tell."""
+        """Whether a named column may be a path, which only records tell."""
         return any("." in name for name in self.own)
 
     def among(

@@ -80,7 +80,7 @@ def has_text_files(source: Path, *, beside_data: bool = False) -> bool:
 
 
 def _of(entry: Path, source: Path, root: Path) -> TextFile | None:
-    """What is there; None of a folder that is to be looked into."""
+    """The file at an entry of a folder; None for a folder that is to be looked into."""
     name = _below(entry, source)
     folder, text = entry.is_dir(), is_text_file(entry)
     if entry.name.startswith("."):

@@ -44,7 +44,7 @@ def _is_there(module: str) -> bool:
 
 
 class FileParser:
-    """Parses files by a child, which is there from the first of them to the end of the block."""
+    """Parses files by a child process, which runs from the first file to the end of the block."""
 
     def __init__(self, limit_bytes: int, *, memory_bytes: int = MEMORY_BYTES, seconds: int = SECONDS) -> None:
         """limit_bytes: of a file's text."""

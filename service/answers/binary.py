@@ -59,7 +59,7 @@ class BinaryBody:
         return self._arrays.size_bytes
 
     def append(self, part: Representations) -> None:
-        """Adds texts after those before; all slices have the same outputs."""
+        """Appends the representations of texts; all slices have the same outputs."""
         arrays = self._arrays
         arrays.append("tokens", part.tokens)
         arrays.append("truncated", part.truncated)

@@ -304,7 +304,7 @@ class LiveCollections:
             )
 
     def _close_oldest(self, enough: Callable[[], bool]) -> None:
-        """Closes those that nobody wrote to for longest, the ones with nothing to publish first."""
+        """Closes collections that nobody wrote to for longest, ones with nothing to publish first."""
         opened = sorted(self._opened.items(), key=lambda item: (not item[1].is_idle, item[1].used))
         for name, live in opened:
             if enough():

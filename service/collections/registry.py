@@ -312,7 +312,7 @@ class CollectionRegistry:
         )
 
     def _describe(self, name: str) -> CollectionDescription:
-        """One collection, by its own name."""
+        """Settings, defaults and state of one collection, by its own name."""
         collection = Collection.named(self.root, name)
         defaults, live = collection.defaults(), self._live.get(collection.settings.name)
         if live is not None:
@@ -332,7 +332,7 @@ class CollectionRegistry:
         return published_statistics(collection) if live is None else live.statistics()
 
     def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]:
-        """For metrics, by name, of all that can be read; of those that are as they were it reads no file."""
+        """Counts of collections that can be read, by name, for metrics; only changed files are read."""
         for name in collection_folders(self.root):
             with suppress(SearchIndexError, OSError):
                 live = self._live.get(name)
@@ -369,7 +369,7 @@ class CollectionRegistry:
         return descriptions
 
     def checkpoints(self) -> dict[str, str]:
-        """What opens the encoders of all collections, by the encoders' names, of those where it is known."""
+        """The checkpoints that collections were built with, where known, by their encoders' names."""
         checkpoints: dict[str, str] = {}
         for name in collection_folders(self.root):
             with suppress(SearchIndexError, OSError):
@@ -458,7 +458,7 @@ class CollectionRegistry:
             return live.settings
 
     def _note_counts(self, name: str) -> None:
-        """Before the next scrape, which would read those of all that were closed since the last."""
+        """Reads the counts of a closed collection now, so that the next scrape does not read them all."""
         with suppress(SearchIndexError, OSError):
             self._counts.of(name)
 

@@ -199,7 +199,7 @@ class DocumentWriter:
     async def _encoded(
         self, batch: DocumentBatch, settings: CollectionSettings, deadline: Deadline
     ) -> EncodedDocuments:
-        """Representations of all documents: those that were brought, and the others encoded."""
+        """Representations of all documents: ready ones as they came, and the others encoded."""
         parts: list[EncodedDocuments] = []
         left = np.ones(len(batch.documents), np.bool_)
         if batch.ready is not None:

@@ -248,7 +248,7 @@ class Batcher:
         self._health.begun()
 
     def _answer(self, batch: list[Slice], encoded: list[Representations]) -> None:
-        """Answers those whose last texts the batch held."""
+        """Answers the calls whose last texts the batch held."""
         self._count(sum(part.stop - part.start for part in batch))
         for part, representations in zip(batch, encoded, strict=True):
             part.call.add(representations)

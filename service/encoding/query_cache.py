@@ -98,7 +98,7 @@ class QueryCache:
 def _in_order(
     cached: Sequence[Representations | None], rows: Sequence[int], encoded: Representations
 ) -> Representations:
-    """The texts that were found with those of `rows` that were encoded."""
+    """The cached queries with the encoded ones, which have these rows, in order."""
     known = [row for row, query in enumerate(cached) if query is not None]
     parts = [*(query for query in cached if query is not None), encoded]
     return Representations.concatenate(parts).take(np.argsort([*known, *rows]))

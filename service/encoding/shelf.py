@@ -53,7 +53,7 @@ class Opening:
 
 @dataclass(slots=True)
 class _OpenEncoder:
-    """An open encoder, and those who have it now."""
+    """An open encoder, and the objects through which it is in use."""
 
     encoding: EncodingService
     used: float = 0.0

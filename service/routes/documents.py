@@ -16,7 +16,7 @@ from tercet.service.documents.ordering import cursor_from, name_from, order_from
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.http.why_not_json import why_not_json
 from tercet.service.load.reading import Reading
-from tercet.service.requests.anything import ANYTHING
+from tercet.service.requests.rest_of_path import REST_OF_PATH
 from tercet.service.routes.collections import Name
 from tercet.service.routes.common import (
     MinPosition,
@@ -40,7 +40,7 @@ from tercet.service.schemas.documents import (
 
 DEFAULT_PAGE = 100
 DOCUMENTS = "/collections/{name}/documents"
-DOCUMENT = f"{DOCUMENTS}/{{document_id:{ANYTHING}}}"
+DOCUMENT = f"{DOCUMENTS}/{{document_id:{REST_OF_PATH}}}"
 
 Id = Annotated[str, Path(description="A document's id, percent-encoded; it may hold slashes.")]
 

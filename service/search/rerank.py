@@ -27,7 +27,7 @@ from tercet.service.tracing.request import recorded
 
 @dataclass(frozen=True, slots=True)
 class RankedText:
-    """One re-ranked text: its place in the request, its weighted sum, and the sum's parts."""
+    """One re-ranked text: its position in the request, its weighted sum, and the sum's parts."""
 
     index: int
     score: float

@@ -21,7 +21,7 @@ class JoinedWrites:
         self._kept = b""
 
     def __getattr__(self, name: str) -> Any:
-        """All else is that of the transport."""
+        """Any other attribute of the transport."""
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:

@@ -175,7 +175,7 @@ class HttpProtocol(HttpToolsProtocol):
             super().timeout_keep_alive_handler()
 
     def send_400_response(self, msg: str) -> None:
-        """Answers and closes; nothing after such bytes can be understood."""
+        """Answers 400 and closes; nothing after invalid bytes can be understood."""
         self._refuse(Failure(400, msg, "invalid_http"))
 
     def _feed(self, data: bytes) -> None:
@@ -202,7 +202,7 @@ class HttpProtocol(HttpToolsProtocol):
         return b"\r\n".join([b"%b %b HTTP/%b" % (method, self.url, version), *lines, b"", b""])
 
     def _end_invalid(self) -> None:
-        """Nothing after such bytes can be understood; what came whole before them is answered first."""
+        """Ends the connection after invalid bytes; what came whole before them is answered first."""
         last = self._here[-1][0] if self._here else self.cycle
         if last is not None and not last.response_complete and not last.more_body:
             last.keep_alive = False
