@@ -25,9 +25,6 @@ def list_collections(store: Store, *, as_json: bool) -> None:
             soft_wrap=True,
         )
     else:
-        shown = {
-            known["name"]: f"{counted(known['documents'], 'document')}, {known['encoder']}"
-            for known in record
-        }
+        shown = {row["name"]: f"{counted(row['documents'], 'document')}, {row['encoder']}" for row in record}
         print_pairs(shown, console())
         error_console().print('Search one: tercet search NAME "what the query says"')

@@ -286,9 +286,7 @@ def failure_of(error: Exception) -> Failure:
             "later",
             "out_of_memory",
         )
-    if isinstance(
-        error, OSError
-    ):  # its message tells paths; such as a full disk or a folder that is read-only
+    if isinstance(error, OSError):  # such as a full disk; its message tells paths
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _storage_failure(StorageFullError())
         reason = error.strerror or "the server's log has the details"

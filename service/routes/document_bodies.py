@@ -142,9 +142,8 @@ def ready_texts(documents: Sequence[DocumentRequest]) -> ReadyTexts:
                 raise InvalidRequestError(
                     f"{param}.{side}: the windows have their own; leave it out", f"{param}.{side}"
                 )
-        texts.append(
-            [_text(window, f"{param}.windows.{number}") for number, window in enumerate(given.windows)]
-        )
+        windows = enumerate(given.windows)
+        texts.append([_text(window, f"{param}.windows.{number}") for number, window in windows])
     return ReadyTexts(np.array(positions, np.int64), fingerprints, texts)
 
 

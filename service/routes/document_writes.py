@@ -73,7 +73,7 @@ async def put_binary_documents(
         key = await services.pools.bodies.run(
             write_key, given, f"PUT {DOCUMENTS}", (name,), content, keys.digest
         )
-    batch = DocumentBatch([document_of(document) for document in contents], ready, body.if_position, key)
+    batch = DocumentBatch(list(map(document_of, contents)), ready, body.if_position, key)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
 
@@ -112,9 +112,7 @@ async def put_documents(
     ready = None
     if any(document.representations is not None for document in body.documents):
         ready = await services.pools.bodies.run(ready_texts, body.documents)
-    batch = DocumentBatch(
-        [document_of(document) for document in body.documents], ready, body.if_position, key
-    )
+    batch = DocumentBatch(list(map(document_of, body.documents)), ready, body.if_position, key)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
 

@@ -17,7 +17,7 @@ from tercet.service.exceptions import InvalidRequestError
 from tercet.service.search.defaults import WantedCandidates
 
 
-def require_encoder_sides(
+def require_known_sides(
     requested: Collection[str], sides: Collection[str], encoder: str, weights: Weights
 ) -> None:
     """Raises InvalidRequestError where a side is asked for that is not among those of an encoder."""
