@@ -156,7 +156,7 @@ def _dense(encoder: Encoder, path: Path) -> Float32:
 
     if "dense" not in encoder.info.sides:
         raise UnsupportedError(f"{encoder.info.name} has no dense side, which routers of this kind choose by")
-    texts = [f"{each.title}\n{each.text}" if each.title else each.text for each in read_texts(path)]
+    texts = [f"{text.title}\n{text.text}" if text.title else text.text for text in read_texts(path)]
     parts = [np.zeros((0, encoder.info.dense_dimension), np.float32)]
     for start in range(0, len(texts), SLICE_TEXTS):
         dense = encode(encoder, texts[start : start + SLICE_TEXTS], outputs=["dense"]).dense

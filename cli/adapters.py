@@ -37,11 +37,11 @@ def list_adapters(
     from tercet.service.encoding.service import local_encoder
 
     settings = encoding.settings()
-    found = local_encoder(settings).describe_adapters()
+    adapters = local_encoder(settings).describe_adapters()
     if as_json:
-        print_json({"folder": str(settings.adapters_folder), "adapters": [asdict(each) for each in found]})
-    elif found:
-        console().print(_table(found))
+        print_json({"folder": str(settings.adapters_folder), "adapters": list(map(asdict, adapters))})
+    elif adapters:
+        console().print(_table(adapters))
     else:
         console().print(f"No adapters in {settings.adapters_folder}.", soft_wrap=True)
 
@@ -127,24 +127,24 @@ def _tell(output: Path, adapter: Adapter) -> None:
     )
 
 
-def _routing_words(each: AdapterDescription) -> str:
+def _routing_words(adapter: AdapterDescription) -> str:
     """What a router chooses among."""
-    if each.router is None:
+    if adapter.router is None:
         return ""
-    table = each.router.get("table")
+    table = adapter.router.get("table")
     if table is None:
-        return f"among {', '.join(name or 'the base' for name in each.router['adapters'])}"
-    rules = [*table.items(), ("any other", each.router["default"])]
+        return f"among {', '.join(name or 'the base' for name in adapter.router['adapters'])}"
+    rules = [*table.items(), ("any other", adapter.router["default"])]
     words = ", ".join(f"{tag} {name or 'the base'}" for tag, name in rules)
-    return f"by {each.router['by']}: {words}"
+    return f"by {adapter.router['by']}: {words}"
 
 
 def _table(adapters: list[AdapterDescription]) -> Table:
     table = Table(box=None, padding=(0, 2))
     for column in ("adapter", "kind", "fingerprint", ""):
         table.add_column(column, overflow="fold")
-    for each in adapters:
-        tags = (each.language, each.domain, each.description, each.problem)
-        remark = ", ".join(tag for tag in (_routing_words(each), *tags) if tag)
-        table.add_row(each.name, each.kind or "", (each.fingerprint or "")[:12], remark)
+    for adapter in adapters:
+        tags = (adapter.language, adapter.domain, adapter.description, adapter.problem)
+        remark = ", ".join(tag for tag in (_routing_words(adapter), *tags) if tag)
+        table.add_row(adapter.name, adapter.kind or "", (adapter.fingerprint or "")[:12], remark)
     return table

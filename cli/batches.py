@@ -13,7 +13,7 @@ BATCH_CHARACTERS = 400_000
 
 
 def document_record(document: Document) -> dict[str, Any]:
-    """As JSON has it, and as sources do; with its collection where several are read as one."""
+    """A document as JSON and sources have it; with its collection where several are read as one."""
     return {
         "id": document.id,
         **({} if document.collection is None else {"collection": document.collection}),

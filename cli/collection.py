@@ -35,7 +35,7 @@ def export(
     name: options.Name,
     to: ToOption,
     *,
-    place: TargetFlags,
+    destination: TargetFlags,
     batch: Annotated[int, typer.Option(min=1, max=10_000, help="Documents of a request at most.")] = 100,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove what is there under this name first.")
@@ -68,11 +68,11 @@ def export(
         raise typer.BadParameter("goes without --query", param_hint="--no-query")
     settings = encoding.settings()
     with _snapshot(settings, name) as (collection, snapshot):
-        target = place.target(to, snapshot.undivided().settings, batch)
-        asked = None  # before anything is written, since the encoder may be another one
+        target = destination.target(to, snapshot.undivided().settings, batch)
+        encoded_query = None  # before anything is written, since the encoder may be another one
         if not no_query and snapshot.documents:
             text = query or _example(snapshot)
-            asked = _query(settings, collection, snapshot, text, colbert=not place.no_colbert)
+            encoded_query = _query(settings, collection, snapshot, text, colbert=not destination.no_colbert)
         with count_progress("Exporting", "documents") as report:
             done = push(snapshot, target, overwrite=overwrite, resume=resume, progress=report)
     remarks = error_console()
@@ -84,8 +84,8 @@ def export(
         markup=False,
         soft_wrap=True,
     )
-    if asked is not None:
-        typer.echo(target.query(asked), nl=False)
+    if encoded_query is not None:
+        typer.echo(target.query(encoded_query), nl=False)
 
 
 @app.command("query")
@@ -95,15 +95,15 @@ def print_query(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to search for.")],
     to: ToOption,
     *,
-    place: TargetFlags,
+    destination: TargetFlags,
     encoding: options.EncoderFlags,
 ) -> None:
     """Print a query in the language of a system that the collection was exported to; nothing is sent."""
     settings = encoding.settings()
     with _snapshot(settings, name) as (collection, snapshot):
-        target = place.target(to, snapshot.undivided().settings)
-        asked = _query(settings, collection, snapshot, query, colbert=not place.no_colbert)
-    typer.echo(target.query(asked), nl=False)
+        target = destination.target(to, snapshot.undivided().settings)
+        encoded_query = _query(settings, collection, snapshot, query, colbert=not destination.no_colbert)
+    typer.echo(target.query(encoded_query), nl=False)
 
 
 @contextmanager

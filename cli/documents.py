@@ -28,11 +28,11 @@ def get(
 ) -> None:
     """Print documents, one JSON object a line; exit code 1 where one is not there."""
     with where.opened() as store:
-        found = store.get_documents(collection, ids)
-    for record in found["documents"]:
+        answer = store.get_documents(collection, ids)
+    for record in answer["documents"]:
         print_json(record)
-    if found["missing"]:
-        raise DocumentNotFoundError(f"collection {collection!r} has no document {found['missing'][0]!r:.600}")
+    if missing := answer["missing"]:
+        raise DocumentNotFoundError(f"collection {collection!r} has no document {missing[0]!r:.600}")
 
 
 @app.command("list")

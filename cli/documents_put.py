@@ -11,7 +11,7 @@ from tercet.cli import options
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, counted
 from tercet.cli.reading.flags import SOURCE, ReadingFlags
-from tercet.cli.reading.shown import say_columns
+from tercet.cli.reading.preview import say_columns
 from tercet.cli.sources import given_sources
 from tercet.cli.stores.opening import opened_store
 from tercet.cli.stores.remote import Url

@@ -55,8 +55,9 @@ def embed(
         if count == 0:
             raise ServiceError(f"{texts}: no texts; give at least one line")
         metadata = {"model": encoder.info.name, "fingerprint": encoder.info.fingerprint}
-        found = encoder.info.adapter
-        write_atomically(output, body.chunks(metadata if found is None else {**metadata, "adapter": found}))
+        if encoder.info.adapter is not None:
+            metadata["adapter"] = encoder.info.adapter
+        write_atomically(output, body.chunks(metadata))
     remark = f"{counted(count, 'text')}, {counted(tokens, 'token')}, written to {output}"
     if truncated:
         remark += (

@@ -56,7 +56,7 @@ def _is_of(collection: CollectionSettings, encoder: Encoder) -> bool:
     from tercet.models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
 
     try:
-        found = with_adapter(encoder, collection.adapter, collection.name).info.fingerprint
+        fingerprint = with_adapter(encoder, collection.adapter, collection.name).info.fingerprint
     except (AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError):
         return False
-    return found == collection.fingerprint
+    return fingerprint == collection.fingerprint

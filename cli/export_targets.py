@@ -23,7 +23,7 @@ KEYS = {
     "vespa": "VESPA_TOKEN",
 }
 # Where each may write: the flags, of which one is to be given.
-PLACES: dict[str, tuple[str, ...]] = {
+DESTINATIONS: dict[str, tuple[str, ...]] = {
     "parquet": ("output",),
     "qdrant": ("url", "path"),
     "milvus": ("url", "path"),
@@ -75,7 +75,7 @@ class TargetFlags:
 
         Raises typer.BadParameter, TransferError, or MissingPackageError.
         """
-        self._check_place(to)
+        self._check_destination(to)
         url = self._checked_url()
         if self.no_colbert:
             settings = replace(settings, token_codec="none", codebook=None)  # noqa: S106  # a codec, no secret
@@ -94,10 +94,10 @@ class TargetFlags:
             return self._milvus(settings, url, batch, key)
         return self._over_rest(to, settings, url, batch, key)
 
-    def _check_place(self, to: To) -> None:
-        """Raises typer.BadParameter unless just one of the places is given that the system takes."""
+    def _check_destination(self, to: To) -> None:
+        """Raises typer.BadParameter unless just one of the destinations is given that the system takes."""
         given = {"url": self.url, "path": self.path, "output": self.output}
-        wanted = PLACES[to]
+        wanted = DESTINATIONS[to]
         for flag, value in given.items():
             if value is not None and flag not in wanted:
                 raise typer.BadParameter(f"goes not with --to {to}", param_hint=f"--{flag}")
@@ -120,8 +120,8 @@ class TargetFlags:
             from tercet.transfer.qdrant.target import QdrantTarget
         except ImportError as error:
             raise missing("qdrant-client", "qdrant", error) from error
-        place = QdrantPlace(url, None if self.path is None else str(self.path.resolve()), key)
-        return QdrantTarget(place, self.collection_name or settings.name, settings, batch)
+        connection = QdrantPlace(url, None if self.path is None else str(self.path.resolve()), key)
+        return QdrantTarget(connection, self.collection_name or settings.name, settings, batch)
 
     def _milvus(self, settings: CollectionSettings, url: str | None, batch: int, key: str | None) -> Target:
         from tercet.transfer.errors import missing

@@ -32,10 +32,10 @@ def checked_boosts(texts: Sequence[str]) -> list[Any]:
     """
     from tercet.index.documents.boosts import parse_boost
 
-    found = [json_of(text, "--boost") for text in texts]
-    for each in found:
-        parse_boost(each)
-    return found
+    boosts = [json_of(text, "--boost") for text in texts]
+    for boost in boosts:
+        parse_boost(boost)
+    return boosts
 
 
 def json_of(text: str, flag: str = "--filter") -> Any:

@@ -117,7 +117,7 @@ def _defaults(defaults: SearchDefaults, settings: CollectionSettings) -> dict[st
 
 
 def _flattened(description: dict[str, Any]) -> dict[str, Any]:
-    """The same for people: one line a value."""
+    """The description of a collection for people: one line a value."""
     lines = {
         name.replace("_", " "): value
         for name, value in description.items()

@@ -50,11 +50,11 @@ def list_all(data: options.Data = None, as_json: options.AsJson = False) -> None
     """Show all aliases and their collections."""
     from tercet.service.answers.aliases import alias_record
 
-    found = _aliases(data).all()
+    aliases = _aliases(data).all()
     if as_json:
-        print_json({"aliases": [alias_record(alias, meant) for alias, meant in found.items()]})
+        print_json({"aliases": [alias_record(alias, meant) for alias, meant in aliases.items()]})
     else:
-        print_pairs({alias: ", ".join(meant) for alias, meant in found.items()}, console())
+        print_pairs({alias: ", ".join(meant) for alias, meant in aliases.items()}, console())
 
 
 @app.command()

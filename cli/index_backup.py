@@ -43,7 +43,7 @@ def backup(
             if as_json:
                 print_json(made)
             else:
-                pairs = {each: made[each] for each in ("id", "collection", "documents", "position")}
+                pairs = {key: made[key] for key in ("id", "collection", "documents", "position")}
                 print_pairs({**pairs, "size": megabytes(made["size_bytes"])}, console())
 
 
@@ -66,8 +66,8 @@ def restore(
 ) -> None:
     """Give a collection the documents and defaults of a backup, in one step, or make a new one of it."""
     with where.opened() as store:
-        found = store.restore_backup(name, id, name=new_name)
-    done = {"collection": found["name"], "backup": id, "documents": found["documents"]}
+        restored = store.restore_backup(name, id, name=new_name)
+    done = {"collection": restored["name"], "backup": id, "documents": restored["documents"]}
     if as_json:
         print_json(done)
     else:
@@ -83,8 +83,8 @@ def _print_list(backups: list[dict[str, Any]], *, as_json: bool) -> None:
         print_json({"backups": backups})
         return
     lines = {
-        each["id"]: f"{counted(each['documents'], 'document')}, position {each['position']}, "
-        f"{megabytes(each['size_bytes'])}"
-        for each in backups
+        record["id"]: f"{counted(record['documents'], 'document')}, position {record['position']}, "
+        f"{megabytes(record['size_bytes'])}"
+        for record in backups
     }
     print_pairs(lines, console())

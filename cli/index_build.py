@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tercet.cli import options
-from tercet.cli.building.elsewhere import ElsewhereFlags, build_elsewhere
 from tercet.cli.building.new_collection import NewCollectionFlags
 from tercet.cli.building.ready import ReadyFlags, ready_source
 from tercet.cli.building.remote import build_remote
-from tercet.cli.building.reports import print_json_report, print_report, told
+from tercet.cli.building.reports import json_failures, print_json_report, print_report
 from tercet.cli.building.run import build_ready_with, build_with
+from tercet.cli.building.sharded import ShardedFlags, build_in_shards
 from tercet.cli.building.stopping import stop_when_stdin_closes
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, error_console
 from tercet.cli.reading.flags import SOURCE, ReadingFlags, as_json
-from tercet.cli.reading.shown import inferred_as_said, say_columns, show_sources
+from tercet.cli.reading.preview import inferred_as_said, say_columns, show_sources
 from tercet.cli.sources import STDIN, GivenSources, given_sources
 from tercet.cli.stores.remote import Url
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tercet.index.documents.metadata import FieldType
     from tercet.ingest.sources.reader import Reading
-    from tercet.ingest.target import AskedSettings
+    from tercet.ingest.target import RequestedSettings
     from tercet.models.tokenizer import Tokenizer
     from tercet.service.settings.settings import Settings
 
@@ -70,7 +70,7 @@ def build(
         typer.Option(metavar="URL[,URL…]", help="Encoder workers to use instead.", show_default=False),
     ] = None,
     url: Url = None,
-    elsewhere: ElsewhereFlags,
+    sharding: ShardedFlags,
     progress: Annotated[options.ProgressKind, typer.Option(help="How to show progress.")] = "auto",
     stop_with_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
     mark: Annotated[str | None, typer.Option(hidden=True)] = None,
@@ -89,9 +89,9 @@ def build(
         threading.Thread(target=stop_when_stdin_closes, daemon=True).start()
     read_as, of_new = reading.reading(), new.settings()
     settings = encoding.settings(
-        encoder_urls=encoder_url, ray_address=elsewhere.ray_address, ray_storage=elsewhere.ray_storage
+        encoder_urls=encoder_url, ray_address=sharding.ray_address, ray_storage=sharding.ray_storage
     )
-    elsewhere.check(
+    sharding.check(
         mode=mode,
         others={
             "--from": exported.ready is not None,
@@ -102,23 +102,23 @@ def build(
     exported.check(source, infer_fields=infer_fields)
     if url is not None:
         _check_with_url(source, exported.ready, of_new, dry_run=dry_run)
-        asked = {
+        request = {
             "source": source if len(source) > 1 else source[0],
             "mode": mode,
             "on_error": on_error,
             "adapter": adapter,
             "reading": as_json(read_as, infer_fields=infer_fields),
         }
-        build_remote(url, settings, collection, asked)
+        build_remote(url, settings, collection, request)
         return
     given = GivenSources([])
     if exported.ready is not None:
         stored_as = exported.source_collection or collection
-        with told(progress), closing(ready_source(exported.ready, source[0], stored_as)) as found:
+        with json_failures(progress), closing(ready_source(exported.ready, source[0], stored_as)) as ready:
             done = build_ready_with(
                 settings,
                 collection,
-                found,
+                ready,
                 progress,
                 on_error=on_error,
                 adapter=adapter,
@@ -129,7 +129,7 @@ def build(
         from tercet.index.catalog.settings import check_collection_name
 
         check_collection_name(collection)
-        with told(progress), given_sources(source) as given:
+        with json_failures(progress), given_sources(source) as given:
             guessed: tuple[str, ...] = ()
             if infer_fields:
                 present = collection if not dry_run and _exists(settings, collection) else None
@@ -141,14 +141,14 @@ def build(
                 return
             if progress != "json":
                 say_columns(given, read_as)
-            if elsewhere.asked:
+            if sharding.is_sharded:
                 from tercet.cluster.building.settings import ShardedBuild
 
                 codec = of_new.pop("token_codec")
                 sharded = ShardedBuild(
                     collection,
                     given.paths,
-                    elsewhere.shards or 1,
+                    sharding.shards or 1,
                     of_new,
                     codec,
                     adapter,
@@ -156,8 +156,8 @@ def build(
                     read_as,
                     guessed,
                 )
-                build_elsewhere(
-                    settings, elsewhere, sharded, progress, given, mode=mode, mark=mark, staged=staged
+                build_in_shards(
+                    settings, sharding, sharded, progress, given, mode=mode, mark=mark, staged=staged
                 )
                 return
             done = build_with(
@@ -200,7 +200,7 @@ def _check_with_url(
 
 
 def _infer_fields(
-    given: GivenSources, reading: Reading, new: AskedSettings, present: str | None, out: Console | None
+    given: GivenSources, reading: Reading, new: RequestedSettings, present: str | None, out: Console | None
 ) -> tuple[str, ...]:
     """Gives a new collection the fields that are found in its sources; returns their names.
 
@@ -217,17 +217,17 @@ def _infer_fields(
 
 
 def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:
-    """That of the collection's encoder, or of a new one's, where it is on this machine."""
+    """The tokenizer of the collection's encoder, or of a new one's, where it is on this machine."""
     from tercet.cli.encoders import tokenizer_of
     from tercet.index.collection import Collection
     from tercet.index.errors import CollectionNotFoundError
     from tercet.ingest.encoder_match import checkpoint_of
 
     try:
-        found = checkpoint_of(Collection.open(options.collections_root(settings), collection).settings)
+        checkpoint = checkpoint_of(Collection.open(options.collections_root(settings), collection).settings)
     except CollectionNotFoundError:
-        found = None
-    return tokenizer_of(found or settings.checkpoint)
+        checkpoint = None
+    return tokenizer_of(checkpoint or settings.checkpoint)
 
 
 def _exists(settings: Settings, collection: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli import options
-from tercet.cli.building.elsewhere import MOST_SHARDS, RayFlags, shard_servers
+from tercet.cli.building.sharded import MOST_SHARDS, RayFlags, shard_servers
 from tercet.cli.building.stopping import interruptible
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.index_snapshots import StoreUrl

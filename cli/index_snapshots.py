@@ -177,14 +177,14 @@ def collect(
     from tercet.cluster.snapshots.collecting import collect as collect_store
 
     store = open_store(store_url)
-    found = collect_store(store, keep=keep, grace=timedelta(hours=grace_hours), dry_run=dry_run)
+    removed = collect_store(store, keep=keep, grace=timedelta(hours=grace_hours), dry_run=dry_run)
     if as_json:
         record: dict[str, Any] = {"url": store.url, "dry_run": dry_run}
-        print_json({**record, "manifests": found.manifests, "files": found.files, "bytes": found.bytes})
+        print_json({**record, "manifests": removed.manifests, "files": removed.files, "bytes": removed.bytes})
         return
     verb = "would be removed from" if dry_run else "were removed from"
     console().print(
-        f"{counted(found.manifests, 'manifest')} and {counted(found.files, 'file')} "
-        f"({megabytes(found.bytes)}) {verb} {store.url}.",
+        f"{counted(removed.manifests, 'manifest')} and {counted(removed.files, 'file')} "
+        f"({megabytes(removed.bytes)}) {verb} {store.url}.",
         soft_wrap=True,
     )

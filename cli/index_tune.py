@@ -60,10 +60,10 @@ def tune(
         if as_json:
             print_json({"collection": collection.settings.name, "removed": removed})
         else:
-            found = "was removed" if removed else "is none"
-            console().print(f"Collection {name!r}: stored effort {found}; the usual one from now on.")
+            state = "was removed" if removed else "is none"
+            console().print(f"Collection {name!r}: stored effort {state}; the usual one from now on.")
         return
-    rows, effort = _found(collection, settings, recall, k, queries, file, seed)
+    rows, effort = _measured(collection, settings, recall, k, queries, file, seed)
     stored = effort.recall >= recall and not dry_run
     if stored:
         collection.store_effort(effort)
@@ -80,7 +80,7 @@ def tune(
         )
 
 
-def _found(
+def _measured(
     collection: Collection,
     settings: Settings,
     recall: float,

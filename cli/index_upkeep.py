@@ -39,23 +39,23 @@ def fields(
     """Declare metadata fields over what a collection holds, so that filters may use them."""
     wanted = parse_fields(field)
     with where.opened() as store:
-        found = store.declare_fields(name, wanted)["fields"]
+        declared = store.declare_fields(name, wanted)["fields"]
     if as_json:
-        print_json({"collection": name, "fields": found})
+        print_json({"collection": name, "fields": declared})
     else:
-        print_pairs(found, console())
+        print_pairs(declared, console())
 
 
 @with_flag_groups
 def stats(name: options.Name, where: StoreFlags, as_json: options.AsJson = False) -> None:
     """Show documents, deleted ones, segments, bytes by part, the ledger, and what is under way."""
     with where.opened() as store:
-        found = store.statistics(name)
+        statistics = store.statistics(name)
     if as_json:
-        print_json(found)
+        print_json(statistics)
         return
-    unpublished, ledger = found.pop("unpublished"), found.pop("ledger")
-    sizes = {**found.pop("bytes"), "unpublished": unpublished["bytes"], "ledger": ledger["bytes"]}
-    lines = {key.replace("_", " "): value for key, value in found.items()}
+    unpublished, ledger = statistics.pop("unpublished"), statistics.pop("ledger")
+    sizes = {**statistics.pop("bytes"), "unpublished": unpublished["bytes"], "ledger": ledger["bytes"]}
+    lines = {key.replace("_", " "): value for key, value in statistics.items()}
     lines |= {"unpublished documents": unpublished["documents"], "ledger entries": ledger["entries"]}
     print_pairs({**lines, **{f"{part}, size": megabytes(size) for part, size in sizes.items()}}, console())

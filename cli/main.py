@@ -91,8 +91,8 @@ def application(arguments: list[str]) -> typer.Typer:
     return app
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         sys.stdout.write(f"tercet {metadata.version('tercet')}\n")
         raise typer.Exit
 

@@ -114,8 +114,8 @@ def mcp_server(remote: Remote) -> MCPServer:
     @server.tool()
     async def list_collections() -> list[dict[str, Any]]:
         """The collections that can be searched, with their number of documents and the fields of filters."""
-        found = await ask(remote.collections)
-        return [{name: one.get(name) for name in ("name", "documents", "fields")} for one in found]
+        records = await ask(remote.collections)
+        return [{name: record.get(name) for name in ("name", "documents", "fields")} for record in records]
 
     @server.tool()
     async def search(
@@ -137,16 +137,16 @@ def mcp_server(remote: Remote) -> MCPServer:
             **({"offset": offset} if offset > 0 else {}),
         }
         hits = (await ask(remote.search, collection, query, **options))["hits"]
-        told = ("id", "title", "text", "metadata", "score", "scores")
+        parts = ("id", "title", "text", "metadata", "score", "scores")
         return [
-            {name: hit.get(name) for name in (*told, *(("collection",) if "collection" in hit else ()))}
+            {name: hit.get(name) for name in (*parts, *(("collection",) if "collection" in hit else ()))}
             for hit in hits
         ]
 
     @server.tool()
     async def get_document(collection: str, id: str) -> dict[str, Any]:
         """A whole document by its id."""
-        found: dict[str, Any] = await ask(remote.document, collection, id)
-        return found
+        document: dict[str, Any] = await ask(remote.document, collection, id)
+        return document
 
     return server

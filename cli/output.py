@@ -37,7 +37,7 @@ def print_json(value: object) -> None:
 
 
 def print_failure(message: str) -> None:
-    """The one line that says why a command failed."""
+    """Prints the line that says why a command failed."""
     sys.stderr.write(f"Error: {one_line(message)}\n")
     sys.stderr.flush()
 
@@ -84,9 +84,9 @@ def print_hits(
         numbers.append((str(rank), f"{hit.score:.3f}", *parts))
     # What is left of a line beside the columns of numbers; every column has a blank on both sides.
     taken = sum(2 + max(map(len, column)) for column in zip(*numbers, strict=True))
-    for place, hit in enumerate(hits):
-        marks = None if highlights is None else highlights[place]
-        table.add_row(*numbers[1 + place], _described(hit, max(20, out.width - taken - 2), marks))
+    for row, hit in enumerate(hits):
+        marks = None if highlights is None else highlights[row]
+        table.add_row(*numbers[1 + row], _described(hit, max(20, out.width - taken - 2), marks))
     out.print(table)
 
 
@@ -127,18 +127,18 @@ def _link(document: Document) -> str | None:
 def _marked(text: str, marks: Sequence[Highlight], start: int = 0, end: int | None = None) -> Text:
     """A text, or a part of it, in one line, with the marks that lie in it."""
     end = len(text) if end is None else end
-    shown, place = Text("…" if start else ""), end - len(text[start:end].lstrip())
+    shown, position = Text("…" if start else ""), end - len(text[start:end].lstrip())
     for mark in marks:
-        if place <= mark["start"] and mark["end"] <= end:
-            shown.append(_flat(text[place : mark["start"]]))
+        if position <= mark["start"] and mark["end"] <= end:
+            shown.append(_flat(text[position : mark["start"]]))
             shown.append(_flat(text[mark["start"] : mark["end"]]), "underline")
-            place = mark["end"]
-    return shown.append(_flat(text[place:end]).rstrip())
+            position = mark["end"]
+    return shown.append(_flat(text[position:end]).rstrip())
 
 
-def counted(count: int, one: str, several: str | None = None) -> str:
-    """How many of something, such as `1 document` and `2 documents`. several: by default with an s."""
-    return f"{count:,} {one if count == 1 else several or one + 's'}"
+def counted(count: int, singular: str, plural: str | None = None) -> str:
+    """How many of something, such as `1 document` and `2 documents`. plural: by default with an s."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def megabytes(size: int) -> str:

@@ -109,7 +109,7 @@ def _print_line(now: BuildProgress) -> None:
 
 
 def _publishing(now: BuildProgress) -> str:
-    """Of a dense index that takes long to build, how far that is."""
+    """How far a dense index is that takes long to build."""
     indexed = f", {now.indexed:.0%} of the vectors indexed" if 0 < now.indexed < 1 else ""
     return f"publishing{indexed}"
 

@@ -114,7 +114,7 @@ def search(
             list_collections(store, as_json=as_json)
         return
     wanted = _wanted(query, like or [], unlike or [])
-    asked = {
+    parameters = {
         "top_k": top_k,
         "weights": None if weights is None else asdict(parse_weights(weights)),
         "filter": checked_filter(filter_json),
@@ -126,7 +126,7 @@ def search(
         "fusion": _checked_fusion(fusion),
         "highlight": highlight,
     }
-    given = {key: value for key, value in asked.items() if value not in (None, [])}
+    given = {key: value for key, value in parameters.items() if value not in (None, [])}
     with opened_store(url, settings, reads=True) as store:
         answer = store.search(name, wanted, **given)
     if as_json:
@@ -181,9 +181,9 @@ def _parse_facets(given: list[str] | None) -> dict[str, int] | None:
     if not given:
         return None
     facets = {}
-    for each in given:
-        field, _, number = each.partition(":")
+    for facet in given:
+        field, _, number = facet.partition(":")
         if number and not number.isdecimal():
-            raise typer.BadParameter(f"{each!r} is no FIELD:N such as lang:5", param_hint="--facet")
+            raise typer.BadParameter(f"{facet!r} is no FIELD:N such as lang:5", param_hint="--facet")
         facets[field] = int(number or FACET_VALUES)
     return facets

@@ -19,17 +19,17 @@ def hits_of(answer: Mapping[str, Any]) -> tuple[list[Hit], list[HitHighlights] |
 
     hits = [
         Hit(
-            Document(each["id"], each["text"], each["title"], each["metadata"], each.get("collection")),
-            each["score"],
-            Scores(**each["scores"]),
-            None if each.get("window") is None else Window(**each["window"]),
+            Document(hit["id"], hit["text"], hit["title"], hit["metadata"], hit.get("collection")),
+            hit["score"],
+            Scores(**hit["scores"]),
+            None if hit.get("window") is None else Window(**hit["window"]),
         )
-        for each in answer["hits"]
+        for hit in answer["hits"]
     ]
     marked = [
-        HitHighlights(each["highlights"], each["title_highlights"])
-        for each in answer["hits"]
-        if "highlights" in each
+        HitHighlights(hit["highlights"], hit["title_highlights"])
+        for hit in answer["hits"]
+        if "highlights" in hit
     ]
     return hits, marked or None
 
@@ -42,9 +42,10 @@ def print_answer(answer: Mapping[str, Any], first: int) -> None:
         print_hits(hits, out, first, highlights)
     else:
         out.print("No hits.")
-    for field, found in (answer.get("facets") or {}).items():
-        values = ", ".join(f"{_named(each['value'])} {each['count']:,}" for each in found["values"]) or "none"
-        print_pairs({field: f"{values} ({found['distinct']:,} different, {found['missing']:,} without)"}, out)
+    for field, facet in (answer.get("facets") or {}).items():
+        counts = (f"{_named(value['value'])} {value['count']:,}" for value in facet["values"])
+        values = ", ".join(counts) or "none"
+        print_pairs({field: f"{values} ({facet['distinct']:,} different, {facet['missing']:,} without)"}, out)
     if answer["query"]["truncated"]:
         error_console().print(
             f"The query was cut at {answer['query']['tokens']} tokens, the encoder's limit."

@@ -13,20 +13,18 @@ if TYPE_CHECKING:
 def list_collections(store: Store, *, as_json: bool) -> None:
     """The collections that may be searched, with what each holds."""
     record = [
-        {"name": each["name"], "documents": each["documents"], "encoder": each["model"]}
-        for each in store.collections()
+        {"name": collection["name"], "documents": collection["documents"], "encoder": collection["model"]}
+        for collection in store.collections()
     ]
     if as_json:
         print_json({"collections": record})
     elif not record:
         console().print(
-            f"There are no collections in {store.place}. Make one: tercet demo, or "
+            f"There are no collections in {store.location}. Make one: tercet demo, or "
             "tercet index build SOURCE --collection NAME",
             soft_wrap=True,
         )
     else:
-        shown = {
-            each["name"]: f"{counted(each['documents'], 'document')}, {each['encoder']}" for each in record
-        }
+        shown = {row["name"]: f"{counted(row['documents'], 'document')}, {row['encoder']}" for row in record}
         print_pairs(shown, console())
         error_console().print('Search one: tercet search NAME "what the query says"')

@@ -59,8 +59,8 @@ def given_sources(words: Sequence[str]) -> Iterator[GivenSources]:
 
     with scratch_folder() as folder:
         stdin = kept(sys.stdin.buffer, folder)
-        found = GivenSources([stdin if word == STDIN else Path(word) for word in words], stdin)
+        sources = GivenSources([stdin if word == STDIN else Path(word) for word in words], stdin)
         try:
-            yield found
+            yield sources
         except (SourceError, DuplicateDocumentError) as error:
-            raise type(error)(found.said(error)) from error
+            raise type(error)(sources.said(error)) from error

@@ -84,8 +84,8 @@ def _reset(root: Path, name: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"collection": name, "removed": removed})
     else:
-        found = "were removed" if removed else "are none"
-        console().print(f"Collection {name!r}: stored defaults {found}; weights 1, 1, 1 from now on.")
+        state = "were removed" if removed else "are none"
+        console().print(f"Collection {name!r}: stored defaults {state}; weights 1, 1, 1 from now on.")
 
 
 def _print_report(report: TuningReport, *, dry_run: bool) -> None:

@@ -143,9 +143,9 @@ class Encoder:
         as_queries = encode(self._loaded, queries, "query")
         documents = without_blank(self._loaded.tokenizer, texts, encode(self._loaded, texts))
         scores = np.zeros((len(pairs), len(OUTPUTS)))
-        asked = np.array([queries.index(query) for query, _ in pairs])
+        query_rows = np.array([queries.index(query) for query, _ in pairs])
         for number in range(len(queries)):
-            rows = np.flatnonzero(asked == number)
+            rows = np.flatnonzero(query_rows == number)
             scores[rows] = score_texts(as_queries.take(np.array([number])), documents.take(rows))
         return scores
 
@@ -182,12 +182,12 @@ def _require_list(values: Sequence[object], name: str) -> None:
         raise TypeError(f"{name} is one text; give a list, as [{values[:20]!r}]")
 
 
-def _encoded(found: Representations) -> Encoded:
-    sparse, colbert = found.sparse, found.colbert
+def _encoded(representations: Representations) -> Encoded:
+    sparse, colbert = representations.sparse, representations.colbert
     return Encoded(
-        found.dense,
+        representations.dense,
         None if sparse is None else tuple(SparseVector(*sparse.row(row)) for row in range(len(sparse))),
         None if colbert is None else tuple(colbert.row(row) for row in range(len(colbert))),
-        found.tokens,
-        found.truncated,
+        representations.tokens,
+        representations.truncated,
     )

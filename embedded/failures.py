@@ -28,11 +28,11 @@ def _raised(failure: Failure) -> ApiError:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Within it exceptions of the layers below leave as those of the Python API, with their cause."""
+    """Turns exceptions of the layers below into exceptions of the Python API, with their cause."""
     try:
         yield
     except Exception as error:
-        found = error_of(error)
-        if found is error:
+        public_error = error_of(error)
+        if public_error is error:
             raise
-        raise found from error
+        raise public_error from error

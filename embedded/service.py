@@ -86,7 +86,7 @@ class EmbeddedService:
                 # Through JSON: a tuple is a list and an invalid number is refused, as over HTTP.
                 value = loads(json.dumps(body, ensure_ascii=False, allow_nan=False).encode())
                 given["body"] = check.checked(value, limits)
-            answer = self._run(_answered(handler, {each: given[each] for each in taken if each in given}))
+            answer = self._run(_answered(handler, {key: given[key] for key in taken if key in given}))
         return orjson.loads(answer) if answer else None
 
     def close(self) -> None:

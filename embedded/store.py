@@ -59,7 +59,7 @@ class Store:
         fields: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> Collection:
-        """One of them, by its name or an alias, with methods for its documents.
+        """A collection, by its name or an alias, with methods for its documents.
 
         create: make it where it is missing, else that raises NotFoundError. fields: metadata fields by name
         and type. settings: others that `PUT /collections/{name}` takes. Raises ConflictError where it exists
@@ -67,16 +67,16 @@ class Store:
         """
         wanted = settings if fields is None else {"fields": dict(fields), **settings}
         try:
-            found = self._service.call(collections.get_collection, name=name)
+            description = self._service.call(collections.get_collection, name=name)
         except NotFoundError:
             if not create:
                 raise
             try:
-                found = self.create_collection(name, wanted)
+                description = self.create_collection(name, wanted)
             except ConflictError:  # made by another thread meanwhile
-                found = self._service.call(collections.get_collection, name=name)
-        agreeing(found, wanted)
-        return Collection(self, name, found)
+                description = self._service.call(collections.get_collection, name=name)
+        agreeing(description, wanted)
+        return Collection(self, name, description)
 
     def create_collection(self, name: str, settings: Mapping[str, Any] | None = None) -> Answer:
         """Makes an empty collection. Raises ConflictError where it exists."""
@@ -147,7 +147,7 @@ class Store:
         """All documents in order of id, or of a declared field, read page by page."""
         after = None
         while True:
-            found = self._answer(
+            answer = self._answer(
                 documents.list_documents,
                 collection,
                 after=after,
@@ -157,8 +157,8 @@ class Store:
                 order=None if order_by is None else ("desc" if descending else "asc"),
                 min_position=min_position,
             )
-            yield from found["documents"]
-            after = found["next"]
+            yield from answer["documents"]
+            after = answer["next"]
             if after is None:
                 return
 
@@ -255,8 +255,8 @@ class Store:
 
     def put_alias(self, name: str, collection: str | Sequence[str]) -> Answer:
         """Makes an alias, or switches it in one step; of several collections, which are searched as one."""
-        one = isinstance(collection, str)
-        body = {"collection": collection} if one else {"collections": list(collection)}
+        single = isinstance(collection, str)
+        body = {"collection": collection} if single else {"collections": list(collection)}
         return self._answer(aliases.put_alias, name, body)
 
     def delete_alias(self, name: str) -> None:

@@ -28,7 +28,7 @@ from tercet.index.snapshot import Snapshot
 from tercet.index.token_codecs import TokenCodec
 from tercet.ingest.build import BuildProgress, build_collection
 from tercet.ingest.document_encoders import LocalDocuments
-from tercet.ingest.target import AskedSettings
+from tercet.ingest.target import RequestedSettings
 from tercet.models.encoder import Encoder, encode
 from tercet.models.representations import LexicalKind
 
@@ -72,7 +72,7 @@ def evaluate(
     candidates: CandidateLimits = DEFAULT_LIMITS,
     runs: Path | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
-    **asked: Unpack[AskedSettings],
+    **asked: Unpack[RequestedSettings],
 ) -> EvaluationReport:
     """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
 

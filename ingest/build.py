@@ -22,14 +22,14 @@ from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.document_windows import cutter_for
 from tercet.ingest.encoded import EncodedDocuments
 from tercet.ingest.errors import BuildCancelledError
-from tercet.ingest.kept import KeptRepresentations
 from tercet.ingest.passages.split import SOURCE_FIELD
 from tercet.ingest.publishing import BuildTarget, build_target
+from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError, Skipped
 from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_files
-from tercet.ingest.sources.reader import AS_FOUND, DocumentReader, Reading
+from tercet.ingest.sources.reader import USUAL_READING, DocumentReader, Reading
 from tercet.ingest.target import (
-    AskedSettings,
+    RequestedSettings,
     chosen,
     chosen_adapter,
     exists,
@@ -87,7 +87,7 @@ def build_collection(
     source: Source,
     *,
     on_error: OnError = "stop",
-    reading: Reading = AS_FOUND,
+    reading: Reading = USUAL_READING,
     guessed: Sequence[str] = (),
     adapter: str | None = None,
     mark: str | None = None,
@@ -95,7 +95,7 @@ def build_collection(
     staged: bool = False,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
-    **asked: Unpack[AskedSettings],
+    **requested: Unpack[RequestedSettings],
 ) -> BuildReport:
     """Builds a new snapshot of a collection from a source and publishes it in one step.
 
@@ -119,14 +119,14 @@ def build_collection(
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
     files = [file for path in paths_of(source) for file in source_files(path)]  # before anything is created
     of_texts = reading.split is not None or any(map(holds_texts, files))
-    if of_texts and (asked.get("fields") is not None or not exists(collections_root, name)):
-        asked["fields"] = {**SOURCE_FIELD, **(asked.get("fields") or {})}
-    token_codec = asked.pop("token_codec", None)
-    settings, kept = chosen(asked), KeptRepresentations()
+    if of_texts and (requested.get("fields") is not None or not exists(collections_root, name)):
+        requested["fields"] = {**SOURCE_FIELD, **(requested.get("fields") or {})}
+    token_codec = requested.pop("token_codec", None)
+    settings, cache = chosen(requested), RepresentationCache()
     if staged:
         Collection.open(collections_root, name)  # one that was deleted since the build began stays deleted
     if not exists(collections_root, name):
-        # What does not hold is told before anything is encoded.
+        # What does not hold is reported before anything is encoded.
         cutter = cutter_for(settings_for(name, encoder.info, settings), encoder.tokenizer)
 
         def learning(vectors: int) -> None:
@@ -135,7 +135,7 @@ def build_collection(
             seconds = time.monotonic() - started
             progress(BuildProgress(0, None, 0, 0, 0.0, seconds, learning=vectors))
 
-        settings |= codec_settings(encoder, cutter, source, token_codec, on_error, reading, kept, learning)
+        settings |= codec_settings(encoder, cutter, source, token_codec, on_error, reading, cache, learning)
     elif token_codec is not None:
         settings["token_codec"] = token_codec
     collection, created = open_or_create(collections_root, name, encoder.info, settings)
@@ -150,8 +150,8 @@ def build_collection(
             tokenizer=encoder.tokenizer,
         )
         with build_target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
-            found = collection.settings.name  # `name` may be an alias
-            build = _Build(found, encoder, kept, cutter, reader, target, progress, cancelled)
+            own_name = collection.settings.name  # `name` may be an alias
+            build = _Build(own_name, encoder, cache, cutter, reader, target, progress, cancelled)
             return replace(build.run(), seconds=time.monotonic() - started)
     except BaseException:
         if created:
@@ -166,7 +166,7 @@ class _Build:
         self,
         name: str,
         encoder: DocumentEncoder,
-        kept: KeptRepresentations,
+        cache: RepresentationCache,
         cutter: WindowCutter | None,
         reader: DocumentReader,
         target: BuildTarget,
@@ -180,7 +180,7 @@ class _Build:
         self._progress = progress
         self._cancelled = cancelled
         self._started = time.monotonic()
-        self._done = EncodedDocuments(encoder, cutter, target.writer, kept.take, self._report_progress)
+        self._done = EncodedDocuments(encoder, cutter, target.writer, cache.take, self._report_progress)
 
     def run(self) -> BuildReport:
         """Encodes and writes everything, publishes, and says what was done."""

@@ -17,7 +17,7 @@ from tercet.index.token_vectors.codebook_training import FEWEST_VECTORS, MOST_VE
 from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.document_windows import encoded_texts
 from tercet.ingest.errors import SourceError
-from tercet.ingest.kept import KeptRepresentations
+from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.files import Source, shown
 from tercet.ingest.sources.reader import DocumentReader, Reading
@@ -41,38 +41,38 @@ def codec_settings(
     encoder: DocumentEncoder,
     cutter: WindowCutter | None,
     source: Source,
-    asked: TokenCodec | None,
+    requested: TokenCodec | None,
     on_error: OnError,
     reading: Reading,
-    kept: KeptRepresentations,
+    cache: RepresentationCache,
     progress: Callable[[int], None],
 ) -> dict[str, Any]:
     """The settings `token_codec` and `codebook` of a new collection, where they are not those of any other.
 
     Without a codec that is asked for, a source of enough token vectors gets the smallest.
-    cutter, on_error, reading: as for the build; kept: gets what is encoded, which the build need not encode
-    again; progress: is told now and then how many token vectors there are to learn from, and may raise.
+    cutter, on_error, reading: as for the build; cache: gets what is encoded, which the build need not encode
+    again; progress: gets now and then how many token vectors there are to learn from, and may raise.
     Raises SourceError for a bad record (with `on_error` "stop"), and where what is asked for needs a
     codebook, and there are too few vectors to learn it from, or the encoder has no token vectors.
     """
     if "colbert" not in encoder.info.sides:
-        if asked not in (None, "none"):
+        if requested not in (None, "none"):
             raise SourceError(
-                f"{encoder.info.name} gives no token vectors, which token_codec {asked} would store; leave "
-                "it out"
+                f"{encoder.info.name} gives no token vectors, which token_codec {requested} would store; "
+                "leave it out"
             )
         return {}
-    if asked is not None and asked not in RESIDUAL_BITS:
-        return {"token_codec": asked}
+    if requested is not None and requested not in RESIDUAL_BITS:
+        return {"token_codec": requested}
     documents = DocumentReader(source, on_error=on_error, reading=reading, tokenizer=encoder.tokenizer)
     texts, wanted = _drawn_texts(documents, cutter, encoder.info.max_length, progress)
-    codec: TokenCodec = asked or DEFAULT
-    if asked is None:
+    codec: TokenCodec = requested or DEFAULT
+    if requested is None:
         vectors = sum(map(estimated_tokens, texts)) if encoder.info.colbert_dimension % 8 == 0 else 0
         if vectors < WORTH_LEARNING:
             return {}
-    sample = _sample(encoder, texts, wanted, kept, progress)
-    if asked is None and len(sample) < WORTH_LEARNING:
+    sample = _sample(encoder, texts, wanted, cache, progress)
+    if requested is None and len(sample) < WORTH_LEARNING:
         return {}
     if len(sample) < FEWEST_VECTORS or sample.shape[1] % 8:
         raise SourceError(
@@ -89,7 +89,7 @@ def _sample(
     encoder: DocumentEncoder,
     texts: list[str],
     wanted: int,
-    kept: KeptRepresentations,
+    cache: RepresentationCache,
     progress: Callable[[int], None],
 ) -> Float32:
     """Token vectors float32[T, C] of the first texts: so many, and more where these have too few vectors."""
@@ -104,7 +104,7 @@ def _sample(
         progress(vectors)
         some = texts[first : first + at_once]
         encoded = encoder.encode(some)
-        kept.keep(some, encoded)
+        cache.keep(some, encoded)
         colbert = encoded.colbert
         if colbert is not None:
             parts.append(colbert.vectors)
@@ -140,7 +140,7 @@ def _drawn_texts(
             progress(0)
         if len(drawn) < most:
             drawn.append(beginning(document))
-        elif (place := int(generator.integers(seen))) < most:
-            drawn[place] = beginning(document)
+        elif (row := int(generator.integers(seen))) < most:
+            drawn[row] = beginning(document)
     order = generator.permutation(len(drawn)).tolist()
-    return list(chain.from_iterable(drawn[place] for place in order)), seen // SHARE * windows
+    return list(chain.from_iterable(drawn[row] for row in order)), seen // SHARE * windows

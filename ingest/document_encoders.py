@@ -33,7 +33,7 @@ class DocumentEncoder(Protocol):
         ...
 
     def encode_stream(self, texts: Iterable[str], known: Known, watch: Watch) -> Generator[Representations]:
-        """The same of any number of texts, in order, as `tercet.models.stream.encode_stream`."""
+        """Representations of any number of texts, in order, as of `tercet.models.stream.encode_stream`."""
         ...
 
 
@@ -64,5 +64,5 @@ class LocalDocuments:
         return encode(self._encoder, texts, "document")
 
     def encode_stream(self, texts: Iterable[str], known: Known, watch: Watch) -> Generator[Representations]:
-        """The same of any number of texts, in order."""
+        """Representations of any number of texts, in order."""
         return encode_stream(self._encoder, texts, "document", known=known, watch=watch)

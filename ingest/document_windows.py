@@ -59,24 +59,24 @@ def encoded_texts(document: Document, cutter: WindowCutter | None) -> Iterator[E
 
     try:
         spans = cutter.cut(text, head)
-        held = next(spans)
+        previous = next(spans)
         for span in spans:
-            yield encoded(held, last=False)
-            held = span
-        yield encoded(held, last=True)
+            yield encoded(previous, last=False)
+            previous = span
+        yield encoded(previous, last=True)
     except TextTooLongError as error:
         raise SourceError(f"document {document.id!r:.80}: {error}") from error
 
 
 def windows_of(texts: Sequence[EncodedText]) -> tuple[list[Document], DocumentWindows]:
     """Consecutive texts as documents, each once, and their windows."""
-    begins = [place for place, text in enumerate(texts) if place == 0 or texts[place - 1].last]
+    begins = [row for row, text in enumerate(texts) if row == 0 or texts[row - 1].last]
     windows = DocumentWindows(
         np.array([*begins, len(texts)], np.int64),
         np.array([(text.start, text.end) for text in texts], np.int64).reshape(-1, 2),
         continues=not texts[-1].last,
     )
-    return [texts[place].document for place in begins], windows
+    return [texts[row].document for row in begins], windows
 
 
 def text_of_window(document: Document, window: Window, cutter: WindowCutter) -> str | None:

@@ -49,7 +49,7 @@ class EncodedDocuments:
         self.read = self.encoded = self.documents = self.tokens = self.truncated = 0
 
     def write(self, documents: Iterable[Document]) -> None:
-        """Encodes and writes all of them. Raises what encoder and writer raise, and SourceError."""
+        """Encodes and writes the documents. Raises what encoder and writer raise, and SourceError."""
         texts = self._texts(documents)
         with closing(self._encoder.encode_stream(texts, self._known, self._watch)) as stream:
             for encoded in stream:
@@ -62,9 +62,9 @@ class EncodedDocuments:
                 self.read += 1
                 yield encoded.text
 
-    def _watch(self, places: npt.NDArray[np.int64], part: Representations) -> None:
+    def _watch(self, positions: npt.NDArray[np.int64], part: Representations) -> None:
         self.encoded += len(part)
-        rows = (places - self._written).tolist()
+        rows = (positions - self._written).tolist()
         self.documents += sum(self._waiting[row].last for row in rows)
         self.tokens += int(part.tokens.sum())
         self.truncated += int(part.truncated.sum())
@@ -72,6 +72,6 @@ class EncodedDocuments:
 
     def _write(self, texts: list[EncodedText], encoded: Representations) -> None:
         self._written += len(texts)
-        encoded = without_blank(self._encoder.tokenizer, [each.text for each in texts], encoded)
+        encoded = without_blank(self._encoder.tokenizer, [text.text for text in texts], encoded)
         documents, windows = windows_of(texts)
         self._writer.add(documents, encoded, None if self._cutter is None else windows)

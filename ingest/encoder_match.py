@@ -16,16 +16,17 @@ def checkpoint_of(settings: CollectionSettings) -> str | None:
     return settings.checkpoint or (settings.encoder if opens_by_name(settings.encoder) else None)
 
 
-def adapter_of(settings: CollectionSettings, asked: str | None, found: str | None) -> str | None:
+def adapter_of(settings: CollectionSettings, requested: str | None, resolved: str | None) -> str | None:
     """The collection's adapter. Raises FingerprintMismatchError where another is asked for.
 
-    found: what the asked name stands for: itself, or the choice of a fixed router.
+    resolved: what the requested name stands for: itself, or the choice of a fixed router.
     """
-    if asked is not None and found != settings.adapter:
-        meant = "" if found == asked else f", which stands for {adapter_words(found)},"
+    if requested is not None and resolved != settings.adapter:
+        meant = "" if resolved == requested else f", which stands for {adapter_words(resolved)},"
         raise FingerprintMismatchError(
-            f"collection {settings.name!r} goes with {adapter_words(settings.adapter)}, and {asked!r}{meant} "
-            "is asked for: leave the adapter out, or use a collection that was created with it"
+            f"collection {settings.name!r} goes with {adapter_words(settings.adapter)}, and "
+            f"{requested!r}{meant} is asked for: leave the adapter out, or use a collection that was created "
+            "with it"
         )
     return settings.adapter
 

@@ -18,7 +18,7 @@ from tercet.index.writer import SnapshotWriter
 class BuildTarget:
     """Where documents are added, and what makes them the collection's.
 
-    publish: takes what is told how many of how many vectors are indexed; returns the snapshot's name.
+    publish: takes what gets how many of how many vectors are indexed; returns the snapshot's name.
     """
 
     writer: SnapshotWriter

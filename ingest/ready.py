@@ -31,7 +31,7 @@ from tercet.ingest.errors import BuildCancelledError, SourceError
 from tercet.ingest.publishing import BuildTarget, build_target
 from tercet.ingest.sources.checks import OnError, RecordChecks
 from tercet.ingest.target import (
-    AskedSettings,
+    RequestedSettings,
     chosen,
     chosen_adapter,
     exists,
@@ -106,15 +106,15 @@ class ReadyBatch:
 
         name: of the source. Raises SourceError where the arrays as a whole are not those of the settings.
         """
-        found: dict[int, InvalidDocumentError] = {}
+        problems: dict[int, InvalidDocumentError] = {}
         texts = np.repeat(np.arange(len(self.documents)), np.diff(self.offsets))
         expected = Expected(len(texts), settings.sides, settings, blank=True)
         for fault in faults(self.representations, expected):
             if fault.text is None:
                 raise SourceError(f"{name}: {fault}")
             error = InvalidDocumentError(f"{fault.array} {fault.problem}")
-            found.setdefault(int(texts[fault.text]), error)
-        return found
+            problems.setdefault(int(texts[fault.text]), error)
+        return problems
 
 
 class ReadySource(Protocol):
@@ -153,7 +153,7 @@ def build_ready(
     source: ReadySource,
     *,
     on_error: OnError = "stop",
-    settings: AskedSettings | None = None,
+    settings: RequestedSettings | None = None,
     adapter: str | None = None,
     mode: AdoptionMode = "replace",
     progress: Callable[[BuildProgress], None] = lambda _: None,
@@ -167,21 +167,21 @@ def build_ready(
     fingerprints, and as `build_collection` does.
     """
     check_collection_name(name)
-    asked = chosen(settings or {})
+    requested = chosen(settings or {})
     adapter = adapter if adapter is not None else source.settings.adapter
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
     _require_same_encoder(source, encoder.info)
     if not exists(collections_root, name):
         made = {key: getattr(source.settings, key) for key in TAKEN_OVER}
-        asked = {**made, "window": source.window, **asked}
-        if asked["bm25"] is False:
-            del asked["bm25_language"]
-        if asked["token_codec"] in RESIDUAL_BITS:
+        requested = {**made, "window": source.window, **requested}
+        if requested["bm25"] is False:
+            del requested["bm25_language"]
+        if requested["token_codec"] in RESIDUAL_BITS:
             raise SourceError(
-                f"{asked['token_codec']} learns a codebook from texts, and {source.name} has ready vectors: "
-                "choose --token-codec int8 or float16, or build from the texts"
+                f"{requested['token_codec']} learns a codebook from texts, and {source.name} has ready "
+                "vectors: choose --token-codec int8 or float16, or build from the texts"
             )
-    collection, created = open_or_create(collections_root, name, encoder.info, asked)
+    collection, created = open_or_create(collections_root, name, encoder.info, requested)
     try:
         _require_same_parts(source, collection.settings)
         with (
@@ -321,7 +321,8 @@ def _require_same_parts(source: ReadySource, settings: CollectionSettings) -> No
             f"{settings.token_pooling}: build under another name, or from the texts"
         )
     if settings.window != source.window:
-        shown = [f"windows of {each}" if each else "no windows" for each in (source.window, settings.window)]
+        both = (source.window, settings.window)
+        shown = [f"windows of {window}" if window else "no windows" for window in both]
         raise SourceError(
             f"{source.name} has {shown[0]}, and collection {settings.name!r} has {shown[1]}: build under "
             "another name, or from the texts"

@@ -24,7 +24,7 @@ from tercet.models.encoder import EncoderInfo
 from tercet.models.representations import LexicalKind
 
 
-class AskedSettings(TypedDict, total=False):
+class RequestedSettings(TypedDict, total=False):
     """What is chosen for a new collection; what is None or not there is not.
 
     dense_kind, dense_memory_bytes: by default auto and half of the memory. token_codec: by default residual1,
@@ -77,11 +77,11 @@ def require_settings(present: CollectionSettings, encoder: EncoderInfo, settings
     """
     require_encoder(present, encoder)
     for key, value in settings.items():
-        found = getattr(present, key)
-        if found != value:
+        stored = getattr(present, key)
+        if stored != value:
             more = "; tercet index fields declares more" if key == "fields" else ""
             raise CollectionExistsError(
-                f"collection {present.name!r} exists {_shown(key, found)}, and is asked for "
+                f"collection {present.name!r} exists {_shown(key, stored)}, and is asked for "
                 f"{_shown(key, value)}; settings are fixed at creation{more}. Leave the option out, build "
                 "under another name, or delete the collection first (DELETE /collections/NAME, or remove its "
                 "folder)."
@@ -100,14 +100,14 @@ def _shown(key: str, value: object) -> str:
     return f"with {name} {value}" if value else f"without {name}"
 
 
-def chosen(asked: Mapping[str, Any]) -> dict[str, Any]:
+def chosen(requested: Mapping[str, Any]) -> dict[str, Any]:
     """What of these settings was chosen, by name: None was not, and windows that are False are to be none."""
-    given = {key: value for key, value in asked.items() if value is not None}
+    given = {key: value for key, value in requested.items() if value is not None}
     return {**given, "window": None} if given.get("window") is False else given
 
 
 def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -> CollectionSettings:
-    """Those of a new collection for an encoder. settings: what else is chosen, by name; where they are not
+    """Settings of a new collection for an encoder. settings: what else is chosen, by name; where they are not
     among them, `lexical` is the encoder's recommendation, windows are as long as it reads, and an encoder
     without token vectors needs no codec.
 
@@ -132,17 +132,17 @@ def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -
 
 
 def chosen_adapter(
-    root: Path, name: str, asked: str | None, resolve: Callable[[str, str], str | None]
+    root: Path, name: str, requested: str | None, resolve: Callable[[str, str], str | None]
 ) -> str | None:
     """The adapter to build a collection with: its own, or for a new one what is asked for.
 
     resolve: `Encoder.resolve_adapter`. Raises FingerprintMismatchError where it exists with another.
     """
-    found = None if asked is None else resolve(asked, name)
+    resolved = None if requested is None else resolve(requested, name)
     try:
-        return adapter_of(Collection.open(root, name).settings, asked, found)
+        return adapter_of(Collection.open(root, name).settings, requested, resolved)
     except CollectionNotFoundError:
-        return found
+        return resolved
 
 
 def remove_unpublished(collection: Collection, root: Path) -> None:

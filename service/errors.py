@@ -199,7 +199,7 @@ class Failure:
 
     @property
     def body(self) -> bytes:
-        """The one shape, as JSON."""
+        """The failure in the one shape of all errors, as JSON."""
         error = {
             "type": TYPES.get(self.status, "malformed_request"),
             "message": self.message,
@@ -254,7 +254,7 @@ def failure_of(error: Exception) -> Failure:
         return _invalid(error)
     if isinstance(error, DamagedIndexError):  # its message tells paths of this machine
         return Failure(503, "the collection is damaged; the server's log names the file", "damaged_index")
-    if isinstance(error, AdapterUnusableError):  # the same
+    if isinstance(error, AdapterUnusableError):  # its message tells paths, too
         return Failure(
             503,
             "the adapter is damaged, or belongs to another base; the server's log names the file",
@@ -268,16 +268,16 @@ def failure_of(error: Exception) -> Failure:
             "encoder workers say why",
             "encoder_failed",
         )
-    if isinstance(error, EncoderUnavailableError):  # the same
+    if isinstance(error, EncoderUnavailableError):  # its message may tell addresses, too
         return Failure(503, "no encoder worker answers; try again in a moment", "encoder_unavailable")
-    if isinstance(error, UnforcedPublicationError):  # the same
+    if isinstance(error, UnforcedPublicationError):  # its message may tell addresses, too
         return Failure(
             503,
             "the server's storage failed: a snapshot was or may be published, but is not known to outlast a "
             "loss of power; the server's log has the details",
             "storage_unavailable",
         )
-    if isinstance(error, StorageError):  # the same
+    if isinstance(error, StorageError):  # its message may tell addresses, too
         return _storage_failure(error)
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return Failure(
@@ -286,7 +286,7 @@ def failure_of(error: Exception) -> Failure:
             "later",
             "out_of_memory",
         )
-    if isinstance(error, OSError):  # the same, as a full disk or a folder that is read-only
+    if isinstance(error, OSError):  # such as a full disk; its message tells paths
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _storage_failure(StorageFullError())
         reason = error.strerror or "the server's log has the details"
@@ -380,7 +380,8 @@ def _invalid(error: RequestValidationError) -> Failure:
     param = _short_param(".".join(map(str, path)) or None)
     if detail["type"] == TOO_MANY:
         return failure_of(RequestTooLargeError(f"{param} {detail['msg']}", param))
-    message = message_of(param or "the body", [each for each in details if _path(each, error.body) == path])
+    alike = [other for other in details if _path(other, error.body) == path]
+    message = message_of(param or "the body", alike)
     if not path and detail["type"] in ("model_attributes_type", "model_type"):
         message = "body: send a JSON object"
     code = {"missing": "missing_field", "extra_forbidden": "unknown_field", TOKEN_IDS: TOKEN_IDS}.get(

@@ -11,7 +11,7 @@ import orjson
 
 SHOWN_CHARACTERS = 40
 NONE_OF_THESE = (
-    "none_of_these"  # the complaint about what is no alternative of `told_apart`; says what to use
+    "none_of_these"  # the complaint about what is no alternative of `discriminated`; says what to use
 )
 # Types of complaints: about a list that is over a setting, and about token ids where texts are wanted.
 TOO_MANY, TOKEN_IDS = "too_many", "token_ids"
@@ -77,13 +77,13 @@ def message_of(name: str, details: Sequence[Mapping[str, Any]]) -> str:
     if detail["type"] == "extra_forbidden":
         near = detail["input"].near if isinstance(detail["input"], UnknownField) else None
         return f"{name}: no such field; {'leave it out' if near is None else f'did you mean {near}?'}"
-    meant = [each for each in details if not is_another_kind(each)] or details
-    for each in meant:
+    meant = [complaint for complaint in details if not is_another_kind(complaint)] or details
+    for complaint in meant:
         if (
-            each["type"] not in REMEDIES and each["type"] != NONE_OF_THESE
+            complaint["type"] not in REMEDIES and complaint["type"] != NONE_OF_THESE
         ):  # a rule of ours, in words of its own
-            return f"{name}: " + str(each["msg"]).removeprefix("Value error, ")
-    remedies = dict.fromkeys(_remedy(name, each) for each in meant)
+            return f"{name}: " + str(complaint["msg"]).removeprefix("Value error, ")
+    remedies = dict.fromkeys(_remedy(name, complaint) for complaint in meant)
     return f"{name} is {shown(detail['input'])}; use {' or '.join(remedies)}"
 
 

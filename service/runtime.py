@@ -209,7 +209,7 @@ class Runtime:
             )
 
     def ticket(self, deadline: Deadline) -> Ticket:
-        """Of a request that is in work from now on."""
+        """The ticket of a request that is in work from now on."""
         return Ticket(deadline, alone=self.gate.in_work == 1)
 
     async def start(self) -> None:
@@ -308,7 +308,7 @@ class Runtime:
         return [] if self._publishing is None else self._publishing.failures()
 
     def free_bytes(self) -> float:
-        """Of the data root's disk, by the last look at it."""
+        """The free bytes of the data root's disk, by the last look at it."""
         free = self._data_root.last.free_bytes
         return math.nan if free is None else free
 
@@ -321,7 +321,7 @@ class Runtime:
         return sum(tokens for _, tokens in self.encoder_queues())
 
     def encoder_queues(self) -> Iterable[tuple[str, float]]:
-        """The same by encoder, of all that are open."""
+        """Tokens accepted and not yet encoded, by encoder, of all that are open."""
         return [] if self._encoders is None else self._encoders.pending_tokens()
 
     def predicted_waits(self) -> Iterable[tuple[str, float]]:
@@ -485,12 +485,12 @@ async def for_ever(name: str, look: Callable[[], Awaitable[object]], seconds: fl
 
 async def patiently(work: Callable[[], Awaitable[Result]]) -> Result:
     """What the work gives once the encoder can be reached and has room; tells each reason to wait once."""
-    told = ""
+    logged = ""
     while True:
         try:
             return await work()
         except (EncoderUnavailableError, OverloadedError) as error:
-            if told != str(error):
-                told = str(error)
-                log.warning("%s; trying again every %g s", told, RETRY_SECONDS)
+            if logged != str(error):
+                logged = str(error)
+                log.warning("%s; trying again every %g s", logged, RETRY_SECONDS)
             await asyncio.sleep(RETRY_SECONDS)

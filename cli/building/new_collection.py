@@ -13,7 +13,7 @@ from tercet.index.dense.kinds import DenseKind
 from tercet.index.token_codecs import TokenCodec
 
 if TYPE_CHECKING:
-    from tercet.ingest.target import AskedSettings
+    from tercet.ingest.target import RequestedSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class NewCollectionFlags:
     window_overlap: options.WindowOverlap = None
     no_windows: options.NoWindows = False
 
-    def settings(self) -> AskedSettings:
+    def settings(self) -> RequestedSettings:
         """None where not given. Raises typer.BadParameter."""
         return {
             "dense_kind": self.dense_kind,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.5
 
 
-def build_remote(url: str, settings: Settings, collection: str, asked: dict[str, Any]) -> None:
+def build_remote(url: str, settings: Settings, collection: str, request: dict[str, Any]) -> None:
     """Has a server build, and shows how far it is. An interrupted command cancels the job.
 
     Raises RemoteError where the job fails.
@@ -24,9 +24,9 @@ def build_remote(url: str, settings: Settings, collection: str, asked: dict[str,
 
     with Remote(url, settings) as remote, count_progress("build", "documents") as report:
         try:
-            job = remote.ask("POST", path_of(collection, "jobs"), json=asked)
+            job = remote.ask("POST", path_of(collection, "jobs"), json=request)
         except RemoteError as error:
-            raise _with_here(error, asked["source"]) from error
+            raise _with_here(error, request["source"]) from error
         path = f"/jobs/{job['id']}"
         try:
             while job["finished_at"] is None:
@@ -50,7 +50,7 @@ def build_remote(url: str, settings: Settings, collection: str, asked: dict[str,
 def _with_here(error: RemoteError, source: str | list[str]) -> RemoteError:
     """The error, and what to do about a source that is not the server's but of this machine."""
     sources = [source] if isinstance(source, str) else source
-    here = [each for each in sources if Path(each).exists()]
+    here = [path for path in sources if Path(path).exists()]
     if not here or not str(error).startswith("source "):
         return error
     return RemoteError(

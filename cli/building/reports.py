@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def told(progress: options.ProgressKind) -> Iterator[None]:
+def json_failures(progress: options.ProgressKind) -> Iterator[None]:
     """Prints, with progress as JSON, what a service passes on to clients, which full messages are not for."""
     try:
         yield

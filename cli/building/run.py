@@ -38,7 +38,7 @@ def build_with(
 def build_ready_with(
     of_command: Settings, collection: str, source: ReadySource, progress: options.ProgressKind, **build: Any
 ) -> BuildReport:
-    """The same from ready representations; `build` as for `build_ready`."""
+    """Builds a collection from ready representations; `build` as for `build_ready`."""
     from tercet.ingest.ready import build_ready
 
     return _built(of_command, progress, build_ready, collection, source, **build)
@@ -81,11 +81,11 @@ def _encoder(settings: Settings, collection: str) -> Iterator[DocumentEncoder]:
         from tercet.service.encoding.service import local_encoder
 
         try:
-            found = Collection.open(options.collections_root(settings), collection).settings
+            present = Collection.open(options.collections_root(settings), collection).settings
         except CollectionNotFoundError:
             yield LocalDocuments(local_encoder(settings))
         else:
-            yield LocalDocuments(encoder_of(settings, found))
+            yield LocalDocuments(encoder_of(settings, present))
         return
     from tercet.service.workers.documents import RemoteDocuments
 

@@ -43,14 +43,14 @@ def doctor(
     Exit code 1 where something would keep Tercet from working.
     """
     settings = encoding.settings(encoder_urls=encoder_url)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for finding in _examined(settings):
-        found.append(finding)
+        findings.append(finding)
         if not as_json:
             _print(finding)
     if as_json:
-        print_json({"findings": [asdict(finding) for finding in found]})
-    if any(finding.state == "problem" for finding in found):
+        print_json({"findings": [asdict(finding) for finding in findings]})
+    if any(finding.state == "problem" for finding in findings):
         raise typer.Exit(1)
 
 

@@ -23,7 +23,7 @@ def findings(settings: Settings, fingerprint: str | None) -> Iterator[Finding]:
     """Whether collections can be written and searched. fingerprint: of the encoder, where that works."""
     root = settings.data.resolve()
     if not root.exists():
-        parent = next(each for each in root.parents if each.exists())
+        parent = next(folder for folder in root.parents if folder.exists())
         if os.access(parent, os.W_OK | os.X_OK):
             yield Finding("note", TOPIC, f"{root} does not exist; it is made when it is needed")
         else:
@@ -74,7 +74,7 @@ def _collections(root: Path, own: str, fingerprint: str | None) -> Iterator[Find
         yield Finding("note", TOPIC, "there are no collections; `tercet demo` makes one of 262 documents")
     for name in names:
         try:
-            found = inspect_collection(root, name)
+            inspected = inspect_collection(root, name)
         except SearchIndexError as error:
             yield Finding(
                 "problem",
@@ -83,12 +83,12 @@ def _collections(root: Path, own: str, fingerprint: str | None) -> Iterator[Find
                 f"tercet index verify {name} says more; restore a backup, or build it again",
             )
             continue
-        text = f"collection {name!r}: documents {found.documents:,}, segments {len(found.segments)}"
+        text = f"collection {name!r}: documents {inspected.documents:,}, segments {len(inspected.segments)}"
         # One with an adapter has the fingerprint of both, which only that adapter can tell.
-        if fingerprint in (None, found.settings.fingerprint) or found.settings.adapter is not None:
+        if fingerprint in (None, inspected.settings.fingerprint) or inspected.settings.adapter is not None:
             yield Finding("ok", TOPIC, text)
         else:
-            yield _of_another_encoder(found.settings, text, own)
+            yield _of_another_encoder(inspected.settings, text, own)
 
 
 def _of_another_encoder(collection: CollectionSettings, text: str, own: str) -> Finding:

@@ -68,11 +68,11 @@ def _exports(settings: Settings) -> Iterator[Finding]:
     """The graphs of checkpoints that came without."""
     from tercet.models.export_cache import entries
 
-    found = entries(settings.export_cache_folder)
-    if found:
-        files = (path for entry in found for path in entry.rglob("*") if path.is_file())
+    cached = entries(settings.export_cache_folder)
+    if cached:
+        files = (path for entry in cached for path in entry.rglob("*") if path.is_file())
         size = megabytes(sum(path.stat().st_size for path in files))
-        names = ", ".join(entry.name for entry in found)
+        names = ", ".join(entry.name for entry in cached)
         yield Finding("ok", TOPIC, f"exports in {settings.export_cache_folder}, {size}: {names}")
 
 
@@ -86,7 +86,7 @@ def _workers(settings: Settings) -> Generator[Finding, None, str | None]:
         for url in settings.encoder_urls:
             try:
                 client.get(f"{url}/ready").raise_for_status()
-                found = client.get(f"{url}/info").raise_for_status().json()["encoder"]
+                served = client.get(f"{url}/info").raise_for_status().json()["encoder"]
             except (httpx.HTTPError, ValueError, KeyError) as error:
                 yield Finding(
                     "problem",
@@ -95,9 +95,9 @@ def _workers(settings: Settings) -> Generator[Finding, None, str | None]:
                     "look whether it runs, at its log, and whether encoder_key is one of its keys",
                 )
                 continue
-            fingerprints[url] = found["fingerprint"]
+            fingerprints[url] = served["fingerprint"]
             yield Finding(
-                "ok", TOPIC, f"the worker {url} serves {found['name']}, fingerprint {found['fingerprint']}"
+                "ok", TOPIC, f"the worker {url} serves {served['name']}, fingerprint {served['fingerprint']}"
             )
     if len(set(fingerprints.values())) > 1:
         yield Finding(

@@ -10,7 +10,7 @@ State = Literal["ok", "note", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. remedy: what to do, of a warning or a problem."""
+    """What the doctor says of one topic. remedy: what to do, of a warning or a problem."""
 
     state: State
     topic: str

@@ -24,19 +24,19 @@ def findings() -> Iterator[Finding]:
         TOPIC,
         f"tercet {metadata.version('tercet')}, Python {platform.python_version()}, {platform.platform()}",
     )
-    for one, other in EITHER:
-        if _version(one) and _version(other):
+    for package, other in EITHER:
+        if _version(package) and _version(other):
             yield Finding(
                 "problem",
                 TOPIC,
-                f"{one} and {other} are both installed, and overwrite each other's files",
-                f"pip uninstall {one} {other}, then install the extra cpu or gpu again",
+                f"{package} and {other} are both installed, and overwrite each other's files",
+                f"pip uninstall {package} {other}, then install the extra cpu or gpu again",
             )
-        elif not (_version(one) or _version(other)):
+        elif not (_version(package) or _version(other)):
             yield Finding(
                 "problem",
                 TOPIC,
-                f"neither {one} nor {other} is installed",
+                f"neither {package} nor {other} is installed",
                 "pip install -c constraints.txt -e '.[cpu]', or '.[gpu]' on a machine with an NVIDIA GPU",
             )
     complete, missing = _extras()
@@ -61,8 +61,8 @@ def _extras() -> tuple[list[str], dict[str, list[str]]]:
     """The extras of which all packages are there, and what the others lack."""
     packages: dict[str, list[str]] = defaultdict(list)
     for requirement in metadata.requires("tercet") or ():
-        if (found := REQUIREMENT.match(requirement)) and found[2] not in FOR_DEVELOPERS:
-            packages[found[2]].append(found[1])
+        if (match := REQUIREMENT.match(requirement)) and match[2] not in FOR_DEVELOPERS:
+            packages[match[2]].append(match[1])
     lacking = {
         extra: [name for name in names if _version(name) is None] for extra, names in sorted(packages.items())
     }

@@ -42,7 +42,7 @@ class LocalStore:
     """One data root; used as a context manager. What it writes is published before a method returns."""
 
     def __init__(self, settings: Settings) -> None:
-        self.place = str(settings.data)
+        self.location = str(settings.data)
         self._settings = settings
         self._root = options.collections_root(settings)
         self._collections = CollectionRegistry(self._root)
@@ -55,10 +55,10 @@ class LocalStore:
 
     def collections(self) -> list[Answer]:
         """Name, documents and model of all collections, in order of name."""
-        found = map(self._collections.describe, self._collections.names())
+        descriptions = map(self._collections.describe, self._collections.names())
         return [
-            {"name": each.settings.name, "documents": each.documents, "model": each.settings.encoder}
-            for each in found
+            {"name": known.settings.name, "documents": known.documents, "model": known.settings.encoder}
+            for known in descriptions
         ]
 
     def declare_fields(self, name: str, fields: Mapping[str, FieldType]) -> Answer:
@@ -68,8 +68,8 @@ class LocalStore:
 
     def statistics(self, name: str) -> Answer:
         """What a collection holds: documents, segments, bytes, unpublished writes."""
-        found = self._collections.statistics(name)
-        return statistics_record(self._collections.aliases.collection_of(name), found)
+        statistics = self._collections.statistics(name)
+        return statistics_record(self._collections.aliases.collection_of(name), statistics)
 
     def merge(self, name: str) -> Answer:
         """Publishes what was written, joins segments, and gives the statistics after that."""
@@ -94,12 +94,12 @@ class LocalStore:
     ) -> Iterator[Answer]:
         """Documents in order of id, behind the one called `after`, or in order of a declared field."""
         snapshot, condition = self._snapshot(collection), None if filter is None else parse_filter(filter)
-        found = (
+        documents = (
             _by_id(snapshot, after, condition)
             if order_by is None
             else _ordered(snapshot, Order(order_by, descending), condition)
         )
-        return islice(map(document_record, found), limit)
+        return islice(map(document_record, documents), limit)
 
     def count_documents(self, collection: str, filter: Mapping[str, Any] | None = None) -> int:
         """How many documents there are, or how many a filter allows."""
@@ -108,10 +108,10 @@ class LocalStore:
     def get_documents(self, collection: str, ids: Sequence[str]) -> Answer:
         """Several documents by their ids, and the ids that are not there."""
         wanted = list(dict.fromkeys(ids))
-        found = dict(zip(wanted, self._snapshot(collection).get_all(wanted), strict=True))
+        documents = dict(zip(wanted, self._snapshot(collection).get_all(wanted), strict=True))
         return {
-            "documents": [document_record(document) for each in found.values() for document in each],
-            "missing": [id for id, each in found.items() if not each],
+            "documents": [document_record(document) for copies in documents.values() for document in copies],
+            "missing": [id for id, copies in documents.items() if not copies],
         }
 
     def update_documents(
@@ -171,15 +171,15 @@ class LocalStore:
 
     def backups(self, collection: str) -> list[Answer]:
         """The backups of a collection, the newest first."""
-        return [asdict(each) for each in self._backups.list(collection)]
+        return [asdict(backup) for backup in self._backups.list(collection)]
 
     def restore_backup(self, collection: str, backup: str, *, name: str | None = None) -> Answer:
         """Restores a backup in place, or as the new collection `name`."""
         from tercet.cli.progress import count_progress
 
         with named_url(self._settings), count_progress("Verifying", "bytes") as progress:
-            found = self._backups.restore(collection, backup, name, progress=progress)
-        return {"name": found.settings.name, "documents": found.documents}
+            restored = self._backups.restore(collection, backup, name, progress=progress)
+        return {"name": restored.settings.name, "documents": restored.documents}
 
     def delete_backup(self, collection: str, backup: str) -> None:
         """Removes a backup."""
@@ -208,14 +208,14 @@ class LocalStore:
 
     def _open_ledgers(self, name: str, *, publish: bool) -> None:
         """Opens those of a name's collections whose ledgers hold what no segment does."""
-        for each in self._collections.aliases.collections_of(name):
-            if Collection.open(self._root, each).has_unpublished():
+        for own_name in self._collections.aliases.collections_of(name):
+            if Collection.open(self._root, own_name).has_unpublished():
                 try:
-                    with self._collections.writing(each) as live:
+                    with self._collections.writing(own_name) as live:
                         if publish:
                             live.flush()
                 except UNWRITABLE as error:
-                    self._say_left_out(each, error)
+                    self._say_left_out(own_name, error)
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[LiveCollection]:

@@ -32,9 +32,9 @@ def search_here(settings: Settings, collection: str, query: Any, **options_of: A
     first = Aliases(root).collections_of(collection)[0]  # several have one encoder
     encoder = encoder_of(settings, Collection.open(root, first).settings)
     facets = options_of.pop("facets", None)
-    asked = query_of(query, **options_of)
-    scope = SearchScope(collection, facets=None if facets is None else FacetQuery(facets, asked.filter))
-    outcome = run_queries(settings, encoder, scope, [asked])[0]
+    wanted = query_of(query, **options_of)
+    scope = SearchScope(collection, facets=None if facets is None else FacetQuery(facets, wanted.filter))
+    outcome = run_queries(settings, encoder, scope, [wanted])[0]
     return {**answer_head(outcome), "hits": list(answer_hits(outcome))}
 
 

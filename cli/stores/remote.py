@@ -76,7 +76,7 @@ class Remote:
 
         keys = (settings.read_keys if reads else []) or settings.api_keys
         headers = {"Authorization": f"Bearer {keys[0].get_secret_value()}"} if keys else {}
-        self._url = self.place = url.rstrip("/")
+        self._url = self.location = url.rstrip("/")
         wrong = RemoteError(f"--url is {url!r}; give one such as http://127.0.0.1:8080")
         if not self._url.startswith(("http://", "https://")):
             raise wrong
@@ -114,9 +114,9 @@ class Remote:
         """Publishes what was written, joins segments, and gives the statistics after that."""
         self.ask("POST", path_of(name, "merge"))
         while True:
-            found = self.statistics(name)
-            if not (found["flushing"] or found["merging"]):
-                return found
+            statistics = self.statistics(name)
+            if not (statistics["flushing"] or statistics["merging"]):
+                return statistics
             time.sleep(POLL_SECONDS)
 
     def publish(self, name: str) -> None:
@@ -138,10 +138,10 @@ class Remote:
         from tercet.ingest.sources.reader import DocumentReader
 
         with count_progress("put", "documents") as report:
-            found = self.describe(collection)
-            measure = tokenizer_of(found["model"]) if reading.split else None
+            described = self.describe(collection)
+            measure = tokenizer_of(described["model"]) if reading.split else None
             reader = DocumentReader(
-                source, on_error=on_error, fields=found["fields"], reading=reading, tokenizer=measure
+                source, on_error=on_error, fields=described["fields"], reading=reading, tokenizer=measure
             )
             done, position = 0, None
             for batch in batches(reader):
@@ -173,16 +173,16 @@ class Remote:
             "order_by": order_by,
             "order": None if order_by is None else ("desc" if descending else "asc"),
         }
-        asked: dict[str, str | int] = {key: value for key, value in params.items() if value is not None}
+        query: dict[str, str | int] = {key: value for key, value in params.items() if value is not None}
         left = limit
         while left is None or left > 0:
             if left is not None:
-                asked["limit"] = min(left, PAGE)
-            page = self.ask("GET", path_of(collection, "documents"), params=asked)
+                query["limit"] = min(left, PAGE)
+            page = self.ask("GET", path_of(collection, "documents"), params=query)
             yield from page["documents"]
             if page["next"] is None:
                 return
-            asked["after"] = page["next"]
+            query["after"] = page["next"]
             left = None if left is None else left - len(page["documents"])
 
     def patch_document(self, collection: str, id: str, metadata: Mapping[str, Any]) -> Answer:

@@ -15,7 +15,7 @@ from tercet.cli.encoders import tokenizer_of
 from tercet.cli.output import console, counted, one_line
 from tercet.cli.stores.remote import Remote, RemoteError, path_of
 from tercet.cli.watching.files import FolderFiles
-from tercet.cli.watching.held import HeldFolder
+from tercet.cli.watching.stored_folder import StoredFolder
 from tercet.cli.watching.sync import FolderSync
 from tercet.cli.watching.watch import follow, require_watchfiles
 from tercet.ingest.errors import SourceError
@@ -55,11 +55,11 @@ def keep_like(
         Remote(url, settings) as remote,
         FileParser(MAX_LINE_BYTES) as parser,
     ):
-        found = _collection(remote, collection)
-        tokenizer = tokenizer_of(found["model"]) if reading.split else None
+        described = _collection(remote, collection)
+        tokenizer = tokenizer_of(described["model"]) if reading.split else None
         name = mark or root.name or "root"
-        files = FolderFiles(root, name, reading, parser, tokenizer, found["fields"])
-        sync = FolderSync(files, HeldFolder(remote, collection, name), _say)
+        files = FolderFiles(root, name, reading, parser, tokenizer, described["fields"])
+        sync = FolderSync(files, StoredFolder(remote, collection, name), _say)
         if watch:
             follow(sync, root, _say, interrupted)
         report = sync.run(settled=True)
@@ -96,7 +96,7 @@ def _interruptible(*, watch: bool) -> Iterator[threading.Event]:
         interrupted.set()
         raise KeyboardInterrupt
 
-    former = {each: signal.signal(each, interrupt) for each in (signal.SIGTERM, signal.SIGINT)}
+    former = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield interrupted
     except KeyboardInterrupt:
@@ -104,8 +104,8 @@ def _interruptible(*, watch: bool) -> Iterator[threading.Event]:
             raise
         raise SystemExit(0) from None
     finally:
-        for each, handler in former.items():
-            signal.signal(each, handler)
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def _say(line: str) -> None:

@@ -74,12 +74,12 @@ class FolderFiles:
         self._read_as = json.dumps(said, sort_keys=True).encode()
 
     def hash_of(self, file: TextFile) -> str:
-        """Of a file's bytes and of how it is read. Raises OSError."""
-        found = blake2b(self._read_as, digest_size=_VERSION_BYTES)
+        """The hash of a file's bytes and of how it is read. Raises OSError."""
+        hashed = blake2b(self._read_as, digest_size=_VERSION_BYTES)
         with file.path.open("rb") as opened:
             while block := opened.read(_BLOCK_BYTES):
-                found.update(block)
-        return found.hexdigest()
+                hashed.update(block)
+        return hashed.hexdigest()
 
     def read(self, file: TextFile, hashed: str) -> FileDocuments:
         """The documents of a file that has this hash; none where it is empty.
@@ -93,12 +93,13 @@ class FolderFiles:
         if isinstance(record, InvalidDocumentError):
             raise record
         whole = self._columns.document(record)
-        found = [whole] if self._cutter is None else list(self._cutter.passages(whole, record.outline))
+        documents = [whole] if self._cutter is None else list(self._cutter.passages(whole, record.outline))
         checks = RecordChecks("skip", self._fields)
-        kept = list(self._checked(found, checks, str(file.path)))
+        kept = list(self._checked(documents, checks, str(file.path)))
         version = version_of(hashed, len(kept))
         marks = {FOLDER: self.mark, VERSION: version}
-        return FileDocuments([replace(one, metadata={**one.metadata, **marks}) for one in kept], checks.skips)
+        marked = [replace(document, metadata={**document.metadata, **marks}) for document in kept]
+        return FileDocuments(marked, checks.skips)
 
     def rest(self) -> None:
         """Ends the process that parses, until another file needs it."""

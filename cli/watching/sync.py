@@ -10,13 +10,13 @@ from http import HTTPStatus
 from tercet.cli.output import counted
 from tercet.cli.stores.remote import RemoteError, UnreachableError
 from tercet.cli.watching.files import FileDocuments, FolderFiles, version_of
-from tercet.cli.watching.held import HeldFile, HeldFolder
+from tercet.cli.watching.stored_folder import StoredFile, StoredFolder
 from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.texts.files import TextFile, text_files
 
 SETTLED_SECONDS = 0.3  # since a file was written last: before that, more of it may follow
 # What is wrong with one file; after any other answer the rest would fail, too.
-_OF_ONE_FILE = {HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.BAD_REQUEST}
+_FILE_ERRORS = {HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.BAD_REQUEST}
 
 Signature = tuple[int, ...]
 
@@ -41,21 +41,21 @@ class FolderSync:
     say: gets a line about each file that changes, or cannot be read.
     """
 
-    def __init__(self, files: FolderFiles, held: HeldFolder, say: Callable[[str], None]) -> None:
+    def __init__(self, files: FolderFiles, folder: StoredFolder, say: Callable[[str], None]) -> None:
         self._files = files
-        self._folder = held
+        self._folder = folder
         self._say = say
-        self._held: dict[str, HeldFile] | None = None
+        self._stored: dict[str, StoredFile] | None = None
         self._seen: dict[str, Signature] = {}
 
     @property
     def documents(self) -> int:
         """How many the collection holds of the folder."""
-        return sum(len(file.ids) for file in (self._held or {}).values())
+        return sum(len(file.ids) for file in (self._stored or {}).values())
 
     def forget(self) -> None:
         """What the collection holds is asked again, and every file looked at: the server was away."""
-        self._held, self._seen = None, {}
+        self._stored, self._seen = None, {}
 
     def run(self, *, settled: bool = False) -> SyncReport:
         """Puts files that are new or have changed since the last time, and removes those that are gone.
@@ -65,43 +65,43 @@ class FolderSync:
         """
         if not self._files.root.is_dir():
             raise FileNotFoundError(self._files.root)
-        if self._held is None:
-            self._held = self._folder.files()
+        if self._stored is None:
+            self._stored = self._folder.files()
         report = SyncReport()
         try:
-            self._compare(self._held, report, settled=settled)
+            self._compare(self._stored, report, settled=settled)
         finally:
             self._files.rest()
         return report
 
-    def _compare(self, held: dict[str, HeldFile], report: SyncReport, *, settled: bool) -> None:
-        found = list(text_files(self._files.root))
-        for file in found:
+    def _compare(self, stored: dict[str, StoredFile], report: SyncReport, *, settled: bool) -> None:
+        files = list(text_files(self._files.root))
+        for file in files:
             if file.left_out is None:
-                self._look_at(file, held, report, settled=settled)
+                self._look_at(file, stored, report, settled=settled)
         if self._files.root.is_dir():  # else it went away meanwhile, which empties it only seemingly
-            self._remove_missing(found, held, report)
+            self._remove_gone(files, stored, report)
 
     def _look_at(
-        self, file: TextFile, held: dict[str, HeldFile], report: SyncReport, *, settled: bool
+        self, file: TextFile, stored: dict[str, StoredFile], report: SyncReport, *, settled: bool
     ) -> None:
         try:
-            found = file.path.stat()
-            signature = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+            status = file.path.stat()
+            signature = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
             if self._seen.get(file.name) == signature:
                 return
-            if not settled and 0 <= time.time() - max(found.st_mtime, found.st_ctime) < SETTLED_SECONDS:
+            if not settled and 0 <= time.time() - max(status.st_mtime, status.st_ctime) < SETTLED_SECONDS:
                 report.unsettled = True
                 return
             hashed = self._files.hash_of(file)
-            if file.name not in held or not held[file.name].is_whole(hashed):
-                self._put(file, self._files.read(file, hashed), hashed, held, report)
+            if file.name not in stored or not stored[file.name].is_whole(hashed):
+                self._put(file, self._files.read(file, hashed), hashed, stored, report)
         except FileNotFoundError:
             return  # it is gone again
         except (InvalidDocumentError, OSError) as error:
             self._failed(file, error, report)
         except RemoteError as error:
-            if isinstance(error, UnreachableError) or error.status not in _OF_ONE_FILE:
+            if isinstance(error, UnreachableError) or error.status not in _FILE_ERRORS:
                 raise
             self._failed(file, error, report)
         self._seen[file.name] = signature
@@ -116,18 +116,18 @@ class FolderSync:
         file: TextFile,
         read: FileDocuments,
         hashed: str,
-        held: dict[str, HeldFile],
+        stored: dict[str, StoredFile],
         report: SyncReport,
     ) -> None:
-        former = held.setdefault(file.name, HeldFile())
+        former = stored.setdefault(file.name, StoredFile())
         ids = {document.id for document in read.documents}
         former.ids |= ids  # so that what was put of it is known, should it not come to an end
         former.versions.add("")
         encoded = self._folder.put(read.documents)
         deleted = self._folder.remove(former.ids - ids)
-        held[file.name] = HeldFile(ids, {version_of(hashed, len(ids))})
+        stored[file.name] = StoredFile(ids, {version_of(hashed, len(ids))})
         if not ids:
-            del held[file.name]
+            del stored[file.name]
         report.put += 1
         report.encoded += encoded
         report.deleted += deleted
@@ -137,13 +137,13 @@ class FolderSync:
             f"put {file.name}: {counted(len(ids), 'document')}, {encoded} of them encoded, {deleted} deleted"
         )
 
-    def _remove_missing(self, found: list[TextFile], held: dict[str, HeldFile], report: SyncReport) -> None:
-        there = {file.name for file in found if file.left_out is None}
-        unlisted = tuple("" if file.name == "." else f"{file.name}/" for file in found if file.unlisted)
-        for name in sorted(set(held) - there):
+    def _remove_gone(self, files: list[TextFile], stored: dict[str, StoredFile], report: SyncReport) -> None:
+        there = {file.name for file in files if file.left_out is None}
+        unlisted = tuple("" if file.name == "." else f"{file.name}/" for file in files if file.unlisted)
+        for name in sorted(set(stored) - there):
             if not name.startswith(unlisted):
-                deleted = self._folder.remove(held[name].ids)
-                del held[name]
+                deleted = self._folder.remove(stored[name].ids)
+                del stored[name]
                 report.removed += 1
                 report.deleted += deleted
                 self._say(f"removed {name}: {counted(deleted, 'document')} deleted")

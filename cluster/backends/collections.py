@@ -71,16 +71,16 @@ class EngineCollections:
             known = self._known.get(name) or self._look(name)
             return known.snapshot
 
-    async def open(self, name: str, how: Reading = ANY_TIME) -> EngineSnapshot:
+    async def open(self, name: str, options: Reading = ANY_TIME) -> EngineSnapshot:
         """A collection as it was at the last look. Raises CollectionNotFoundError."""
         known = self._known.get(name)
         return known.snapshot if known is not None else await self.looking_pool.run(self.snapshot, name)
 
     async def open_with_defaults(
-        self, name: str, how: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
+        self, name: str, options: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
     ) -> SearchTarget[EngineSnapshot]:
         """The same, without anything stored for searches, which is not exported."""
-        return SearchTarget(await self.open(name, how))
+        return SearchTarget(await self.open(name, options))
 
     def describe(self, name: str) -> CollectionDescription:
         """Settings and state as of the last look. Raises CollectionNotFoundError."""

@@ -17,12 +17,12 @@ from tercet.ingest.codebook import codec_settings
 from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.document_windows import cutter_for
 from tercet.ingest.encoder_match import adapter_of
-from tercet.ingest.kept import KeptRepresentations
 from tercet.ingest.passages.split import SOURCE_FIELD
+from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_files
-from tercet.ingest.sources.reader import AS_FOUND, Reading
-from tercet.ingest.target import AskedSettings, chosen, require_settings, settings_for
+from tercet.ingest.sources.reader import USUAL_READING, Reading
+from tercet.ingest.target import RequestedSettings, chosen, require_settings, settings_for
 
 FORMAT = 1
 
@@ -38,11 +38,11 @@ class ShardedBuild:
     name: str
     source: Source
     shards: int
-    asked: AskedSettings = field(default_factory=AskedSettings)
+    asked: RequestedSettings = field(default_factory=RequestedSettings)
     token_codec: TokenCodec | None = None
     adapter: str | None = None
     on_error: OnError = "stop"
-    reading: Reading = AS_FOUND
+    reading: Reading = USUAL_READING
     guessed: tuple[str, ...] = ()
 
     @property
@@ -79,7 +79,7 @@ def new_settings(
     """
     asked = chosen({**build.asked, "fields": _fields(build)})
     cutter = cutter_for(settings_for(build.name, encoder.info, asked), encoder.tokenizer)
-    nothing_kept = KeptRepresentations(0)  # what is encoded here is encoded again by another process
+    nothing_kept = RepresentationCache(0)  # what is encoded here is encoded again by another process
     codec = codec_settings(
         encoder,
         cutter,

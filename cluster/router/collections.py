@@ -122,19 +122,19 @@ class ShardedCollections:
         for shard in self._shards.fleet.servers:
             shard.observe(observer)
 
-    async def open(self, name: str, how: Reading = ANY_TIME) -> ShardedSnapshot:
+    async def open(self, name: str, options: Reading = ANY_TIME) -> ShardedSnapshot:
         """A collection as one request sees it. Raises as `open_with_defaults`."""
-        return (await self.open_with_defaults(name, how)).snapshot
+        return (await self.open_with_defaults(name, options)).snapshot
 
     async def open_with_defaults(
-        self, name: str, how: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
+        self, name: str, options: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
     ) -> SearchTarget[ShardedSnapshot]:
-        """The same, with what is stored for searches; how: until when, and with which answers.
+        """The same, with what is stored for searches; options: until when, and with which answers.
 
         What is known of the collection may be old: what a shard is asked then says so. Raises what asking
         shards raises, ShardFailedError where they do not agree on what the collection is.
         """
-        return await self._look(how.deadline, self._target, name, how, defaults, effort)
+        return await self._look(options.deadline, self._target, name, options, defaults, effort)
 
     async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
         """The settings of a collection, with its own name. Raises SeveralCollectionsError, too.

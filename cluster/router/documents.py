@@ -24,7 +24,7 @@ from tercet.index.documents.filters import Filter, tree_of
 from tercet.index.errors import DocumentNotFoundError
 from tercet.index.reading.ordered import Order, Place, PlacedDocument, Value, check_order
 from tercet.index.segments.stored import StoredRepresentations
-from tercet.service.documents.ordering import encode_place
+from tercet.service.documents.ordering import encode_cursor
 from tercet.service.documents.writer import is_id
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 
@@ -114,7 +114,7 @@ class ShardedDocuments:
             "order_by": order.field,
             "order": "desc" if order.descending else "asc",
         }
-        begin = None if after is None else encode_place(after)
+        begin = None if after is None else encode_cursor(after)
 
         def key(document: Document) -> tuple[Any, ...]:
             return *value_key(self._value(document, order), descending=order.descending), _id_of(document)

@@ -95,15 +95,15 @@ class PassageCutter:
         sections = list(outline.sections(len(text)))
         splitter = self._markdown if outline.markdown else self._plain
         if self.kind == "markdown":
-            found = [piece for section in sections for piece in self._cut(text, section, splitter)]
-            yield from found or self._cut(text, Section(0, len(text), ()), splitter)  # headings and no text
+            pieces = [piece for section in sections for piece in self._cut(text, section, splitter)]
+            yield from pieces or self._cut(text, Section(0, len(text), ()), splitter)  # headings and no text
             return
         seen = text.translate(_LINE_BREAKS) if self.kind == "tokens" else text
-        places = iter([*sections[1:], None])
-        section, following = sections[0], next(places)
+        starts = iter([*sections[1:], None])
+        section, following = sections[0], next(starts)
         for piece in self._cut(seen, Section(0, len(text), ()), self._plain):
             while following is not None and following.path[-1].start <= piece.start:
-                section, following = following, next(places)
+                section, following = following, next(starts)
             yield replace(piece, section=section)
 
     def _cut(self, text: str, section: Section, splitter: _Splitter) -> Iterator[_Piece]:
@@ -133,14 +133,14 @@ class _Names:
         self._count = 0
 
     def of(self, name: str | None, number: int) -> str:
-        """The next passage's, of a section of this name, in which it is the one of this number."""
+        """The id of the next passage, which has this number in a section of this name."""
         self._count += 1
-        found = str(self._count) if name is None else self._named(name, number)
-        while found in self._used:
+        suffix = str(self._count) if name is None else self._named(name, number)
+        while suffix in self._used:
             number += 1
-            found = self._named(name or str(self._count), number)
-        self._used.add(found)
-        return f"{self._document_id}#{found}"
+            suffix = self._named(name or str(self._count), number)
+        self._used.add(suffix)
+        return f"{self._document_id}#{suffix}"
 
     def _named(self, name: str, number: int) -> str:
         ending = "" if number == 1 else f".{number}"
@@ -157,16 +157,16 @@ def _passage(
     if page is not None and anchor is None:
         anchor = f"page={page}"  # which browsers open a PDF at
     name = (heading.slug if heading else anchor) or None
-    found = {
+    fields = {
         "source": document.metadata.get(SOURCE, document.id),
-        "headings": [each.title for each in piece.section.path] or None,
+        "headings": [above.title for above in piece.section.path] or None,
         "anchor": anchor,
         "start": piece.start,
         "end": piece.end,
         "page": page,
         "last_page": None if page is None else outline.page(piece.end - 1),
     }
-    own = {key: value for key, value in found.items() if value is not None}
+    own = {key: value for key, value in fields.items() if value is not None}
     return Document(
         names.of(name if by_heading else None, piece.number if heading else 1),
         document.text[piece.start : piece.end],
@@ -177,7 +177,7 @@ def _passage(
 
 def _title(title: str | None, path: tuple[Heading, ...]) -> str | None:
     """The document's title and the headings, without the first of them where the title says it, too."""
-    names = [each.title for each in path]
+    names = [heading.title for heading in path]
     if title is not None:
         names = [title, *(names[1:] if names and names[0] in title else names)]
     return BETWEEN_TITLES.join(names) or None

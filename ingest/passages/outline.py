@@ -39,9 +39,9 @@ class Outline:
     pages: tuple[int, ...] = ()
     markdown: bool = False
 
-    def page(self, place: int) -> int:
+    def page(self, position: int) -> int:
         """The page that a character is on, from 1."""
-        return max(1, bisect_right(self.pages, place))
+        return max(1, bisect_right(self.pages, position))
 
     def sections(self, length: int) -> Iterable[Section]:
         """What lies between headings, in order; the first part of a text that begins otherwise has none."""
@@ -80,9 +80,9 @@ class Slugs:
 
     def distinct(self, name: str) -> str:
         """The name, or with a number where it was there before."""
-        found = name
-        while found in self._used:
+        slug = name
+        while slug in self._used:
             self._used[name] += 1
-            found = f"{name}-{self._used[name]}"
-        self._used[found] = 0
-        return found
+            slug = f"{name}-{self._used[name]}"
+        self._used[slug] = 0
+        return slug

@@ -98,9 +98,9 @@ class TableRows:
             if format_of(self._path) == "file":
                 with pyarrow.ipc.open_file(source) as file:
                     names = self._names(file.schema)
-                    for place in range(file.num_record_batches):
-                        self.fraction = place / file.num_record_batches
-                        yield _checked(file.get_batch(place), names)
+                    for number in range(file.num_record_batches):
+                        self.fraction = number / file.num_record_batches
+                        yield _checked(file.get_batch(number), names)
                 return
             with pyarrow.ipc.open_stream(source) as stream:
                 names = self._names(stream.schema)

@@ -124,7 +124,7 @@ def _record(cells: dict[str, pyarrow.Array], texts: Collection[str], left_out: s
 
 
 def _text(name: str, scalar: pyarrow.Scalar) -> str | None:
-    """What a binary column of texts holds, as many writers call those. Raises _BadRowError for no UTF-8."""
+    """The text in a binary column, as many writers declare texts. Raises _BadRowError for no UTF-8."""
     try:
         return bytes(scalar.as_py()).decode() if scalar.is_valid else None
     except UnicodeDecodeError as error:

@@ -41,10 +41,10 @@ class ArrowRows:
         self._read, self._share = 0, 0.0
         self.left_out: dict[str, int] = {}
         try:
-            found = described(path)
+            table = described(path)
         except (pyarrow.ArrowException, OSError) as error:
             raise SourceError(f"{path}: not a readable {_named(path)} file ({error})") from error
-        self._total, self.names = found.rows, found.names
+        self._total, self.names = table.rows, table.names
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:
             raise SourceError(f"{path}: the column {twice[0]!r:.200} is there twice; rename one")

@@ -104,29 +104,29 @@ def _known_zone(name: str | None) -> bool:
 
 
 def _object(name: str, scalar: pyarrow.StructScalar, left_out: set[str]) -> dict[str, Any]:
-    found = {}
-    for place, field in enumerate(scalar.type):
+    values = {}
+    for index, field in enumerate(scalar.type):
         inner = f"{name}.{field.name}"
         try:
-            value = json_value(inner, scalar[place], left_out)
+            value = json_value(inner, scalar[index], left_out)
         except NoJsonError as error:
             left_out.add(str(error))
             continue
         if value is not None:
-            found[field.name] = value
-    return found
+            values[field.name] = value
+    return values
 
 
 def _map(name: str, scalar: pyarrow.MapScalar, left_out: set[str]) -> dict[str, Any]:
     if not is_text(scalar.type.key_type):
         raise NoJsonError(name)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for entry in scalar.values:
         key = entry[0].as_py()
-        if key in found:
+        if key in values:
             raise BadValueError(f'"{name}" has the key {key!r:.80} twice')
-        found[key] = json_value(f"{name}.{key}"[:200], entry[1], left_out)
-    return found
+        values[key] = json_value(f"{name}.{key}"[:200], entry[1], left_out)
+    return values
 
 
 def _decimal(kind: pyarrow.DataType, value: Decimal) -> int | float | str:
@@ -136,9 +136,9 @@ def _decimal(kind: pyarrow.DataType, value: Decimal) -> int | float | str:
     return float(value) if kind.precision <= NUMBER_DIGITS else f"{value:f}"
 
 
-def _duration(value: int, places: int) -> str:
-    whole, fraction = divmod(abs(value), 10**places)
-    digits = f".{fraction:0{places}d}".rstrip("0") if fraction else ""
+def _duration(value: int, decimals: int) -> str:
+    whole, fraction = divmod(abs(value), 10**decimals)
+    digits = f".{fraction:0{decimals}d}".rstrip("0") if fraction else ""
     return f"{'-' if value < 0 else ''}PT{whole}{digits}S"
 
 

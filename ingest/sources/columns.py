@@ -15,7 +15,7 @@ from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.conversations import CONVERSATIONS, said
 from tercet.ingest.sources.json_kinds import kind_of
-from tercet.ingest.sources.unclear_columns import Problem, missing_path, told
+from tercet.ingest.sources.unclear_columns import Problem, missing_path, problem_message
 from tercet.ingest.sources.usual_names import IDS, TEXTS, TITLES, conversation_path, known_name, usual_names
 
 METADATA = "metadata"
@@ -45,7 +45,7 @@ class ColumnChoice:
 
     @property
     def has_paths(self) -> bool:
-        """Whether one of them may be a path, which only records tell."""
+        """Whether a named column may be a path, which only records tell."""
         return any("." in name for name in self.own)
 
     def among(
@@ -58,14 +58,14 @@ class ColumnChoice:
         problems: list[Problem] = []
 
         def known(usual: Sequence[str], firsts: int, flag: str) -> str:
-            found = known_name(names, usual, firsts, flag)
-            if isinstance(found, str):
-                return found
-            problems.append(found)
+            match = known_name(names, usual, firsts, flag)
+            if isinstance(match, str):
+                return match
+            problems.append(match)
             return usual[0]
 
         text = self.text or conversation_path(names) or known(TEXTS, 1, "--text-field")
-        title = self.title or next((each for each in usual_names(names, TITLES) if each != text), None)
+        title = self.title or next((name for name in usual_names(names, TITLES) if name != text), None)
         own = None if self.generate_ids else self.id or known(IDS, 2, "--id-field")
         for flag, wanted in (
             ("--text-field", self.text),
@@ -76,7 +76,7 @@ class ColumnChoice:
             if missing is not None:
                 problems.append(missing)
         if problems:
-            raise SourceError(f"{origin}: {told(problems, names)}{hint}")
+            raise SourceError(f"{origin}: {problem_message(problems, names)}{hint}")
         return Columns(text, title, own, self)
 
 
@@ -85,7 +85,7 @@ USUAL = ColumnChoice()
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Those of one source. title: None where it has none; id: None where ids are generated."""
+    """The columns of one source. title: None where it has none; id: None where ids are generated."""
 
     text: str
     title: str | None
@@ -134,21 +134,21 @@ class Columns:
     def _metadata(self, record: Mapping[str, Any]) -> dict[str, Any]:
         chosen = self.choice.metadata
         if chosen is not None:
-            found = {name: _value(record, name) for name in chosen}
-            return {name: value for name, value in found.items() if value is not None}
+            metadata = {name: _value(record, name) for name in chosen}
+            return {name: value for name, value in metadata.items() if value is not None}
         inside = record.get(METADATA)
         if inside is not None and not isinstance(inside, Mapping):
             raise InvalidDocumentError(f'"{METADATA}" must be an object or null, got {kind_of(inside)}')
         own = {self.text, self.title, METADATA, *(("id", "_id") if self.id in ("id", "_id") else (self.id,))}
         beside = {key: value for key, value in record.items() if key not in own and value is not None}
-        found = {**beside, **(inside or {})}
+        metadata = {**beside, **(inside or {})}
         for name in self.choice.not_metadata:
-            found.pop(name, None)
-        return found
+            metadata.pop(name, None)
+        return metadata
 
 
 STANDARD = Columns("text", "title", "id")
-"""Of records that were written to be read: `{"id" or "_id", "text", "title"?, "metadata"?}`."""
+"""The columns of records that were written to be read: `{"id" or "_id", "text", "title"?, "metadata"?}`."""
 
 
 def content_id(text: str, title: str | None, metadata: Mapping[str, Any]) -> str:

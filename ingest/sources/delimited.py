@@ -18,7 +18,7 @@ from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.cells import cell_value
 from tercet.ingest.sources.columns import METADATA
-from tercet.ingest.sources.encodings import SAMPLE_BYTES, found_encoding
+from tercet.ingest.sources.encodings import SAMPLE_BYTES, detected_encoding
 from tercet.ingest.sources.packed import PackedFile
 from tercet.ingest.sources.unclear_columns import seem_values, shown_columns
 
@@ -68,7 +68,7 @@ class DelimitedRows:
         self._line, self._at_end = 1, False
         with self._file.opened(lambda: "its beginning") as file:
             sample = file.read(SAMPLE_BYTES)
-        self.encoding = encoding or found_encoding(sample)
+        self.encoding = encoding or detected_encoding(sample)
         try:
             first = sample.decode(self.encoding, "replace").lstrip("\ufeff").splitlines()[:2]
         except (LookupError, UnicodeError) as error:
@@ -76,7 +76,7 @@ class DelimitedRows:
         said = _SEPARATOR.fullmatch(first[0]) if first else None
         self._lines_before = 0 if said is None else 1
         header = "".join(first[self._lines_before :][:1])
-        self._delimiter = delimiter or (said[1] if said else found_delimiter(path, header))
+        self._delimiter = delimiter or (said[1] if said else detected_delimiter(path, header))
         self._quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
         if self._delimiter == "\t":
             lines = sample.decode(self.encoding, "replace").splitlines()
@@ -166,7 +166,7 @@ class DelimitedRows:
                 f"{self.path}: no first row of CSV ({error}): is a quote not closed?"
             ) from error
         # Tables written with their row numbers have no name for that column.
-        named = [name.strip() or f"column {place}" for place, name in enumerate(names, start=1)]
+        named = [name.strip() or f"column {number}" for number, name in enumerate(names, start=1)]
         if seem_values(named):
             self.hint = FIRST_ROW
         return _distinct(self.path, named, self.hint)
@@ -215,10 +215,10 @@ def _has_bare_quotes(lines: Sequence[str]) -> bool:
     )
 
 
-def found_delimiter(path: Path, header: str) -> str:
+def detected_delimiter(path: Path, header: str) -> str:
     """What stands between the names of columns."""
     if ".tsv" in path.suffixes or ".tab" in path.suffixes:
         return "\t"
     some = header[:HEADER_CHARACTERS]
-    counts = {each: len(next(csv.reader([some], delimiter=each), [])) for each in DELIMITERS}
+    counts = {delimiter: len(next(csv.reader([some], delimiter=delimiter), [])) for delimiter in DELIMITERS}
     return max(counts, key=counts.__getitem__)

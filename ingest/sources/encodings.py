@@ -15,10 +15,10 @@ ENCODINGS = (
 )
 # Letters beyond ASCII of a language, and the encoding that has them; of more people's languages first.
 _LETTERS = (
-    *(("cp1252", each) for each in ("áéíñóúü", "àâæçèéêëîïôœùûüÿ", "äöüß", "àáâãçéêíóôõúü", "àèéìíîòóùú")),
-    *(("cp1252", each) for each in ("äåæéöø", "áäçèéëíïóöü", "àçèéíïòóúü", "äõöšüž")),
-    *(("cp1250", each) for each in ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž")),
-    *(("cp1250", each) for each in ("áéíóöőúüű", "čćđšž")),
+    *(("cp1252", letters) for letters in ("áéíñóúü", "àâæçèéêëîïôœùûüÿ", "äöüß", "àáâãçéêíóôõúü")),
+    *(("cp1252", letters) for letters in ("àèéìíîòóùú", "äåæéöø", "áäçèéëíïóöü", "àçèéíïòóúü", "äõöšüž")),
+    *(("cp1250", letters) for letters in ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž")),
+    *(("cp1250", letters) for letters in ("áéíóöőúüű", "čćđšž")),
     ("cp1254", "âçğîıöşûü"),
     ("cp1250", "ăâîşţ"),
     ("cp1252", "áæéíðóöúýþ"),
@@ -27,7 +27,7 @@ _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BO
 _ISO_2022_JP = (b"\x1b$B", b"\x1b$@")  # where Japanese begins, within ASCII
 
 
-def found_encoding(sample: bytes) -> str:
+def detected_encoding(sample: bytes) -> str:
     """The encoding of a file that begins so: by its mark, or UTF-8 where it is that, or the likeliest."""
     if sample.isascii() and any(mark in sample for mark in _ISO_2022_JP):
         return "iso2022_jp"
@@ -42,7 +42,7 @@ def found_encoding(sample: bytes) -> str:
 
 
 def _likeliest(sample: bytes) -> str:
-    """Of ENCODINGS; UTF-8, which will be refused where the first bad byte is, if it is none of them."""
+    """The likeliest of ENCODINGS; if it is none, UTF-8, which is refused where the first bad byte is."""
     best = from_bytes(sample, cp_isolation=list(ENCODINGS)).best()
     if best is None:
         return "utf-8"
@@ -55,8 +55,8 @@ def _of_letters(sample: bytes) -> str:
     counts = {encoding: Counter(sample.decode(encoding, "replace").lower()) for encoding in dict(_LETTERS)}
 
     def fit(encoding: str, letters: str) -> int:
-        found = counts[encoding]
-        beyond = sum(found[each] for each in found if each.isalpha() and not each.isascii())
-        return 2 * sum(found[letter] for letter in letters) - beyond
+        count = counts[encoding]
+        beyond = sum(count[letter] for letter in count if letter.isalpha() and not letter.isascii())
+        return 2 * sum(count[letter] for letter in letters) - beyond
 
-    return max(_LETTERS, key=lambda each: fit(*each))[0]
+    return max(_LETTERS, key=lambda alphabet: fit(*alphabet))[0]

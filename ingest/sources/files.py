@@ -96,12 +96,12 @@ def source_files(source: Path) -> list[Path]:
         if corpus:
             return corpus[:1]
         parts = [
-            found
+            paths
             for kinds in (PARQUET, ARROW, LINES, DELIMITED, ARRAYS)
-            if (found := [path for path in files if _kind(path) in kinds])
+            if (paths := [path for path in files if _kind(path) in kinds])
         ]
-        tables = [found for found in parts if _kind(found[0]) not in ARRAYS]
-        is_data = any(_is_data(path, source) for found in tables for path in found)
+        tables = [paths for paths in parts if _kind(paths[0]) not in ARRAYS]
+        is_data = any(_is_data(path, source) for paths in tables for path in paths)
         if not is_data and has_text_files(source, beside_data=bool(tables)):
             return [source]
         if len(tables) > 1:
@@ -183,11 +183,11 @@ def _kind(path: Path) -> str | None:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if len(suffixes) > 1 and suffixes[-1] in OPENERS:
         suffixes.pop()
-    found = suffixes[-1] if suffixes else None
+    ending = suffixes[-1] if suffixes else None
     packed_table = (
-        found in (*PARQUET, *ARROW) and path.suffix.lower() != found
+        ending in (*PARQUET, *ARROW) and path.suffix.lower() != ending
     )  # packed within, and never around
-    return found if found in KINDS and not packed_table else None
+    return ending if ending in KINDS and not packed_table else None
 
 
 def _has_object_lines(path: Path, limit_bytes: int) -> bool:

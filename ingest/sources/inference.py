@@ -125,7 +125,7 @@ class _Column:
             self.rounded |= isinstance(value, int) and abs(value) > EXACT
 
     def kind(self) -> FieldType | None:
-        """The type that holds all of them; None where there is none, or they are no keywords."""
+        """The type that holds all values; None where there is none, or they are no keywords."""
         for kinds, kind in _KINDS:
             if self.seen and self.seen <= kinds and not (kind == "number" and self.rounded):
                 return kind

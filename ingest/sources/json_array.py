@@ -51,7 +51,7 @@ class JsonArray:
                         "(JSONL), in UTF-8"
                     )
                 for number, element in enumerate(elements, start=1):
-                    yield f"{number} ({element.place})", self._value(element)
+                    yield f"{number} ({element.position})", self._value(element)
                 elements.leave()
             except BrokenJsonError as error:
                 raise SourceError(f"{self.path}: no valid JSON after record {number}: {error}") from error

@@ -36,7 +36,7 @@ class BrokenJsonError(Exception):
 
 
 @dataclass(slots=True)
-class Place:
+class TextPosition:
     """Line and column of a file, from 1; columns are characters."""
 
     line: int = 1
@@ -59,7 +59,7 @@ class Element:
     """The text of an element, None where it takes more bytes than the limit, and where it begins."""
 
     text: bytes | None
-    place: str
+    position: str
 
 
 class JsonElements:
@@ -74,9 +74,9 @@ class JsonElements:
         # What came since the last comma between elements or, outside the array, the last bracket.
         self._text = bytearray()
         self._text_bytes = 0
-        self._text_place = Place()
-        self._place = Place()
-        self._kept_to = 0  # place in the block that text and places go to
+        self._text_start = TextPosition()
+        self._position = TextPosition()
+        self._kept_to = 0  # offset in the block that text and positions go to
 
     def enter(self) -> bool:
         """Goes into the array that the file is, or else into the first whose first element is an object.
@@ -84,15 +84,15 @@ class JsonElements:
         Returns whether there is one. Raises BrokenJsonError.
         """
         array = False
-        while (found := self._to(_TO_ANY)) is not None:
+        while (byte := self._to(_TO_ANY)) is not None:
             self._keep()
             outermost, between = not self._closing, self._text_bytes > 0
-            if array and not between and found == _OBJECT:
+            if array and not between and byte == _OBJECT:
                 return True
             if outermost and between:
                 return False
-            array = found == _ARRAY
-            self._bracket(found)
+            array = byte == _ARRAY
+            self._bracket(byte)
             self._forget()
             if array and outermost:
                 return True
@@ -107,19 +107,19 @@ class JsonElements:
         level, several, last = len(self._closing), False, False
         while not last:
             between = len(self._closing) == level
-            found = self._to(_TO_COMMA if between else _TO_BRACKET)
-            if found is None:
+            byte = self._to(_TO_COMMA if between else _TO_BRACKET)
+            if byte is None:
                 raise self._ends()
-            if not between or found in _CLOSING:
-                self._bracket(found)
+            if not between or byte in _CLOSING:
+                self._bracket(byte)
                 continue
             self._keep()
-            last = found != _COMMA
+            last = byte != _COMMA
             if self._text_bytes or several or not last:
                 yield self._element()
             several = True
             if last:
-                self._bracket(found)
+                self._bracket(byte)
             else:
                 self._at += 1
             self._forget()
@@ -129,10 +129,10 @@ class JsonElements:
         than the JSON is there.
         """
         while self._closing:
-            found = self._to(_TO_BRACKET)
-            if found is None:
+            byte = self._to(_TO_BRACKET)
+            if byte is None:
                 raise self._ends()
-            self._bracket(found)
+            self._bracket(byte)
             self._forget()
         more = self._to(_TO_BRACKET) is not None
         self._keep()
@@ -180,30 +180,30 @@ class JsonElements:
         self._at = self._kept_to = 0
         return bool(block)
 
-    def _bracket(self, found: int) -> None:
+    def _bracket(self, byte: int) -> None:
         """Past a bracket, which opens something or closes what is open. Raises BrokenJsonError."""
-        if found in _CLOSING:
-            self._closing.append(_CLOSING[found])
+        if byte in _CLOSING:
+            self._closing.append(_CLOSING[byte])
             if len(self._closing) > _MAX_LEVELS:
                 self._keep()
-                raise BrokenJsonError(f"more than {_MAX_LEVELS:,} brackets are open at {self._place}")
-        elif self._closing and found == self._closing[-1]:
+                raise BrokenJsonError(f"more than {_MAX_LEVELS:,} brackets are open at {self._position}")
+        elif self._closing and byte == self._closing[-1]:
             self._closing.pop()
         else:
             self._keep()
             due = f"where {chr(self._closing[-1])} is due" if self._closing else "which closes nothing"
-            raise BrokenJsonError(f"{self._place} has {chr(found)} {due}{self._since()}")
+            raise BrokenJsonError(f"{self._position} has {chr(byte)} {due}{self._since()}")
         self._at += 1
 
     def _ends(self) -> BrokenJsonError:
         self._keep()
-        return BrokenJsonError(f"the file ends too early, at {self._place}{self._since()}")
+        return BrokenJsonError(f"the file ends too early, at {self._position}{self._since()}")
 
     def _since(self) -> str:
-        return f", in what begins at {self._text_place}" if self._text_bytes else ""
+        return f", in what begins at {self._text_start}" if self._text_bytes else ""
 
     def _begins(self) -> str:
-        return str(self._text_place if self._text_bytes else self._place)
+        return str(self._text_start if self._text_bytes else self._position)
 
     def _keep(self) -> None:
         """Adds what came up to here to the text, while that is not too long."""
@@ -211,10 +211,10 @@ class JsonElements:
         self._kept_to = self._at
         if not self._text_bytes:
             stripped = text.lstrip(_SPACE)
-            self._place.go_past(text[: len(text) - len(stripped)])
+            self._position.go_past(text[: len(text) - len(stripped)])
             text = stripped
-            self._text_place = replace(self._place)
-        self._place.go_past(text)
+            self._text_start = replace(self._position)
+        self._position.go_past(text)
         self._text_bytes += len(text)
         if self._text_bytes <= self._limit:
             self._text += text

@@ -31,7 +31,7 @@ def parse_json(text: bytes, of: str = "the line") -> Any:
 
 
 def _with_half_characters(text: bytes, of: str) -> Any:
-    """As `parse_json`, but lets half a character through, for the index to replace."""
+    """The value of a JSON text; lets half a character through, for the index to replace."""
     try:
         value = json.loads(text)
     except RecursionError as error:
@@ -64,8 +64,8 @@ def _why_not_json(text: bytes, of: str, error: orjson.JSONDecodeError) -> str:
     try:
         value = json.loads(text.decode())
     except UnicodeDecodeError as broken:
-        place = f"byte {broken.start + 1} of {of}"
-        return f"not valid UTF-8 at {place}: save it as UTF-8, which JSON is, whatever --encoding says"
+        position = f"byte {broken.start + 1} of {of}"
+        return f"not valid UTF-8 at {position}: save it as UTF-8, which JSON is, whatever --encoding says"
     except (ValueError, RecursionError):
         value = None
     _refuse_not_finite(value)

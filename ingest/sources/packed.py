@@ -55,7 +55,7 @@ class PackedFile:
 
     @contextmanager
     def opened(self, position: Callable[[], str]) -> Iterator[BinaryIO]:
-        """What it holds, unpacked, for reading within the block.
+        """What the file holds, unpacked, for reading within the block.
 
         Raises SourceError where packed data is damaged or cut off; position: how far it was read, for that.
         """

@@ -28,7 +28,7 @@ def files_below(folder: Path) -> list[Path]:
 
     Raises SourceError for a table whose log tells which of its files hold.
     """
-    found, seen = list[Path](), set[tuple[int, int]]()
+    paths, seen = list[Path](), set[tuple[int, int]]()
     for name, folders, files in os.walk(folder, followlinks=True):
         path = Path(name)
         for log, table in _LOGS.items():
@@ -41,9 +41,9 @@ def files_below(folder: Path) -> list[Path]:
             folders.clear()
             continue
         seen.add((state.st_dev, state.st_ino))
-        folders[:] = [each for each in folders if "=" in each or not each.startswith((".", "_"))]
-        found += [path / each for each in files if not each.startswith((".", "_", _CACHES))]
-    return sorted((path for path in found if path.is_file()), key=lambda path: path.parts)
+        folders[:] = [entry for entry in folders if "=" in entry or not entry.startswith((".", "_"))]
+        paths += [path / entry for entry in files if not entry.startswith((".", "_", _CACHES))]
+    return sorted((path for path in paths if path.is_file()), key=lambda path: path.parts)
 
 
 def partition_of(source: Path, path: Path) -> dict[str, str | None]:
@@ -61,7 +61,7 @@ def with_partition(
     partition: Mapping[str, str | None],
     fields: Mapping[str, FieldType],
 ) -> Iterator[tuple[int | str, Any | InvalidDocumentError]]:
-    """The records, each with these columns, in the place of its own of the same name.
+    """The records, each with these columns instead of its own of the same name.
 
     A value is text, but of a declared field what the field holds.
     """

@@ -78,8 +78,8 @@ def preview(
     problem: str | None = None
     text: str | None
     try:
-        with closing(iter(reader)) as found:
-            documents = list(islice(found, SHOWN_DOCUMENTS))
+        with closing(iter(reader)) as records:
+            documents = list(islice(records, SHOWN_DOCUMENTS))
         if not documents:
             problem = str(reader.no_documents())
         text, title, own = reader.columns.text, reader.columns.title, reader.columns.id
@@ -107,7 +107,7 @@ def preview(
 
 def _samples(part: Records) -> dict[str, list[Any]]:
     """The first values under each name, in the order of the file."""
-    found: dict[str, list[Any]] = {name: [] for name in part.names or ()}
+    by_name: dict[str, list[Any]] = {name: [] for name in part.names or ()}
     for _, record in islice(part, LOOKED_AT):
         if not isinstance(record, Mapping):
             continue
@@ -115,9 +115,9 @@ def _samples(part: Records) -> dict[str, list[Any]]:
         for name, value in [*record.items(), *(inside.items() if isinstance(inside, Mapping) else ())]:
             if name == METADATA and isinstance(value, Mapping):
                 continue
-            samples = found.setdefault(name, [])
+            samples = by_name.setdefault(name, [])
             if value is not None and len(samples) < SAMPLES:
                 samples.append(value[:SAMPLE_CHARACTERS] if isinstance(value, str) else value)
-    if METADATA in found and not found[METADATA]:
-        del found[METADATA]
-    return found
+    if METADATA in by_name and not by_name[METADATA]:
+        del by_name[METADATA]
+    return by_name

@@ -60,7 +60,7 @@ class Reading:
     names: tuple[str, ...] | None = None
 
 
-AS_FOUND = Reading()
+USUAL_READING = Reading()
 
 
 class DocumentReader:
@@ -80,18 +80,19 @@ class DocumentReader:
         *,
         on_error: OnError = "stop",
         fields: Mapping[str, FieldType] | None = None,
-        reading: Reading = AS_FOUND,
+        reading: Reading = USUAL_READING,
         tokenizer: Tokenizer | None = None,
         guessed: Collection[str] = (),
         line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self._source = source
         self._fields = fields or {}
-        found = [(path, partition_of(each, path)) for each in paths_of(source) for path in source_files(each)]
-        if not found:
+        given = paths_of(source)
+        parts = [(path, partition_of(folder, path)) for folder in given for path in source_files(folder)]
+        if not parts:
             raise SourceError("no source is given; give a file or a folder")
-        self.files = [path for path, _ in found]
-        self._partitions = [partition for _, partition in found]
+        self.files = [path for path, _ in parts]
+        self._partitions = [partition for _, partition in parts]
         self.columns: Columns = STANDARD
         self.encoding: str | None = None
         self._reading = reading
@@ -123,11 +124,11 @@ class DocumentReader:
     @property
     def partitions(self) -> dict[str, set[str]]:
         """The columns that names of folders give, with all values of each."""
-        found: dict[str, set[str]] = {}
+        columns: dict[str, set[str]] = {}
         for partition in self._partitions:
             for name, value in partition.items():
-                found.setdefault(name, set()).update([] if value is None else [value])
-        return found
+                columns.setdefault(name, set()).update([] if value is None else [value])
+        return columns
 
     def is_cell(self, name: str) -> bool:
         """Whether what the file that is read has under a name is text, whatever it means."""
@@ -186,8 +187,8 @@ class DocumentReader:
         if partition:
             items = with_partition(items, partition, self._fields)
         if names is None or choice.has_paths:
-            begun, found = _beginning(items)
-            names = found if names is None else names
+            begun, first_names = _beginning(items)
+            names = first_names if names is None else names
         self.columns = choice.among(
             [*dict.fromkeys([*names, *partition])],
             str(path),
@@ -243,10 +244,10 @@ def _cutter(split: Split, tokenizer: Tokenizer | None) -> PassageCutter:
 
 
 def _counted(endings: Counter[str]) -> str:
-    commonest = sorted(endings.items(), key=lambda each: (-each[1], each[0]))
-    each = ", ".join(f"{count:,} {ending}" for ending, count in commonest)
+    commonest = sorted(endings.items(), key=lambda entry: (-entry[1], entry[0]))
+    counts = ", ".join(f"{count:,} {ending}" for ending, count in commonest)
     files = "file" if endings.total() == 1 else "files"
-    return f"{endings.total():,} {files} of text ({each})"
+    return f"{endings.total():,} {files} of text ({counts})"
 
 
 def _beginning(items: Iterator[Item]) -> tuple[list[Item], list[str]]:

@@ -21,14 +21,14 @@ class Problem:
     keys: bool = False
 
 
-def told(problems: Sequence[Problem], names: Sequence[str]) -> str:
+def problem_message(problems: Sequence[Problem], names: Sequence[str]) -> str:
     """The problems in one sentence, with the columns that there are."""
     if len(problems) == 1:
         (only,) = problems
         columns = "" if only.keys else f"; {shown_columns(names)}"
         return only.reason + columns + (f": {only.remedy}" if only.remedy else "")
-    each = [one.reason + (f" ({one.remedy})" if one.remedy else "") for one in problems]
-    return f"{'; '.join(each)}; {shown_columns(names)}"
+    reasons = [problem.reason + (f" ({problem.remedy})" if problem.remedy else "") for problem in problems]
+    return f"{'; '.join(reasons)}; {shown_columns(names)}"
 
 
 def shown_columns(names: Iterable[str]) -> str:

@@ -30,16 +30,16 @@ def known_name(names: Sequence[str], usual: Sequence[str], firsts: int, flag: st
 
     firsts: how many of the usual ones go before all others.
     """
-    found = usual_names(names, usual)
-    if found and found[0].lower() not in usual[:firsts] and len(found) > 1:
-        return Problem(f"{' and '.join(map(repr, found))} may be meant", f"name one with {flag}")
-    if not found and names:
+    candidates = usual_names(names, usual)
+    if candidates and candidates[0].lower() not in usual[:firsts] and len(candidates) > 1:
+        return Problem(f"{' and '.join(map(repr, candidates))} may be meant", f"name one with {flag}")
+    if not candidates and names:
         others = ", or give --generate-ids" if flag == "--id-field" else ""
         return Problem(f"none of {', '.join(usual)} is there", f"name one with {flag}{others}")
-    return found[0] if found else usual[0]
+    return candidates[0] if candidates else usual[0]
 
 
 def usual_names(names: Sequence[str], usual: Sequence[str]) -> list[str]:
-    """Those of a source's names that are usual ones, in whatever case and Unicode form, in their order."""
+    """The names of a source that are usual ones, in whatever case and Unicode form, in their order."""
     by_name = {normalize("NFC", name).lower(): name for name in reversed(names)}
     return [name if name in names else by_name[name] for name in usual if name in by_name]

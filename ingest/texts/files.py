@@ -35,7 +35,7 @@ class TextFile:
 
     @property
     def ending(self) -> str:
-        """Of its name, in small letters."""
+        """The ending of the file's name, in small letters."""
         return self.path.suffix.lower()
 
 
@@ -60,11 +60,11 @@ def text_files(source: Path) -> Iterator[TextFile]:
             yield TextFile(folder, _below(folder, source), str(error.strerror), unlisted=True)
             continue
         for entry in entries:
-            found = _of(entry, source, root)
-            if found is None:
+            file = _of(entry, source, root)
+            if file is None:
                 inside.append(entry)
-            elif found.left_out is not None or is_text_file(entry):
-                yield found
+            elif file.left_out is not None or is_text_file(entry):
+                yield file
         waiting += reversed(inside)
 
 
@@ -80,7 +80,7 @@ def has_text_files(source: Path, *, beside_data: bool = False) -> bool:
 
 
 def _of(entry: Path, source: Path, root: Path) -> TextFile | None:
-    """What is there; None of a folder that is to be looked into."""
+    """The file at an entry of a folder; None for a folder that is to be looked into."""
     name = _below(entry, source)
     folder, text = entry.is_dir(), is_text_file(entry)
     if entry.name.startswith("."):

@@ -7,7 +7,7 @@ import re
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from tercet.ingest.passages.outline import Heading, Outline, Slugs
-from tercet.ingest.sources.encodings import SAMPLE_BYTES, found_encoding
+from tercet.ingest.sources.encodings import SAMPLE_BYTES, detected_encoding
 from tercet.ingest.texts.parsed import ParsedText, UnreadableFileError
 
 LEFT_OUT = (
@@ -39,10 +39,10 @@ def parse_html(content: bytes, encoding: str | None) -> ParsedText:
     for node in tree.css(LEFT_OUT):
         node.decompose()
     for selector in ("main", "[role=main]", "article"):
-        found = tree.css(selector)
-        if len(found) == 1:
+        nodes = tree.css(selector)
+        if len(nodes) == 1:
             break
-    root = found[0] if len(found) == 1 else tree.body
+    root = nodes[0] if len(nodes) == 1 else tree.body
     writer = _Writer()
     if root is not None:
         _write(root, writer)
@@ -55,17 +55,17 @@ def parse_html(content: bytes, encoding: str | None) -> ParsedText:
 
 def _decoded(content: bytes, encoding: str | None) -> str:
     named = _CHARSET.search(content[:_CHARSET_BYTES])
-    found = found_encoding(content[:SAMPLE_BYTES])
-    if encoding is None and named is not None and found == "utf-8":
+    detected = detected_encoding(content[:SAMPLE_BYTES])
+    if encoding is None and named is not None and detected == "utf-8":
         # Pages say UTF-8 of what was converted since, too: what is valid UTF-8 is hardly ever anything else.
-        encoding = found if not content.isascii() else None
+        encoding = detected if not content.isascii() else None
     elif encoding is None and named is not None:
         encoding = named[1].decode("ascii", "replace")
     try:
-        return content.decode(encoding or found, "replace")
+        return content.decode(encoding or detected, "replace")
     except LookupError as error:
         if named is not None and encoding == named[1].decode("ascii", "replace"):
-            return content.decode(found, "replace")
+            return content.decode(detected, "replace")
         raise UnreadableFileError(f"the encoding {encoding!r:.80} is not known (--encoding)") from error
 
 
@@ -202,9 +202,9 @@ def _anchor(heading: LexborNode) -> str | None:
         parent if parent is not None and parent.tag in ("section", "div") else None,
     ):
         if node is not None:
-            found = node.attributes.get("id") or node.attributes.get("name")
-            if found and (node is not parent or _is_first(heading)):
-                return found
+            anchor = node.attributes.get("id") or node.attributes.get("name")
+            if anchor and (node is not parent or _is_first(heading)):
+                return anchor
     return None
 
 

@@ -30,8 +30,8 @@ def headings_of(text: str) -> tuple[Heading, ...]:
         return ()
     parser = _parser()
     tokens = parser.parse(text)
-    lines = [0, *(found.end() for found in _LINE_END.finditer(text)), len(text)]
-    slugs, found = Slugs(), []
+    lines = [0, *(end.end() for end in _LINE_END.finditer(text)), len(text)]
+    slugs, headings = Slugs(), []
     for token, inside in pairwise(tokens):
         if token.type != "heading_open" or token.map is None:
             continue
@@ -41,8 +41,8 @@ def headings_of(text: str) -> tuple[Heading, ...]:
         slug = slugs.distinct(named[1]) if named else slugs.of(title)
         if token.level == 0 and title:
             start, end = (lines[min(line, len(lines) - 1)] for line in token.map)
-            found.append(Heading(start, end, int(token.tag[1]), title, slug, slug or None))
-    return tuple(found)
+            headings.append(Heading(start, end, int(token.tag[1]), title, slug, slug or None))
+    return tuple(headings)
 
 
 def parted(text: str) -> tuple[Mapping[str, Any], str]:
@@ -51,16 +51,16 @@ def parted(text: str) -> tuple[Mapping[str, Any], str]:
     Of the front matter are kept scalars and lists of these; dates become text. Raises InvalidDocumentError
     where it is none that can be read.
     """
-    found = _FRONT_MATTER.match(text)
-    if found is None or _FIRST_KEY.match(found[1]) is None:
+    match = _FRONT_MATTER.match(text)
+    if match is None or _FIRST_KEY.match(match[1]) is None:
         return {}, text
-    if len(found[1]) > MOST_FRONT_MATTER_CHARACTERS:
+    if len(match[1]) > MOST_FRONT_MATTER_CHARACTERS:
         raise InvalidDocumentError(
-            f"its front matter has {len(found[1])} characters, at most {MOST_FRONT_MATTER_CHARACTERS} are "
+            f"its front matter has {len(match[1])} characters, at most {MOST_FRONT_MATTER_CHARACTERS} are "
             "read: make it shorter"
         )
     try:
-        values = yaml.load(found[1], _PlainLoader)  # noqa: S506 - a loader of plain values
+        values = yaml.load(match[1], _PlainLoader)  # noqa: S506 - a loader of plain values
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         where = "" if line is None else f" at line {line + 2}"
@@ -68,8 +68,9 @@ def parted(text: str) -> tuple[Mapping[str, Any], str]:
         raise InvalidDocumentError(
             f"its front matter is no YAML{where} ({problem}); put quotes around a value that holds a colon"
         ) from error
-    kept = {} if not isinstance(values, Mapping) else {str(key): _kept(each) for key, each in values.items()}
-    return {key: each for key, each in kept.items() if each is not None}, text[found.end() :]
+    items = values.items() if isinstance(values, Mapping) else ()
+    kept = {str(key): _kept(value) for key, value in items}
+    return {key: value for key, value in kept.items() if value is not None}, text[match.end() :]
 
 
 @cache
@@ -93,8 +94,8 @@ class _PlainLoader(yaml.SafeLoader):
 def _kept(value: object) -> Any:
     """A scalar, or a list of these; None of anything else."""
     if isinstance(value, list):
-        inside = [_kept(each) for each in value if not isinstance(each, list)]
-        return [each for each in inside if each is not None]
+        inside = [_kept(element) for element in value if not isinstance(element, list)]
+        return [element for element in inside if element is not None]
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):

@@ -25,8 +25,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:
         signal.alarm(seconds)  # unhandled, so that it ends compiled code, too
-        asked = orjson.loads(line)
-        answer = orjson.dumps(_answer(Path(asked["path"]), asked["encoding"], limit_bytes))
+        request = orjson.loads(line)
+        answer = orjson.dumps(_answer(Path(request["path"]), request["encoding"], limit_bytes))
         signal.alarm(0)
         sys.stdout.buffer.write(answer + b"\n")
         sys.stdout.buffer.flush()
@@ -38,14 +38,14 @@ def _answer(path: Path, encoding: str | None, limit_bytes: int) -> dict[str, Any
         if path.suffix.lower() == ".pdf":
             from tercet.ingest.texts.pdf import parse_pdf
 
-            found = parse_pdf(path, limit_bytes)
+            parsed = parse_pdf(path, limit_bytes)
         else:
             from tercet.ingest.texts.html import parse_html
 
-            found = parse_html(path.read_bytes(), encoding)
-        if len(found.text.encode("utf-8", "surrogatepass")) > limit_bytes:
+            parsed = parse_html(path.read_bytes(), encoding)
+        if len(parsed.text.encode("utf-8", "surrogatepass")) > limit_bytes:
             return {"error": too_large}
-        return _valid(found.to_json())
+        return _valid(parsed.to_json())
     except UnreadableFileError as error:
         return {"error": str(error)}
     except OSError as error:
@@ -55,12 +55,12 @@ def _answer(path: Path, encoding: str | None, limit_bytes: int) -> dict[str, Any
         return {"error": f"it takes more than {resource_bytes >> 20} MiB of memory"}
 
 
-def _valid(found: dict[str, Any]) -> dict[str, Any]:
+def _valid(record: dict[str, Any]) -> dict[str, Any]:
     """With half characters replaced, which JSON cannot hold."""
     text, title = (
-        value and value.encode("utf-8", "replace").decode() for value in (found["text"], found["title"])
+        value and value.encode("utf-8", "replace").decode() for value in (record["text"], record["title"])
     )
-    return {**found, "text": text, "title": title}
+    return {**record, "text": text, "title": title}
 
 
 if __name__ == "__main__":

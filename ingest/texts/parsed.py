@@ -22,7 +22,7 @@ class ParsedText:
     outline: Outline = field(default_factory=Outline)
 
     def to_json(self) -> dict[str, Any]:
-        """As one process hands it to another."""
+        """The parsed text as one process hands it to another."""
         return {
             "text": self.text,
             "title": self.title,
@@ -32,9 +32,9 @@ class ParsedText:
         }
 
     @staticmethod
-    def from_json(found: dict[str, Any]) -> ParsedText:
+    def from_json(record: dict[str, Any]) -> ParsedText:
         """What `to_json` gave of a text that is no Markdown."""
-        headings = tuple(Heading(*each) for each in found["headings"])
+        headings = tuple(Heading(*heading) for heading in record["headings"])
         return ParsedText(
-            found["text"], found["title"], found["metadata"], Outline(headings, tuple(found["pages"]))
+            record["text"], record["title"], record["metadata"], Outline(headings, tuple(record["pages"]))
         )

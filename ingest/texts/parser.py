@@ -44,7 +44,7 @@ def _is_there(module: str) -> bool:
 
 
 class FileParser:
-    """Parses files by a child, which is there from the first of them to the end of the block."""
+    """Parses files by a child process, which runs from the first file to the end of the block."""
 
     def __init__(self, limit_bytes: int, *, memory_bytes: int = MEMORY_BYTES, seconds: int = SECONDS) -> None:
         """limit_bytes: of a file's text."""
@@ -76,10 +76,10 @@ class FileParser:
             raise
         if not line.endswith(b"\n"):
             raise UnreadableFileError(self._end_of(process))
-        found = orjson.loads(line)
-        if "error" in found:
-            raise UnreadableFileError(found["error"])
-        return ParsedText.from_json(found)
+        answer = orjson.loads(line)
+        if "error" in answer:
+            raise UnreadableFileError(answer["error"])
+        return ParsedText.from_json(answer)
 
     def close(self) -> None:
         """Ends the child."""

@@ -9,7 +9,7 @@ from typing import Any
 from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.passages.outline import Outline
 from tercet.ingest.passages.split import SOURCE
-from tercet.ingest.sources.encodings import SAMPLE_BYTES, found_encoding
+from tercet.ingest.sources.encodings import SAMPLE_BYTES, detected_encoding
 from tercet.ingest.texts.files import MARKDOWN, TextFile
 from tercet.ingest.texts.parsed import ParsedText, UnreadableFileError
 from tercet.ingest.texts.parser import PARSED, FileParser
@@ -62,7 +62,7 @@ class TextReader:
         front, text = parted(text)
         metadata = {name: value for name, value in front.items() if name != "title"}
         headings = headings_of(text)
-        title = _title(front) or next((each.title for each in headings), None)
+        title = _title(front) or next((heading.title for heading in headings), None)
         return ParsedText(text, title, metadata, Outline(headings, markdown=True))
 
     def _text(self, file: TextFile) -> str:
@@ -71,7 +71,7 @@ class TextReader:
             content = opened.read(self.limit_bytes + 1)
         if len(content) > self.limit_bytes:
             raise UnreadableFileError(f"longer than {self.limit_bytes} bytes, the limit for one document")
-        encoding = self.encoding or found_encoding(content[:SAMPLE_BYTES])
+        encoding = self.encoding or detected_encoding(content[:SAMPLE_BYTES])
         if b"\0" in content and not encoding.startswith(("utf-16", "utf-32")):
             raise UnreadableFileError("no text: it holds bytes of 0")
         try:

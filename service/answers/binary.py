@@ -59,7 +59,7 @@ class BinaryBody:
         return self._arrays.size_bytes
 
     def append(self, part: Representations) -> None:
-        """Adds texts after those before; all slices have the same outputs."""
+        """Appends the representations of texts; all slices have the same outputs."""
         arrays = self._arrays
         arrays.append("tokens", part.tokens)
         arrays.append("truncated", part.truncated)
@@ -84,10 +84,10 @@ class BinaryBody:
         return chain([self._arrays.header(named)], self._arrays.chunks())
 
     def _append_vectors(self, name: str, vectors: Float32) -> None:
-        found = typed(vectors, self._dtype)
-        self._arrays.append(name, found.values)
-        if found.scales is not None:
-            self._arrays.append(f"{name}_scales", found.scales)
+        typed_vectors = typed(vectors, self._dtype)
+        self._arrays.append(name, typed_vectors.values)
+        if typed_vectors.scales is not None:
+            self._arrays.append(f"{name}_scales", typed_vectors.scales)
 
     def _append_offsets(self, name: str, offsets: Int64, packed: str) -> None:
         """Adds a slice's offsets, counted from the beginning of the packed array as it is so far."""

@@ -95,7 +95,7 @@ class GrowingArrays:
                 yield chunk
 
     def _in_order(self) -> list[tuple[str, _Part]]:
-        """Those of larger items first, so that every array starts at a multiple of its items' size."""
+        """The arrays of larger items first, so that every array starts at a multiple of its items' size."""
         return sorted(self._parts.items(), key=lambda part: -part[1].dtype.itemsize)
 
     def _new_file(self) -> tempfile.SpooledTemporaryFile[bytes]:

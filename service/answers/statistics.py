@@ -7,18 +7,18 @@ from typing import Any
 from tercet.service.collections.served import ServedStatistics
 
 
-def statistics_record(name: str, found: ServedStatistics) -> dict[str, Any]:
+def statistics_record(name: str, statistics: ServedStatistics) -> dict[str, Any]:
     """The record of `GET /collections/{name}/stats`."""
     return {
         "name": name,
-        "documents": found.documents,
-        "deleted": found.deleted,
-        "segments": found.segments,
-        "bytes": dict(found.part_bytes),
-        "unpublished": {"documents": found.memory_documents, "bytes": found.memory_bytes},
-        "ledger": {"entries": found.ledger_entries, "bytes": found.ledger_bytes},
-        "position": found.position,
-        "published_position": found.flushed_position,
-        "flushing": found.flushing,
-        "merging": found.merging,
+        "documents": statistics.documents,
+        "deleted": statistics.deleted,
+        "segments": statistics.segments,
+        "bytes": dict(statistics.part_bytes),
+        "unpublished": {"documents": statistics.memory_documents, "bytes": statistics.memory_bytes},
+        "ledger": {"entries": statistics.ledger_entries, "bytes": statistics.ledger_bytes},
+        "position": statistics.position,
+        "published_position": statistics.flushed_position,
+        "flushing": statistics.flushing,
+        "merging": statistics.merging,
     }

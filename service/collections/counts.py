@@ -17,14 +17,14 @@ Versions = tuple[FileVersion | None, ...]
 
 
 class PublishedCounts:
-    """Of one folder of collections. A scrape of thousands reads the sizes and times of their files alone."""
+    """Counts of a folder's collections. A scrape of thousands reads sizes and times of their files alone."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._known: dict[str, tuple[Versions, CollectionCounts]] = {}
 
     def of(self, name: str) -> CollectionCounts:
-        """Of a collection. Raises CollectionNotFoundError, DamagedIndexError or StorageError."""
+        """The counts of a collection. Raises CollectionNotFoundError, DamagedIndexError or StorageError."""
         folder = f"{self._root}/{name}/"
         versions = tuple(_version_of(folder + file) for file in FILES)
         known = self._known.get(name)
@@ -39,6 +39,6 @@ class PublishedCounts:
 
 
 def _version_of(path: str) -> FileVersion | None:
-    """Of a file that holds something: to read a ledger leaves an empty log beside it."""
+    """The version of a file that holds something: to read a ledger leaves an empty log beside it."""
     version = version_of(path)
     return None if version is None or not version[2] else version

@@ -15,7 +15,7 @@ from tercet.index.errors import CollectionNotFoundError
 from tercet.index.files.versions import FileVersion, version_of
 
 Versions = tuple[FileVersion, FileVersion | None]
-"""Of a collection's settings and of its `CURRENT`."""
+"""The versions of a collection's settings and of its `CURRENT`."""
 
 log = logging.getLogger("tercet")
 
@@ -41,7 +41,7 @@ class SearchedFiles:
         return settings, version_of(self.current)
 
     def required(self, name: str) -> Versions:
-        """The same. Raises CollectionNotFoundError, which names the collection."""
+        """The versions of a collection's files. Raises CollectionNotFoundError, which names it."""
         try:
             return self.versions()
         except FileNotFoundError as error:
@@ -75,7 +75,7 @@ class ReadFiles(Generic[T]):
         self._known: dict[str, _Read[T]] = {}
 
     def of(self, name: str, path: str, read: Callable[[Path], T]) -> T | None:
-        """Of a collection's file, read where it is another than before; None where it is not there.
+        """What a collection's file says, read where it is another than before; None where it is not there.
 
         Raises what `read` does.
         """
@@ -83,15 +83,15 @@ class ReadFiles(Generic[T]):
         if version is None:
             self.forget(name)
             return None
-        found = self._known.get(name)
-        if found is None or found.version != version:
+        known = self._known.get(name)
+        if known is None or known.version != version:
             # A file replaced since then is newer than noted here, and so is read once more.
             try:
-                found = self._known[name] = _Read(version, read(Path(path)))
+                known = self._known[name] = _Read(version, read(Path(path)))
             except FileNotFoundError:  # removed since the look
                 self.forget(name)
                 return None
-        return found.content
+        return known.content
 
     def forget(self, name: str) -> None:
         """Lets go of what is known of a collection."""

@@ -91,7 +91,7 @@ class OpenedCollection:
         return snapshot
 
     def statistics(self) -> CollectionStatistics:
-        """What it holds, and how far its upkeep is. Raises DamagedIndexError."""
+        """What the collection holds, and how far its upkeep is. Raises DamagedIndexError."""
         return self._live.stats()
 
     def counts(self) -> CollectionCounts:
@@ -156,7 +156,7 @@ class OpenedCollection:
 
 
 class LiveCollections:
-    """Of one folder of collections. Safe to use from several threads."""
+    """The collections of a folder that are open to be written. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -304,12 +304,12 @@ class LiveCollections:
             )
 
     def _close_oldest(self, enough: Callable[[], bool]) -> None:
-        """Closes those that nobody wrote to for longest, the ones with nothing to publish first."""
+        """Closes collections that nobody wrote to for longest, ones with nothing to publish first."""
         opened = sorted(self._opened.items(), key=lambda item: (not item[1].is_idle, item[1].used))
-        for name, each in opened:
+        for name, live in opened:
             if enough():
                 return
-            self._close_published(name, each)
+            self._close_published(name, live)
 
     def _close_published(self, name: str, opened: OpenedCollection) -> None:
         """Closes one, unless somebody opens, deletes or writes it now."""

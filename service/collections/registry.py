@@ -157,10 +157,10 @@ class CollectionRegistry:
         names = self.aliases.collections_of(name)
         if len(names) == 1:
             return self._snapshot(names[0])
-        return self._united.of(name, [self._snapshot(each) for each in names])
+        return self._united.of(name, [self._snapshot(own_name) for own_name in names])
 
     def _snapshot(self, name: str) -> Snapshot:
-        """That of one collection, by its own name."""
+        """The current snapshot of one collection, by its own name."""
         live = self._live.get(name)
         if live is not None:
             return live.snapshot()
@@ -198,12 +198,12 @@ class CollectionRegistry:
             files = SearchedFiles.of(CollectionLayout(self.root / name))
             self._opened[name] = _Opened(files, files.required(name), snapshot)
 
-    async def open(self, name: str, how: Reading = ANY_TIME) -> Snapshot:
-        """The same, awaited. how: of no use here, as in `open_with_defaults`: nobody else is asked."""
-        return (await self.open_with_defaults(name, how, defaults=False, effort=False)).snapshot
+    async def open(self, name: str, options: Reading = ANY_TIME) -> Snapshot:
+        """The current snapshot, awaited. options: of no use where no other server is asked."""
+        return (await self.open_with_defaults(name, options, defaults=False, effort=False)).snapshot
 
     async def open_with_defaults(
-        self, name: str, how: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
+        self, name: str, options: Reading = ANY_TIME, *, defaults: bool = True, effort: bool = True
     ) -> SearchTarget[Snapshot]:
         """The current snapshot with the stored defaults and effort, also when another process wrote them.
 
@@ -211,11 +211,11 @@ class CollectionRegistry:
 
         Raises as `snapshot` does; DamagedIndexError for damaged ones that are asked for, too.
         """
-        found = await self._looks[defaults, effort](name)
-        if isinstance(found, SearchTarget):
-            return found
-        opened = await (self._renew if found.written else self._open)(found.name)
-        return await self.looking_pool.run(self._target, found.stored, opened, defaults, effort)
+        target = await self._looks[defaults, effort](name)
+        if isinstance(target, SearchTarget):
+            return target
+        opened = await (self._renew if target.written else self._open)(target.name)
+        return await self.looking_pool.run(self._target, target.stored, opened, defaults, effort)
 
     async def reach(self, name: str, position: int, deadline: Deadline) -> None:
         """Waits until searches find what was written up to a position.
@@ -227,12 +227,12 @@ class CollectionRegistry:
         settled = False
         while True:
             settled |= self._live.get(own) is not None  # asked before the look, which then has its last write
-            found = (await self.open(own)).position
-            if found >= position:
+            reached = (await self.open(own)).position
+            if reached >= position:
                 return
             if settled:
                 raise PositionAheadError(
-                    f"collection {own!r} is at position {found}, and min_position is {position}, which no "
+                    f"collection {own!r} is at position {reached}, and min_position is {position}, which no "
                     "write has yet; use the position of a write's answer"
                 )
             settled = await self.looking_pool.run(self._is_idle, own)
@@ -241,7 +241,7 @@ class CollectionRegistry:
             left_seconds = deadline.remaining_seconds
             if not left_seconds:
                 raise PositionNotReachedError(
-                    f"collection {own!r} is at position {found} here, and did not come to {position} in "
+                    f"collection {own!r} is at position {reached} here, and did not come to {position} in "
                     "time; try again in a moment, or ask the server that writes it"
                 )
             await on_loop(asyncio.sleep(min(REACHING_SECONDS, left_seconds)))
@@ -277,8 +277,8 @@ class CollectionRegistry:
         They have its own name, which an alias may mean no longer in a moment. deadline: as of `writing`.
         Raises as `writing` does.
         """
-        found = await self._look_to_write(name)
-        return await self._open_to_write(found) if isinstance(found, str) else found
+        settings = await self._look_to_write(name)
+        return await self._open_to_write(settings) if isinstance(settings, str) else settings
 
     def open_written(self) -> None:
         """Opens what holds acknowledged writes that are not published yet, so that searches see them."""
@@ -303,7 +303,7 @@ class CollectionRegistry:
         names = self.aliases.collections_of(name)
         if len(names) == 1:
             return self._describe(names[0])
-        parts = [self._describe(each) for each in names]
+        parts = [self._describe(own_name) for own_name in names]
         settings = united_settings(name, [part.settings for part in parts])
         published = [f"{part.settings.name}:{part.snapshot}" for part in parts if part.snapshot is not None]
         documents = sum(part.documents for part in parts)
@@ -312,7 +312,7 @@ class CollectionRegistry:
         )
 
     def _describe(self, name: str) -> CollectionDescription:
-        """One collection, by its own name."""
+        """Settings, defaults and state of one collection, by its own name."""
         collection = Collection.named(self.root, name)
         defaults, live = collection.defaults(), self._live.get(collection.settings.name)
         if live is not None:
@@ -332,7 +332,7 @@ class CollectionRegistry:
         return published_statistics(collection) if live is None else live.statistics()
 
     def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]:
-        """For metrics, by name, of all that can be read; of those that are as they were it reads no file."""
+        """Counts of collections that can be read, by name, for metrics; only changed files are read."""
         for name in collection_folders(self.root):
             with suppress(SearchIndexError, OSError):
                 live = self._live.get(name)
@@ -353,7 +353,7 @@ class CollectionRegistry:
         self._forget(name)
 
     def names(self) -> list[str]:
-        """Of all collections, in order."""
+        """The names of all collections, in order."""
         return list_collections(self.root)
 
     def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
@@ -369,14 +369,14 @@ class CollectionRegistry:
         return descriptions
 
     def checkpoints(self) -> dict[str, str]:
-        """What opens the encoders of all collections, by the encoders' names, of those where it is known."""
-        found: dict[str, str] = {}
+        """The checkpoints that collections were built with, where known, by their encoders' names."""
+        checkpoints: dict[str, str] = {}
         for name in collection_folders(self.root):
             with suppress(SearchIndexError, OSError):
                 named = self._encoders.of(name, f"{self._root}/{name}/{SETTINGS_FILE}", _encoder_of)
                 if named is not None and named[1] is not None:
-                    found.setdefault(named[0], named[1])
-        return found
+                    checkpoints.setdefault(named[0], named[1])
+        return checkpoints
 
     def release_superseded(self) -> None:
         """Lets go of snapshots that are current no more: another process removed or rebuilt the collection.
@@ -401,10 +401,10 @@ class CollectionRegistry:
     def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget[Snapshot] | _ToOpen:
         """What a search needs, where the current snapshot is open."""
         names, parts = self.aliases.collections_of(name), []
-        for each in names:
-            snapshot, written = self._seen(each)
+        for own_name in names:
+            snapshot, written = self._seen(own_name)
             if snapshot is None:
-                return _ToOpen(each if len(names) == 1 else name, names[0], written)
+                return _ToOpen(own_name if len(names) == 1 else name, names[0], written)
             parts.append(snapshot)
         if len(parts) == 1:
             return self._target(names[0], parts[0], defaults, effort)
@@ -458,7 +458,7 @@ class CollectionRegistry:
             return live.settings
 
     def _note_counts(self, name: str) -> None:
-        """Before the next scrape, which would read those of all that were closed since the last."""
+        """Reads the counts of a closed collection now, so that the next scrape does not read them all."""
         with suppress(SearchIndexError, OSError):
             self._counts.of(name)
 

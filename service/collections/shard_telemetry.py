@@ -34,10 +34,10 @@ KINDS: Sequence[tuple[type[Exception], FailureReason]] = (
 
 
 class ShardObserver:
-    """Is told how shards fare, and does nothing. shard: as its writing server is called."""
+    """Hears how shards fare, and does nothing. shard: as its writing server is called."""
 
     def known(self, shard: str, servers: Sequence[str]) -> None:
-        """There is such a shard."""
+        """Hears that there is a shard, and of its servers."""
 
     def answered(self, server: str, seconds: float, sent_bytes: int, received_bytes: int) -> None:
         """A server answered, whatever it says, to a body of so many bytes with one of so many."""

@@ -83,7 +83,7 @@ class WritableCollection(Protocol):
 
 
 class WritableCollections(Protocol):
-    """Those that a server writes."""
+    """The collections that a server writes."""
 
     async def open_to_write(self, name: str, deadline: Deadline = NO_DEADLINE) -> CollectionSettings:
         """The settings of a collection that can be written, with its own name.

@@ -26,7 +26,7 @@ class UnitedSnapshots:
         self._known: dict[str, _United] = {}
 
     def of(self, alias: str, parts: Sequence[Snapshot]) -> Snapshot:
-        """Snapshots as one, made anew only where one of them is another than before.
+        """The snapshots of an alias as one, made anew only where one of its snapshots changed.
 
         Raises UnlikeCollectionsError for those of collections that cannot be searched as one.
         """

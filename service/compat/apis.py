@@ -50,7 +50,7 @@ class Api:
     def routes(
         self, answered: Callable[[CompatibleRequest, Runtime, Deadline], Awaitable[Response]]
     ) -> APIRouter:
-        """Its routes. answered: gives the answer to a body."""
+        """The routes of an API. answered: gives the answer to a body."""
 
         async def handle(body: Any, services: Services, deadline: TimeLimit) -> Response:
             return await answered(body, services, deadline)

@@ -80,7 +80,7 @@ COHERE_EMBED = EmbedApi(
             "texts",
             Annotated[list[CohereMixedInput], Field(fail_fast=True), counted("texts", "texts")],
             "Inputs of parts, all of them texts.",
-            read=lambda inputs, _: ["\n".join(part.text for part in each.content) for each in inputs or ()],
+            read=lambda inputs, _: ["\n".join(part.text for part in mixed.content) for mixed in inputs or ()],
         ),
         model=MODEL,
         input_type=query_if(

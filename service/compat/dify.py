@@ -109,7 +109,7 @@ async def dify_retrieval(
             f"retrieval_setting.top_k is {top_k}; the limit is {limits.top_k} (setting max_top_k)",
             "retrieval_setting.top_k",
         )
-    asked = SearchQuery(
+    query = SearchQuery(
         body.query,
         top_k=top_k,
         candidates=WantedCandidates(largest=limits.candidates),
@@ -122,10 +122,10 @@ async def dify_retrieval(
         return outcome, BegunAnswer.of(_pieces(outcome, setting.score_threshold or 0.0))
 
     scope = SearchScope(body.knowledge_id)
-    ((outcome, answer),) = await services.pipeline.answer(scope, [asked], begun, deadline)
+    ((outcome, answer),) = await services.pipeline.answer(scope, [query], begun, deadline)
     settings = services.settings
     log_if_slow(
-        asked,
+        query,
         outcome,
         settings.slow_search_seconds,
         request.state.request_id,
@@ -138,9 +138,9 @@ def _pieces(outcome: SearchOutcome, threshold: float) -> Iterator[bytes]:
     """The answer's JSON, record by record."""
     scored = ((hit, relevance(hit.score * _scale(outcome.weights))) for hit in outcome.hits)
     yield b'{"records":['
-    for place, (hit, score) in enumerate(takewhile(lambda one: one[1] >= threshold, scored)):
+    for index, (hit, score) in enumerate(takewhile(lambda scored_hit: scored_hit[1] >= threshold, scored)):
         record = orjson.dumps(_record(hit, score))
-        yield b"," + record if place else record
+        yield b"," + record if index else record
     yield b"]}"
 
 

@@ -12,7 +12,7 @@ from tercet.index.documents.filters import MAX_CONDITIONS, Filter, parse_filter
 from tercet.index.errors import InvalidQueryError
 from tercet.service.compat.shapes import CompatibleRequest
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.schemas.base import told_apart
+from tercet.service.schemas.base import discriminated
 
 Operator = Literal[
     "is",
@@ -45,11 +45,11 @@ def _kind(value: object) -> str:
     return {str: "text", int: "integer", float: "number", list: "several"}.get(type(value), "")
 
 
-One = Annotated[
+ScalarValue = Annotated[
     Annotated[str, Tag("text")] | Annotated[int, Tag("integer")] | Annotated[float, Tag("number")],
-    *told_apart(_kind, "a string or a number"),
+    *discriminated(_kind, "a string or a number"),
 ]
-Several = Annotated[list[One], Field(fail_fast=True)]
+ScalarList = Annotated[list[ScalarValue], Field(fail_fast=True)]
 
 
 class DifyCondition(CompatibleRequest):
@@ -65,8 +65,8 @@ class DifyCondition(CompatibleRequest):
             Annotated[str, Tag("text")]
             | Annotated[int, Tag("integer")]
             | Annotated[float, Tag("number")]
-            | Annotated[Several, Tag("several")],
-            *told_apart(_kind, "a string, a number or a list of these"),
+            | Annotated[ScalarList, Tag("several")],
+            *discriminated(_kind, "a string, a number or a list of these"),
         ]
         | None
     ) = Field(None, description="`in` and `not in` take a list; `empty` and `not empty` take none.")
@@ -84,8 +84,8 @@ def filter_of(given: DifyMetadataCondition | None) -> Filter | None:
     if given is None or not given.conditions:
         return None
     parts = [
-        _tree(condition, f"metadata_condition.conditions.{place}")
-        for place, condition in enumerate(given.conditions)
+        _tree(condition, f"metadata_condition.conditions.{index}")
+        for index, condition in enumerate(given.conditions)
     ]
     try:
         return parse_filter({given.logical_operator or "and": parts})
@@ -108,18 +108,18 @@ def _tree(condition: DifyCondition, param: str) -> dict[str, Any]:
         return there if operator == "not empty" else {"not": there}
     value = condition.value
     if operator in ("in", "not in"):
-        among = {"in": {name: value if isinstance(value, list) else [_one(condition, param)]}}
+        among = {"in": {name: value if isinstance(value, list) else [_scalar(condition, param)]}}
         return among if operator == "in" else {"not": among}
-    one = _one(condition, param)
+    scalar = _scalar(condition, param)
     if operator in OF_NUMBERS:
-        one = _number(one, f"{param}.value")
+        scalar = _number(scalar, f"{param}.value")
     if operator in COMPARED:
-        return {COMPARED[operator]: {name: one}}
-    same = {"eq": {name: one}}
+        return {COMPARED[operator]: {name: scalar}}
+    same = {"eq": {name: scalar}}
     return same if operator in ("is", "=") else {"not": same}
 
 
-def _one(condition: DifyCondition, param: str) -> str | float:
+def _scalar(condition: DifyCondition, param: str) -> str | float:
     """The condition's value, where it is one."""
     value = condition.value
     if value is None or isinstance(value, list):

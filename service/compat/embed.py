@@ -110,7 +110,7 @@ routes = [api.routes(partial(embed, api)) for api in EMBED_APIS]
 def _read_back(given: Sequence[Any], tokenizer: Tokenizer) -> list[str]:
     """Texts, of token ids too; those of one text are a list of numbers."""
     several = [given] if isinstance(given[0], int) else given
-    return [each if isinstance(each, str) else tokenizer.text_of(each) for each in several]
+    return [text if isinstance(text, str) else tokenizer.text_of(text) for text in several]
 
 
 def _forms(api: EmbedApi, forms: str | list[str], names: Mapping[str, str]) -> list[str]:

@@ -31,21 +31,21 @@ from tercet.service.compat.fields import (
 )
 from tercet.service.compat.request import Flag, TextOrObject, text_or_texts, texts_of
 from tercet.service.compat.shapes import REQUIRED, Slot, Take, answer, request
-from tercet.service.schemas.base import counted, told_apart
+from tercet.service.schemas.base import counted, discriminated
 
 JINA_USAGE = answer("JinaUsage", "What a request cost.", total_tokens=TOKENS)
 
 VectorForm = Literal["float", "base64", "binary", "ubinary"]
-OneForm = Annotated[
+VectorForms = Annotated[
     Annotated[VectorForm, Tag("text")]
     | Annotated[list[VectorForm], Field(min_length=1, max_length=4, fail_fast=True), Tag("texts")],
-    *told_apart(text_or_texts, "float, base64, binary or ubinary"),
+    *discriminated(text_or_texts, "float, base64, binary or ubinary"),
 ]
 JinaTexts = Annotated[
     list[TextOrObject], Field(min_length=1, fail_fast=True), counted("texts", "texts"), Tag("texts")
 ]
 JinaInput = Annotated[
-    Annotated[str, Tag("text")] | JinaTexts, *told_apart(text_or_texts, "a string or a list of texts")
+    Annotated[str, Tag("text")] | JinaTexts, *discriminated(text_or_texts, "a string or a list of texts")
 ]
 JINA_EMBEDDINGS = EmbedApi(
     service=JINA,
@@ -62,7 +62,7 @@ JINA_EMBEDDINGS = EmbedApi(
             "*.query", SHORT, "One that ends in `.query` encodes queries, anything else documents."
         ),
         dimensions=DIMENSIONS,
-        embedding_type=Take("forms", OneForm, "One of them; `base64`: little-endian float32.", "float"),
+        embedding_type=Take("forms", VectorForms, "One of them; `base64`: little-endian float32.", "float"),
         normalized=NORMALIZED,
         truncate=cutting("false refuses longer texts, which are cut else.", True),
         late_chunking=refused(

@@ -111,7 +111,7 @@ def _answer(shape: Shape, **values: Any) -> Response:
 async def _names(services: Runtime) -> list[str]:
     """The server's own encoder, its adapters and routers that can be used, and the other encoders."""
     adapters = await services.encoding.adapters()
-    usable = (one.name for one in adapters if one.fingerprint is not None)
+    usable = (adapter.name for adapter in adapters if adapter.fingerprint is not None)
     own, *others = await services.encoders.names()
     return [own, *usable, *others]
 

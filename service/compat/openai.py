@@ -22,7 +22,7 @@ from tercet.service.compat.fields import (
 from tercet.service.compat.request import text_or_texts
 from tercet.service.compat.shapes import Take, request
 from tercet.service.invalid_values import TOKEN_IDS
-from tercet.service.schemas.base import told_apart
+from tercet.service.schemas.base import discriminated
 
 
 def _openai_kind(value: object) -> str:
@@ -47,7 +47,7 @@ OpenAIInput = Annotated[
     | SEVERAL
     | Annotated[list[int], Field(fail_fast=True), BeforeValidator(_refuse_ids), Tag("ids")]
     | Annotated[list[IntegerList], Field(fail_fast=True), BeforeValidator(_refuse_ids), Tag("several ids")],
-    *told_apart(_openai_kind, "a string or a list of strings"),
+    *discriminated(_openai_kind, "a string or a list of strings"),
 ]
 OPENAI_EMBEDDINGS = EmbedApi(
     service=OPENAI,

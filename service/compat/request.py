@@ -16,7 +16,7 @@ from tercet.service.encoding.service import EncodingService
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.routes.common import check_characters
 from tercet.service.runtime import Runtime
-from tercet.service.schemas.base import ADAPTER_PATTERN, counted, told_apart
+from tercet.service.schemas.base import ADAPTER_PATTERN, counted, discriminated
 from tercet.service.schemas.search import TokenId
 
 
@@ -26,7 +26,7 @@ def _flag(value: object) -> object:
 
 
 def text_or_texts(value: object) -> str:
-    """The tag of what a field has, for `told_apart`."""
+    """The tag of what a field has, for `discriminated`."""
     return "text" if isinstance(value, str) else "texts" if isinstance(value, list) else ""
 
 
@@ -39,23 +39,23 @@ TokenIds = Annotated[list[TokenId], Field(fail_fast=True)]
 TextOrTexts = Annotated[
     Annotated[str, Tag("text")]
     | Annotated[list[str], Field(fail_fast=True), counted("texts", "texts"), Tag("texts")],
-    *told_apart(text_or_texts, "a string or a list of strings"),
+    *discriminated(text_or_texts, "a string or a list of strings"),
 ]
 TextOrObject = Annotated[
     Annotated[str, Tag("text")] | Annotated[dict[str, Any], Tag("object")],
-    *told_apart(_text_or_object, "a string or an object"),
+    *discriminated(_text_or_object, "a string or an object"),
 ]
 
 
 def texts_of(given: str | Sequence[str | dict[str, Any]], field: str) -> list[str]:
     """The texts of a text, or of several, which may be objects with one. Raises InvalidRequestError."""
     texts: list[str] = []
-    for place, each in enumerate([given] if isinstance(given, str) else given):
-        text = each if isinstance(each, str) else each.get("text")
+    for index, entry in enumerate([given] if isinstance(given, str) else given):
+        text = entry if isinstance(entry, str) else entry.get("text")
         if not isinstance(text, str):
             raise InvalidRequestError(
-                f"{field}.{place} has no text; send a text, or an object with one under text",
-                f"{field}.{place}",
+                f"{field}.{index} has no text; send a text, or an object with one under text",
+                f"{field}.{index}",
             )
         texts.append(text)
     return texts

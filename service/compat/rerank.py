@@ -73,7 +73,7 @@ async def rerank(api: Api, body: CompatibleRequest, services: Runtime, deadline:
             adapter=adapter,
             deadline=deadline,
         )
-    cut = next((f"{names['texts']}.{one.index}" for one in outcome.results if one.truncated), None)
+    cut = next((f"{names['texts']}.{result.index}" for result in outcome.results if result.truncated), None)
     if not parts.truncate and (cut or outcome.query.truncated):
         name = cut or names["query"]
         raise InvalidRequestError(
@@ -96,19 +96,19 @@ def _response(api: Api, parts: RerankParts, outcome: RerankOutcome, model: str) 
         "model": model,
         "tokens": outcome.tokens,
         "billed": -(-len(parts.texts) // RANKED_AT_ONCE),
-        "rows": [filled(item_of(api.answer), _values(one, outcome, parts)) for one in outcome.results],
+        "rows": [filled(item_of(api.answer), _values(result, outcome, parts)) for result in outcome.results],
     }
     return json_response(filled(api.answer, values))
 
 
-def _values(one: RankedText, outcome: RerankOutcome, parts: RerankParts) -> dict[str, Any]:
+def _values(result: RankedText, outcome: RerankOutcome, parts: RerankParts) -> dict[str, Any]:
     """What an answer may have of a text."""
-    likeness, text = relevance(one.score), parts.texts[one.index]
+    likeness, text = relevance(result.score), parts.texts[result.index]
     return {
-        "index": one.index,
-        "sum": one.score,
+        "index": result.index,
+        "sum": result.score,
         "relevance": likeness,
-        "sum_or_relevance": one.score if parts.raw else likeness,
-        "scores": scores_record(one.scores, outcome.sides),
+        "sum_or_relevance": result.score if parts.raw else likeness,
+        "scores": scores_record(result.scores, outcome.sides),
         **({"text": text, "record": {"text": text}} if parts.repeat else {}),
     }

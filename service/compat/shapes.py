@@ -44,7 +44,7 @@ class Take:
 
     @property
     def described(self) -> tuple[Any, Any]:
-        """Its type and default, as Pydantic takes them."""
+        """The field's type and default, as Pydantic takes them."""
         kind = self.type.model if isinstance(self.type, Request) else self.type
         field = Field(self.default, description=self.about) if self.about else self.default
         return kind if self.default is REQUIRED else kind | None, field
@@ -172,8 +172,8 @@ def filled(shape: Shape, values: Values) -> Any:
         case list():
             return values["rows"]
         case dict():
-            known = (each for each in shape.items() if not _is_unknown(each[1], values))
-            return {field: filled(each, values) for field, each in known}
+            known = (entry for entry in shape.items() if not _is_unknown(entry[1], values))
+            return {field: filled(entry, values) for field, entry in known}
     return shape
 
 
@@ -197,4 +197,4 @@ def around_vectors(shape: Shape, values: Values) -> tuple[bytes, bytes]:
 def item_of(shape: Shape) -> Any:
     """The shape of an item for each text."""
     shapes = shape.fields.values() if isinstance(shape, Answer) else [shape]
-    return next(each[0] for each in shapes if isinstance(each, list))
+    return next(field_shape[0] for field_shape in shapes if isinstance(field_shape, list))

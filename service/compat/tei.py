@@ -28,7 +28,7 @@ from tercet.service.compat.openai import OPENAI_EMBEDDINGS
 from tercet.service.compat.request import TokenIds, text_or_texts
 from tercet.service.compat.shapes import REQUIRED, IfKnown, Slot, Take, answer, request
 from tercet.service.compat.vectors import similarities_json
-from tercet.service.schemas.base import WHOLE, counted, told_apart
+from tercet.service.schemas.base import WHOLE, counted, discriminated
 
 TEI_PROMPT = query_if("query", str, "`query` is a query, anything else a document.")
 TEI_TRUNCATION = {
@@ -59,15 +59,15 @@ def _tei_kind(value: object) -> str:
     return text_or_texts(value)
 
 
-OneInput = Annotated[
+TextOrIds = Annotated[
     Annotated[str, Tag("text")] | Annotated[TokenIds, Tag("texts")],
-    *told_apart(text_or_texts, "a string or a list of token ids"),
+    *discriminated(text_or_texts, "a string or a list of token ids"),
 ]
 TeiInput = Annotated[
     Annotated[str, Tag("text")]
     | Annotated[TokenIds, Tag("ids")]
-    | Annotated[list[OneInput], Field(fail_fast=True), counted("texts", "texts"), Tag("several")],
-    *told_apart(_tei_kind, "a string, a list of strings, or token ids"),
+    | Annotated[list[TextOrIds], Field(fail_fast=True), counted("texts", "texts"), Tag("several")],
+    *discriminated(_tei_kind, "a string, a list of strings, or token ids"),
 ]
 TEI_INPUTS = request(
     "TeiInputs",

@@ -19,7 +19,7 @@ from tercet.service.compat.request import TextOrTexts, TokenIds
 from tercet.service.compat.shapes import CompatibleRequest
 from tercet.service.load.pools import Pool
 from tercet.service.routes.common import Services, check_characters, json_response
-from tercet.service.schemas.base import counted, told_apart
+from tercet.service.schemas.base import counted, discriminated
 
 GROUP_CHARACTERS = 2**14  # of the texts whose tokens are made at once
 TOKENS_AT_ONCE = 2**12  # written by one call, which holds the interpreter's lock
@@ -35,7 +35,7 @@ class TeiTokenizeRequest(CompatibleRequest, json_schema_extra={"examples": [{"in
     prompt_name: str | None = Field(None, description="`query` is a query, anything else a document.")
 
 
-def _ids_of_one(value: object) -> str:
+def _ids_kind(value: object) -> str:
     if not isinstance(value, list):
         return ""
     return "several" if value and isinstance(value[0], list) else "ids"
@@ -47,7 +47,7 @@ class TeiDecodeRequest(CompatibleRequest, json_schema_extra={"examples": [{"ids"
     ids: Annotated[
         Annotated[TokenIds, Tag("ids")]
         | Annotated[list[TokenIds], Field(fail_fast=True), counted("texts", "texts"), Tag("several")],
-        *told_apart(_ids_of_one, "a list of token ids, or a list of such lists"),
+        *discriminated(_ids_kind, "a list of token ids, or a list of such lists"),
     ]
     skip_special_tokens: bool | None = Field(True, description="false keeps them, such as [CLS].")
 
@@ -91,10 +91,10 @@ async def _all_tokens(
 ) -> AsyncGenerator[bytes]:
     """The answer's JSON. A token's takes many times the room of its text, so few are made at once."""
     separator, group, size = b"[", list[str](), 0
-    for place, text in enumerate(texts):
+    for index, text in enumerate(texts):
         group.append(text)
         size += len(text)
-        if size >= GROUP_CHARACTERS or place == len(texts) - 1:
+        if size >= GROUP_CHARACTERS or index == len(texts) - 1:
             for piece in await pool.run(_tokens_json, tokenizer, group, kind, special=special):
                 yield separator + piece
                 separator = b""
@@ -105,9 +105,9 @@ async def _all_tokens(
 def _tokens_json(tokenizer: Tokenizer, texts: list[str], kind: InputType, *, special: bool) -> list[bytes]:
     """The tokens of texts, a list of each, with commas between."""
     pieces = []
-    for place, text in enumerate(texts):
+    for index, text in enumerate(texts):
         tokens = _tokens(tokenizer, text, kind, special=special)
-        pieces.append(b",[" if place else b"[")
+        pieces.append(b",[" if index else b"[")
         for start in range(0, len(tokens), TOKENS_AT_ONCE):
             part = orjson.dumps(tokens[start : start + TOKENS_AT_ONCE])[1:-1]
             pieces.append(b"," + part if start else part)
@@ -119,10 +119,10 @@ def _tokens(tokenizer: Tokenizer, text: str, kind: InputType, *, special: bool) 
     """The tokens of a text after the instruction of its kind, which start and stop count, too."""
     text = tokenizer.instruction(kind) + text
     spans = tokenizer.spans(text)
-    places = zip(spans.token_ids.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True)
+    token_spans = zip(spans.token_ids.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True)
     tokens: list[dict[str, Any]] = [
         {"id": id, "text": text[start:stop], "special": False, "start": start, "stop": stop}
-        for id, start, stop in places
+        for id, start, stop in token_spans
     ]
     if not special:
         return tokens

@@ -61,8 +61,8 @@ def vector_json(part: Representations, row: int, output: Output, form: str) -> I
 
 def forms_json(parts: Sequence[Representations], forms: Sequence[str]) -> Iterator[bytes]:
     """An object with the dense vectors of all texts in each of the forms."""
-    for place, form in enumerate(forms):
-        yield (b"," if place else b"{") + orjson.dumps(form) + b":["
+    for index, form in enumerate(forms):
+        yield (b"," if index else b"{") + orjson.dumps(form) + b":["
         vectors = (vector for part in parts for vector in _dense(part))
         for row, vector in enumerate(vectors):
             yield b"," * bool(row) + WRITTEN[form](vector)

@@ -42,10 +42,10 @@ class CollectionBackups:
         Raises CollectionNotFoundError where there is neither a collection nor a backup.
         """
         name = self._collections.aliases.collection_of(name)
-        found = self._store.list(name)
-        if not found:
+        backups = self._store.list(name)
+        if not backups:
             Collection.open(self._collections.root, name)
-        return found
+        return backups
 
     def make(self, name: str, id: str | None = None, progress: BytesDone = nobody) -> Backup:
         """With every write that was acknowledged before. id: by default a new one; progress: of verifying.

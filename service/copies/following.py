@@ -24,7 +24,7 @@ class Following(Protocol):
         """Takes up what is newer; blocks. What fails is logged, and what was there is kept."""
 
     def ages(self) -> Iterable[tuple[str, float]]:
-        """Of each collection, the seconds since the snapshot that is served was published."""
+        """The seconds since the snapshot that is served was published, by collection."""
 
     def close(self) -> None:
         """Lets others write the collections."""

@@ -16,10 +16,10 @@ class Publishing(Protocol):
         """Publishes what changed; blocks. What fails is logged and counted."""
 
     def silences(self) -> Iterable[tuple[str, float]]:
-        """Of each collection, the seconds since all that was written was last known to be published."""
+        """The seconds since all that was written was last known to be published, by collection."""
 
     def failures(self) -> Iterable[tuple[str, float]]:
-        """Of each collection, the attempts to publish it that failed."""
+        """The attempts to publish that failed, by collection."""
 
     def close(self) -> None:
         """Ends what is under way."""

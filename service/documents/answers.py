@@ -42,9 +42,9 @@ async def document_pieces(
             yield piece
     else:
         yield b',"windows":['
-        for place, (start, end) in enumerate(stored.windows.spans.tolist()):
-            yield (b"," if place else b"") + orjson.dumps({"start": start, "end": end})[:-1] + b","
-            for piece in _text_json(stored, place, tokenizer, packed=packed):
+        for row, (start, end) in enumerate(stored.windows.spans.tolist()):
+            yield (b"," if row else b"") + orjson.dumps({"start": start, "end": end})[:-1] + b","
+            for piece in _text_json(stored, row, tokenizer, packed=packed):
                 yield piece
             yield b"}"
         yield b"]"
@@ -83,13 +83,13 @@ async def page_pieces(
     after, collection = (None, None) if begin is None else begin
     while True:
         wanted = min(left, PAGE_DOCUMENTS)
-        found = await pool.run(snapshot.page, after, wanted + 1, filter, collection)
-        for document in found[:wanted]:
+        documents = await pool.run(snapshot.page, after, wanted + 1, filter, collection)
+        for document in documents[:wanted]:
             yield separator + orjson.dumps(document_record(document))
             separator = b","
             after, collection = document.id, document.collection
         left -= wanted
-        more = len(found) > wanted
+        more = len(documents) > wanted
         if not more or not left:
             break
     following = after if collection is None else orjson.dumps([after, collection]).decode()

@@ -18,35 +18,35 @@ from tercet.models.representations import Int64, Output, Representations, offset
 class EncodedDocuments:
     """Representations of some documents of a batch: of B documents, or of their W windows.
 
-    places: int64[B], of the documents in the batch; offsets: int64[B+1], the texts of each that were encoded;
+    positions: int64[B], of the documents in the batch; offsets: int64[B+1], the encoded texts of each;
     spans: int64[W, 2], the first character and the end of each in its document's text.
     """
 
-    places: Int64
+    positions: Int64
     representations: Representations
     offsets: Int64
     spans: Int64
 
     @staticmethod
-    def whole(places: Int64, documents: Sequence[Document], encoded: Representations) -> EncodedDocuments:
-        """Of documents that were encoded as they are, each at its place in the batch."""
-        ends = np.array([len(documents[place].text) for place in places.tolist()], np.int64)
+    def whole(positions: Int64, documents: Sequence[Document], encoded: Representations) -> EncodedDocuments:
+        """Representations of documents that were encoded whole, each at its position in the batch."""
+        ends = np.array([len(documents[position].text) for position in positions.tolist()], np.int64)
         spans = np.stack([np.zeros_like(ends), ends], axis=1)
-        return EncodedDocuments(places, encoded, np.arange(len(places) + 1), spans)
+        return EncodedDocuments(positions, encoded, np.arange(len(positions) + 1), spans)
 
     def windows(self, settings: CollectionSettings) -> DocumentWindows | None:
         """The windows of the documents; None in a collection without."""
         return None if settings.window is None else DocumentWindows(self.offsets, self.spans)
 
 
-class Brought(Protocol):
+class ReadyDocuments(Protocol):
     """Representations that a client brought along with some documents of its batch.
 
-    places: int64[B], of these documents; fingerprints: of the encoders that made them.
+    positions: int64[B], of these documents; fingerprints: of the encoders that made them.
     """
 
     @property
-    def places(self) -> Int64: ...
+    def positions(self) -> Int64: ...
 
     @property
     def fingerprints(self) -> Sequence[str]: ...
@@ -65,15 +65,15 @@ def stored_outputs(settings: CollectionSettings) -> tuple[Output, ...]:
 
 
 def joined(parts: Sequence[EncodedDocuments]) -> EncodedDocuments:
-    """All documents of some parts, in order of place. The parts hold the same outputs."""
-    if len(parts) == 1 and (np.diff(parts[0].places) > 0).all():
+    """All documents of some parts, in order of position. The parts hold the same outputs."""
+    if len(parts) == 1 and (np.diff(parts[0].positions) > 0).all():
         return parts[0]
-    places = np.concatenate([part.places for part in parts])
+    positions = np.concatenate([part.positions for part in parts])
     offsets = offsets_of(np.concatenate([np.diff(part.offsets) for part in parts]))
-    order = np.argsort(places)
+    order = np.argsort(positions)
     texts = ragged_positions(offsets, order)
     return EncodedDocuments(
-        places[order],
+        positions[order],
         Representations.concatenate([part.representations for part in parts]).take(texts),
         offsets_of(np.diff(offsets)[order]),
         np.concatenate([part.spans for part in parts])[texts],

@@ -135,12 +135,12 @@ class BinaryBody:
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtArrays:
+class ReadyArrays:
     """The representations of all documents of a batch, as arrays."""
 
     arrays: Mapping[str, Array]
     fingerprints: Sequence[str]
-    places: Int64
+    positions: Int64
 
     def encoded(self, documents: Sequence[Document], settings: CollectionSettings) -> EncodedDocuments:
         """What was brought, checked. Raises InvalidRequestError that names the array."""
@@ -169,7 +169,7 @@ class BroughtArrays:
             if fault.text is not None:
                 name = f"documents.{int(np.searchsorted(offsets, fault.text, 'right')) - 1}.{name}"
             raise InvalidRequestError(f"{name} {fault.problem}", name)
-        return EncodedDocuments(self.places, encoded, offsets, spans)
+        return EncodedDocuments(self.positions, encoded, offsets, spans)
 
     def _windows(
         self, documents: Sequence[Document], settings: CollectionSettings, texts: int, side: Output

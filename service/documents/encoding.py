@@ -28,7 +28,7 @@ REMEDY = "(setting max_write_tokens): write fewer documents at a time"
 
 async def encode_documents(
     documents: Sequence[Document],
-    places: Int64,
+    positions: Int64,
     settings: CollectionSettings,
     encoding: EncodingService,
     pool: Pool,
@@ -36,14 +36,14 @@ async def encode_documents(
     write_tokens: int,
     deadline: Deadline,
 ) -> EncodedDocuments:
-    """Representations of the documents at some places of a batch, at least one.
+    """Representations of the documents at some positions of a batch, at least one.
 
     They wait in the encoder's line as the texts of `/embed` do. pool: for what takes longer than a moment.
     Raises RequestTooLargeError for more than `write_tokens`, UnsupportedWindowError, InvalidDocumentError for
     a character that fits no window, and what `EncodingService.encode` raises.
     """
     cutter = cutter_for(settings, encoding.tokenizer)
-    chosen = [documents[place] for place in places.tolist()]
+    chosen = [documents[position] for position in positions.tolist()]
     windows: list[EncodedText] = []
     if cutter is not None:
         windows = await pool.run(_windows, chosen, cutter)
@@ -63,9 +63,9 @@ async def encode_documents(
     encoded = await pool.run(_in_order, parts, order) if len(parts) > 1 else _in_order(parts, order)
     encoded = without_blank(encoding.tokenizer, texts, encoded)
     if cutter is None:
-        return EncodedDocuments.whole(places, documents, encoded)
+        return EncodedDocuments.whole(positions, documents, encoded)
     _, divided = windows_of(windows)
-    return EncodedDocuments(places, encoded, divided.offsets, np.asarray(divided.spans))
+    return EncodedDocuments(positions, encoded, divided.offsets, np.asarray(divided.spans))
 
 
 def _in_order(parts: Sequence[Representations], order: Int64) -> Representations:

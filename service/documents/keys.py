@@ -36,18 +36,18 @@ def write_key(
         )
     if digest is not None:
         return WriteKey(key, digest)
-    found = hashlib.sha256(orjson.dumps([route, *names]))
+    hashed = hashlib.sha256(orjson.dumps([route, *names]))
     try:
         content = body if isinstance(body, bytes) else orjson.dumps(body, dict, orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError as error:  # what was parsed fails only by its depth
         raise InvalidRequestError(
             f"the body nests deeper than {LEVELS} levels, too deep to tell a repeat of it: flatten it"
         ) from error
-    found.update(content)
-    return WriteKey(key, found.hexdigest())
+    hashed.update(content)
+    return WriteKey(key, hashed.hexdigest())
 
 
-def one_key(header: str | None, body: str | None) -> str | None:
+def given_key(header: str | None, body: str | None) -> str | None:
     """The key that a request gives. Raises InvalidRequestError where header and body have different ones."""
     if header is not None and body is not None and header != body:
         raise InvalidRequestError(

@@ -19,7 +19,7 @@ from tercet.service.documents.writer import is_id
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.load.pools import Pool
 
-_PLACE_TYPES: Mapping[FieldType, tuple[type, ...]] = {
+_VALUE_TYPES: Mapping[FieldType, tuple[type, ...]] = {
     "keyword": (str,),
     "integer": (int,),
     "number": (int, float),
@@ -54,18 +54,18 @@ def name_from(after: str | None, *, several: bool) -> tuple[str, str | None] | N
     try:
         id, collection = _of_several(orjson.loads(after), 2)
     except (ValueError, InvalidDocumentError) as error:
-        raise _no_place(error) from error
+        raise _no_cursor(error) from error
     return id, collection
 
 
-def place_from(after: str | None, kind: FieldType, *, several: bool = False) -> Place | None:
+def cursor_from(after: str | None, kind: FieldType, *, several: bool = False) -> Place | None:
     """Where a page begins in the order of a field of this type. Raises InvalidRequestError."""
     if after is None:
         return None
     try:
-        return decode_place(after, kind, several=several)
+        return decode_cursor(after, kind, several=several)
     except (ValueError, InvalidDocumentError) as error:
-        raise _no_place(error) from error
+        raise _no_cursor(error) from error
 
 
 async def ordered_pieces(
@@ -84,32 +84,32 @@ async def ordered_pieces(
         for document in await pool.run(_read, snapshot, some):
             yield separator + orjson.dumps(document_record(document))
             separator = b","
-    following = encode_place(placed[limit - 1].at) if len(placed) > limit else None
+    following = encode_cursor(placed[limit - 1].at) if len(placed) > limit else None
     yield (b"" if separator == b"," else separator) + b'],"next":' + orjson.dumps(following) + b"}"
 
 
-def encode_place(place: Place) -> str:
+def encode_cursor(cursor: Place) -> str:
     """A place as clients get it, to be read by `decode_place`."""
-    value = place.value.decode() if isinstance(place.value, bytes) else place.value
-    collection = [] if place.collection is None else [place.collection]
-    return orjson.dumps([value, place.id.decode(), *collection]).decode()
+    value = cursor.value.decode() if isinstance(cursor.value, bytes) else cursor.value
+    collection = [] if cursor.collection is None else [cursor.collection]
+    return orjson.dumps([value, cursor.id.decode(), *collection]).decode()
 
 
-def decode_place(text: str, kind: FieldType, *, several: bool = False) -> Place:
-    """A place in the order of a field of this type. several: of collections, each with a name of its own.
+def decode_cursor(text: str, kind: FieldType, *, several: bool = False) -> Place:
+    """A cursor in the order of a field of this type. several: of collections, each with its own name.
 
     Raises ValueError for another text.
     """
-    found, collection = orjson.loads(text), None
+    parts, collection = orjson.loads(text), None
     if several:
-        *_, collection = _of_several(found, 3)
-    elif not (isinstance(found, list) and len(found) == 2 and isinstance(found[1], str)):
+        *_, collection = _of_several(parts, 3)
+    elif not (isinstance(parts, list) and len(parts) == 2 and isinstance(parts[1], str)):
         raise ValueError("it is not a value and an id")
-    value: Any = found[0]
-    id = encode_id(found[1])
+    value: Any = parts[0]
+    id = encode_id(parts[1])
     if value is None:
         return Place(None, id, collection)
-    is_of_type: bool = isinstance(value, _PLACE_TYPES[kind])
+    is_of_type: bool = isinstance(value, _VALUE_TYPES[kind])
     if not is_of_type or (kind == "boolean" and value not in (0, 1)):
         raise ValueError(f"{value!r:.80} is no value of a field of type {kind}")
     if kind in ("integer", "datetime") and not -(2**63) <= value < 2**63:
@@ -117,22 +117,22 @@ def decode_place(text: str, kind: FieldType, *, several: bool = False) -> Place:
     return Place(value.encode() if isinstance(value, str) else value, id, collection)
 
 
-def _of_several(found: Any, parts: int) -> tuple[str, str]:
-    """The id and the collection at the end of a place of so many parts. Raises ValueError for another."""
+def _of_several(ends: Any, parts: int) -> tuple[str, str]:
+    """The id and the collection at the end of a cursor of so many parts. Raises ValueError for another."""
     if not (
-        isinstance(found, list) and len(found) == parts and all(isinstance(each, str) for each in found[-2:])
+        isinstance(ends, list) and len(ends) == parts and all(isinstance(value, str) for value in ends[-2:])
     ):
         raise ValueError("it does not end with an id and its collection")
-    id, collection = found[-2:]
+    id, collection = ends[-2:]
     encode_id(id)
     return id, collection
 
 
-def _no_place(error: Exception) -> InvalidRequestError:
+def _no_cursor(error: Exception) -> InvalidRequestError:
     return InvalidRequestError(
         f"after is no place in the order ({error}); give next of the page before, or leave it out", "after"
     )
 
 
 def _read(snapshot: ReadableSnapshot, placed: Sequence[PlacedDocument]) -> list[Document]:
-    return [snapshot.read(each) for each in placed]
+    return [snapshot.read(document) for document in placed]

@@ -91,12 +91,12 @@ class _Collections:
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """The gauges with their values of now."""
         documents, entries, segments, deleted = gauges = _gauges()
-        for name, found in self._counts():
-            rows = found.documents - found.memory_documents + found.deleted
-            documents.add_metric([name], found.documents)
-            entries.add_metric([name], found.ledger_entries)
-            segments.add_metric([name], found.segments)
-            deleted.add_metric([name], found.deleted / max(1, rows))
+        for name, counts in self._counts():
+            rows = counts.documents - counts.memory_documents + counts.deleted
+            documents.add_metric([name], counts.documents)
+            entries.add_metric([name], counts.ledger_entries)
+            segments.add_metric([name], counts.segments)
+            deleted.add_metric([name], counts.deleted / max(1, rows))
         return gauges
 
 

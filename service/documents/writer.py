@@ -29,7 +29,7 @@ from tercet.index.errors import (
 from tercet.index.live.records import WriteKey
 from tercet.service.collections.positions import Position
 from tercet.service.collections.target import Acknowledged, WritableCollections
-from tercet.service.documents.batch import Brought, EncodedDocuments, joined
+from tercet.service.documents.batch import EncodedDocuments, ReadyDocuments, joined
 from tercet.service.documents.encoding import encode_documents
 from tercet.service.documents.write_telemetry import WriteKind, WriteTelemetry
 from tercet.service.encoding.shelf import EncoderShelf
@@ -44,10 +44,10 @@ RETRY_SECONDS = 1.0  # a flush of what fills the memory takes about so long
 
 @dataclass(frozen=True, slots=True)
 class DocumentBatch:
-    """Documents to put, at least one. brought: the representations that some of them came with."""
+    """Documents to put, at least one. ready: the representations that some of them came with."""
 
     documents: Sequence[Document]
-    brought: Brought | None = None
+    ready: ReadyDocuments | None = None
     if_position: Position | None = None
     key: WriteKey | None = None
 
@@ -199,13 +199,13 @@ class DocumentWriter:
     async def _encoded(
         self, batch: DocumentBatch, settings: CollectionSettings, deadline: Deadline
     ) -> EncodedDocuments:
-        """Representations of all documents: those that were brought, and the others encoded."""
+        """Representations of all documents: ready ones as they came, and the others encoded."""
         parts: list[EncodedDocuments] = []
         left = np.ones(len(batch.documents), np.bool_)
-        if batch.brought is not None:
-            _require_fingerprints(batch.brought.fingerprints, settings)
-            left[batch.brought.places] = False
-            parts.append(await self._pools.bodies.run(batch.brought.encoded, batch.documents, settings))
+        if batch.ready is not None:
+            _require_fingerprints(batch.ready.fingerprints, settings)
+            left[batch.ready.positions] = False
+            parts.append(await self._pools.bodies.run(batch.ready.encoded, batch.documents, settings))
         if left.any():
             encoding = await self._encoders.of_collection(settings)
             started = time.perf_counter()
@@ -260,16 +260,16 @@ def _checked(documents: Sequence[Document], settings: CollectionSettings) -> Che
 
 
 @contextmanager
-def about_document(place: int) -> Iterator[None]:
-    """Within it, what is wrong with the document at this place of a batch is told with the place."""
+def about_document(position: int) -> Iterator[None]:
+    """Names the position of a document in its batch in the errors about it."""
     try:
         yield
     except InvalidDocumentError as error:
-        raise _about_document(error, place) from error
+        raise _about_document(error, position) from error
 
 
-def _about_document(error: InvalidDocumentError, place: int | None) -> InvalidRequestError:
-    param = ".".join(filter(None, ("documents", str(place), error.part)))
+def _about_document(error: InvalidDocumentError, position: int | None) -> InvalidRequestError:
+    param = ".".join(filter(None, ("documents", str(position), error.part)))
     return InvalidRequestError(str(error), param, "invalid_document")
 
 

@@ -17,14 +17,14 @@ class InfoOf(Protocol):
     async def __call__(self, adapter: str | None, collection: str | None = None) -> EncoderInfo: ...
 
 
-async def info_for(settings: CollectionSettings, asked: str | None, info_of: InfoOf) -> EncoderInfo:
+async def info_for(settings: CollectionSettings, requested: str | None, info_of: InfoOf) -> EncoderInfo:
     """What this server encodes a collection's texts with; its fingerprint is still to be compared.
 
     Raises AdapterNotFoundError for an adapter that is asked for and unknown, FingerprintMismatchError where
     it is not the collection's or where the collection's is not here, and what `info_of` raises.
     """
-    found = None if asked is None else (await info_of(asked, settings.name)).adapter
-    adapter = adapter_of(settings, asked, found)
+    resolved = None if requested is None else (await info_of(requested, settings.name)).adapter
+    adapter = adapter_of(settings, requested, resolved)
     try:
         return await info_of(adapter)
     except AdapterNotFoundError as error:

@@ -182,7 +182,7 @@ class Batcher:
         return min(self._batch_tokens, max(LEAST_BATCH_TOKENS, int(self._pace.units(promised_seconds))))
 
     def _seconds_left(self) -> float:
-        """Of the batch in work. One that takes longer than expected may take as long again."""
+        """What the batch in work still takes. One that takes longer than expected may take as long again."""
         if not self._running_tokens:
             return 0.0
         elapsed, expected = time.monotonic() - self._running_since, self._pace.seconds(self._running_tokens)
@@ -248,7 +248,7 @@ class Batcher:
         self._health.begun()
 
     def _answer(self, batch: list[Slice], encoded: list[Representations]) -> None:
-        """Answers those whose last texts the batch held."""
+        """Answers the calls whose last texts the batch held."""
         self._count(sum(part.stop - part.start for part in batch))
         for part, representations in zip(batch, encoded, strict=True):
             part.call.add(representations)

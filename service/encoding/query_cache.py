@@ -45,13 +45,13 @@ class QueryCache:
     def get(self, key: QueryKey) -> Representations | None:
         """What a query was encoded to, as it was; None where it is not here."""
         with self._lock:
-            found = self._entries.get(key)
-            if found is None:
+            entry = self._entries.get(key)
+            if entry is None:
                 self.misses += 1
                 return None
             self.hits += 1
             self._entries.move_to_end(key)
-            return found[1]
+            return entry[1]
 
     def put(self, key: QueryKey, encoded: Representations) -> None:
         """Keeps what one query was encoded to, unless it is larger than the whole cache."""
@@ -81,24 +81,24 @@ class QueryCache:
         given = tuple(output for output in OUTPUTS if output in options.outputs)
         scope = info.fingerprint, info.adapter, given, options.max_length, options.truncate
         keys = [QueryKey(*scope, text) for text in texts]
-        found = [self.get(key) for key in keys]
-        known = [one for one in found if one is not None]
+        cached = [self.get(key) for key in keys]
+        known = [query for query in cached if query is not None]
         if len(known) == len(texts):
             return Representations.concatenate(known)
-        rows = [row for row, one in enumerate(found) if one is None]
+        rows = [row for row, query in enumerate(cached) if query is None]
         if known:
             tokens = None if tokens is None else tokens.take(np.array(rows))
             texts = [texts[row] for row in rows]
         encoded = await encode(texts, tokens)
-        for place, row in enumerate(rows):
-            self.put(keys[row], encoded.take(np.array([place])))
-        return _in_order(found, rows, encoded) if known else encoded
+        for index, row in enumerate(rows):
+            self.put(keys[row], encoded.take(np.array([index])))
+        return _in_order(cached, rows, encoded) if known else encoded
 
 
 def _in_order(
-    found: Sequence[Representations | None], rows: Sequence[int], encoded: Representations
+    cached: Sequence[Representations | None], rows: Sequence[int], encoded: Representations
 ) -> Representations:
-    """The texts that were found with those of `rows` that were encoded."""
-    known = [row for row, one in enumerate(found) if one is not None]
-    parts = [*(one for one in found if one is not None), encoded]
+    """The cached queries with the encoded ones, which have these rows, in order."""
+    known = [row for row, query in enumerate(cached) if query is not None]
+    parts = [*(query for query in cached if query is not None), encoded]
     return Representations.concatenate(parts).take(np.argsort([*known, *rows]))

@@ -56,7 +56,7 @@ def ready_text(
     needed: Sequence[Output] = (),
     unit: bool = True,
 ) -> Representations:
-    """Those of one text, from lists or arrays of finite numbers, checked.
+    """Representations of one text, from lists or arrays of finite numbers, checked.
 
     sparse: token ids and weights, in any order; those that weigh 0 are left out. needed: sides that must be
     there; unit: whether vectors must be of unit length. Raises InvalidRequestError that names the value below
@@ -66,7 +66,7 @@ def ready_text(
     for side in needed:
         if given[side] is None:
             raise InvalidRequestError(f"{param}.{side} is missing; give it", f"{param}.{side}")
-    found = Representations(
+    representations = Representations(
         np.zeros(1, np.int64),
         np.zeros(1, np.bool_),
         None if dense is None else np.array(dense, np.float32)[None, :],
@@ -74,11 +74,11 @@ def ready_text(
         None if colbert is None else _token_vectors(colbert, sizes, f"{param}.colbert"),
     )
     outputs = [side for side in OUTPUTS if given[side] is not None]
-    fault = first_fault(found, Expected(1, outputs, sizes, unit=unit, blank=True))
+    fault = first_fault(representations, Expected(1, outputs, sizes, unit=unit, blank=True))
     if fault is not None:
         path = f"{param}.{PATHS.get(fault.array, fault.array)}"
         raise InvalidRequestError(f"{path} {fault.problem}", path)
-    return found
+    return representations
 
 
 def _sparse_row(token_ids: Sequence[int], weights: Sequence[float], param: str) -> SparseRows:

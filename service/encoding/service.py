@@ -42,7 +42,7 @@ BYTES_PER_TOKEN = 4  # of UTF-8, about; English has more, other languages have a
 
 
 def local_encoder(settings: Settings, checkpoint: str | None = None) -> Encoder:
-    """The encoder of this process that the settings describe, or that of another checkpoint, run likewise.
+    """The encoder of this process that the settings describe, or the encoder of another checkpoint.
 
     Raises CheckpointError and other ModelError.
     """

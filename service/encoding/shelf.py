@@ -52,18 +52,18 @@ class Opening:
 
 
 @dataclass(slots=True)
-class _Place:
-    """An open encoder, and those who have it now."""
+class _OpenEncoder:
+    """An open encoder, and the objects through which it is in use."""
 
     encoding: EncodingService
     used: float = 0.0
-    held: WeakSet[EncodingService] = field(default_factory=WeakSet)
+    in_use: WeakSet[EncodingService] = field(default_factory=WeakSet)
 
     def take(self) -> EncodingService:
         """The encoder as an object of its own: while that is alive, the encoder is in use."""
         self.used = time.monotonic()
         taken = copy(self.encoding)
-        self.held.add(taken)
+        self.in_use.add(taken)
         return taken
 
 
@@ -74,8 +74,8 @@ class EncoderShelf:
         """own: the server's own, open for as long as this is; opening: None where there is no other."""
         self.own = own
         self._opening = opening
-        self._lock = threading.Lock()  # of the places
-        self._places: dict[str, _Place] = {}
+        self._lock = threading.Lock()  # of the open encoders
+        self._encoders: dict[str, _OpenEncoder] = {}
         self._turn = asyncio.Lock()  # one is opened at a time, so that memory has room for one
         self._names: tuple[float, Mapping[str, str]] | None = None
         self.loading = False
@@ -101,34 +101,34 @@ class EncoderShelf:
         if model is None or model in (self.own.info.name, self.own.info.fingerprint):
             return self.own
         with self._lock:
-            for place in self._places.values():
-                if model in (place.encoding.info.name, place.encoding.info.fingerprint):
-                    return place.take()
+            for opened in self._encoders.values():
+                if model in (opened.encoding.info.name, opened.encoding.info.fingerprint):
+                    return opened.take()
         checkpoint = (await self._checkpoints()).get(model)
         if self._opening is None or checkpoint is None:
             return None
         return await self._opened(self._opening, checkpoint, model)
 
     async def names(self) -> list[str]:
-        """Of all encoders that can be asked for, the server's own first."""
+        """The names of all encoders that can be asked for, the server's own first."""
         return list(dict.fromkeys((self.own.info.name, *await self._checkpoints())))
 
     def wait_seconds(self, tokens: int) -> float:
         """How long texts of so many tokens would wait at least if they came now, whichever encoder's."""
-        return min(each.wait_seconds(tokens) for each in self._encodings())
+        return min(encoding.wait_seconds(tokens) for encoding in self._encodings())
 
     def pending_tokens(self) -> Iterator[tuple[str, float]]:
         """Tokens accepted and not yet encoded, by encoder."""
-        for each in self._encodings():
-            yield each.info.name, each.pending_tokens
+        for encoding in self._encodings():
+            yield encoding.info.name, encoding.pending_tokens
 
     async def close(self) -> None:
         """Finishes what was accepted and closes all encoders."""
-        await asyncio.gather(*(each.close() for each in self._encodings()))
+        await asyncio.gather(*(encoding.close() for encoding in self._encodings()))
 
     def _encodings(self) -> list[EncodingService]:
         with self._lock:
-            return [self.own, *(place.encoding for place in self._places.values())]
+            return [self.own, *(opened.encoding for opened in self._encoders.values())]
 
     async def _encoding_for(self, settings: CollectionSettings) -> EncodingService:
         own, checkpoint = self.own.info, checkpoint_of(settings)
@@ -166,8 +166,8 @@ class EncoderShelf:
 
     def _taken(self, checkpoint: str) -> EncodingService | None:
         with self._lock:
-            place = self._places.get(checkpoint)
-            return None if place is None else place.take()
+            opened = self._encoders.get(checkpoint)
+            return None if opened is None else opened.take()
 
     async def _open_in_turn(self, opening: Opening, checkpoint: str, name: str) -> EncodingService:
         async with self._turn:
@@ -188,10 +188,10 @@ class EncoderShelf:
         finally:
             self.loading = False
         log.info("encoder %s is open, fingerprint %s", encoding.info.name, encoding.info.fingerprint)
-        place = _Place(encoding)
-        taken = place.take()
+        opened = _OpenEncoder(encoding)
+        taken = opened.take()
         with self._lock:
-            self._places[checkpoint] = place
+            self._encoders[checkpoint] = opened
         return taken
 
     async def _make_room(self, most: int, name: str) -> None:
@@ -203,9 +203,9 @@ class EncoderShelf:
             )
         while True:
             with self._lock:
-                if len(self._places) < most:
+                if len(self._encoders) < most:
                     return
-                idle = {at: place for at, place in self._places.items() if not place.held}
+                idle = {at: opened for at, opened in self._encoders.items() if not opened.in_use}
                 if not idle:
                     raise OverloadedError(
                         f"{most} other encoders are in use, the limit (setting max_checkpoints), and "
@@ -214,6 +214,6 @@ class EncoderShelf:
                         "encoders",
                     )
                 checkpoint = min(idle, key=lambda at: idle[at].used)
-                place = self._places.pop(checkpoint)
-            log.info("encoder %s is closed to make room", place.encoding.info.name)
-            await place.encoding.close()
+                opened = self._encoders.pop(checkpoint)
+            log.info("encoder %s is closed to make room", opened.encoding.info.name)
+            await opened.encoding.close()

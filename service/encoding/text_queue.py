@@ -87,15 +87,15 @@ class QueuedCall:
 
     @property
     def size(self) -> int:
-        """Of the request, by what is left of it."""
+        """The size class of the request, by what is left of it."""
         return size_of(self.request_tokens)
 
-    def take(self, budget: int, *, always_one: bool) -> Slice:
-        """The next texts that fit the budget; at least one if `always_one`."""
+    def take(self, budget: int, *, force_first: bool) -> Slice:
+        """The next texts that fit the budget; at least one if `force_first`."""
         start = self._taken
         while self._taken < len(self.lengths):
             length = self.lengths[self._taken]
-            if length > budget and not (always_one and self._taken == start):
+            if length > budget and not (force_first and self._taken == start):
                 break
             budget -= length
             self.left_tokens -= length
@@ -142,7 +142,7 @@ class TextQueue:
         return sum(call.left_tokens for call in self._calls)
 
     def add(self, call: QueuedCall) -> None:
-        """Queues a call; a request's later calls have the place of its first."""
+        """Queues a call; a request's later calls have the position of its first."""
         insort(self._calls, call, key=attrgetter("number"))
 
     def remove(self, call: QueuedCall) -> None:
@@ -199,7 +199,7 @@ def _that_end(calls: Iterable[QueuedCall], budget: int) -> list[QueuedCall]:
 def _fill(calls: Iterable[QueuedCall], budget: int) -> list[Slice]:
     batch: list[Slice] = []
     for call in calls:
-        part = call.take(budget, always_one=not batch)
+        part = call.take(budget, force_first=not batch)
         if part.start == part.stop:
             break
         batch.append(part)

@@ -12,7 +12,7 @@ from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.columns import ColumnChoice
 from tercet.ingest.sources.reader import Reading
 from tercet.service.exceptions import InvalidRequestError
-from tercet.service.imports.received import checked_filename
+from tercet.service.imports.received_file import checked_filename
 from tercet.service.schemas.jobs import ColumnName
 
 
@@ -109,5 +109,5 @@ async def _request(
     return ImportRequest(checked_filename(filename), reading, on_error, dry_run)
 
 
-Asked = Annotated[ImportRequest, Depends(_request)]
+ImportOptions = Annotated[ImportRequest, Depends(_request)]
 """What a request's query says."""

@@ -16,7 +16,7 @@ from tercet.ingest.sources.reader import DocumentReader
 from tercet.models.errors import TextTooLongError
 from tercet.service.documents.writer import DocumentBatch, DocumentWriter
 from tercet.service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError
-from tercet.service.imports.received import ReceivedFile
+from tercet.service.imports.received_file import ReceivedFile
 from tercet.service.load.deadlines import within
 from tercet.service.load.pools import Pool
 from tercet.service.settings.settings import RequestLimits

@@ -150,8 +150,8 @@ class JobManager:
             raise OverloadedError(
                 f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
             )
-        asked: dict[str, Any] = {"on_error": on_error, "adapter": adapter, "mode": mode, "engine": engine}
-        job = Job(uuid.uuid4().hex, collection, source, time_now(), reading=dict(reading or {}), **asked)
+        options: dict[str, Any] = {"on_error": on_error, "adapter": adapter, "mode": mode, "engine": engine}
+        job = Job(uuid.uuid4().hex, collection, source, time_now(), reading=dict(reading or {}), **options)
         # Once begun this must be finished, even if the client that asked for it goes away.
         await asyncio.shield(self._enqueue(job, checkpoint))
         return job

@@ -128,10 +128,10 @@ class BuildProcess:
         last, tail, returncode = await asyncio.gather(
             self._read_progress(progress), self._read_error(), self._process.wait()
         )
-        told = last.get("error")
+        reported = last.get("error")
         error = None
         if returncode != 0:
-            error = in_words_of_jobs(told) if told else _abrupt_end(returncode)
+            error = in_words_of_jobs(reported) if reported else _abrupt_end(returncode)
         return Outcome(error, tail or f"exit code {returncode}", last)
 
     async def stop(self) -> None:
@@ -193,7 +193,7 @@ _FLAG = re.compile(r"(?<![\w-])--[a-z-]+[a-z]")
 
 def in_words_of_jobs(error: str) -> str:
     """What a build says of its flags, of the fields that they come from."""
-    return _FLAG.sub(lambda found: IN_JOBS.get(found[0], found[0]), error)
+    return _FLAG.sub(lambda flag: IN_JOBS.get(flag[0], flag[0]), error)
 
 
 def reading_flags(reading: Mapping[str, Any]) -> list[str]:
@@ -203,5 +203,5 @@ def reading_flags(reading: Mapping[str, Any]) -> list[str]:
         value = ",".join(given) if name == "columns" else given
         flag = f"--{name.removesuffix('s') if isinstance(value, list) else name}".replace("_", "-")
         values = value if isinstance(value, list) else [value]
-        flags += [flag if each is True else f"{flag}={each}" for each in values]
+        flags += [flag if element is True else f"{flag}={element}" for element in values]
     return flags

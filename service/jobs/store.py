@@ -68,11 +68,11 @@ class Job:
         return self.state in ENDED
 
     def to_json(self) -> bytes:
-        """As answers show it: without the copies that a dictionary of it would take."""
+        """The job as answers show it: without the copies that a dictionary of it would take."""
         return orjson.dumps(self)
 
     def ended(self, state: JobState, error: str | None = None) -> Job:
-        """The same job, finished now."""
+        """The job, finished now."""
         return replace(self, state=state, error=error, finished_at=time_now())
 
 

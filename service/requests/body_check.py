@@ -18,17 +18,16 @@ class BodyCheck:
     is checked within milliseconds, and what is complained of is little.
     """
 
-    def __init__(self, annotation: Any, place: tuple[str, ...] = ("body",)) -> None:
-        """place: where the value is in a request, for the complaint."""
+    def __init__(self, annotation: Any, location: tuple[str, ...] = ("body",)) -> None:
+        """location: where the value is in a request, for the complaint."""
         self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-        self._place = place
+        self._location = location
 
     def checked(self, value: Any, limits: RequestLimits) -> Any:
         """The value as the route's type. Raises RequestValidationError."""
         try:
             return self._adapter.validate_python(value, context=limits)
         except ValidationError as error:
-            details = [
-                {**each, "loc": (*self._place, *each["loc"])} for each in error.errors(include_url=False)
-            ]
+            errors = error.errors(include_url=False)
+            details = [{**detail, "loc": (*self._location, *detail["loc"])} for detail in errors]
             raise RequestValidationError(details, body=value) from error

@@ -43,7 +43,7 @@ NAMED = re.compile(r"(.*)/{name}/(\w+)")  # the path of a binary route
 
 @dataclass(frozen=True, slots=True)
 class DirectRoute:
-    """One of them. check: of a body of JSON; None where the handler takes the bytes."""
+    """A route answered without FastAPI. check: of a body of JSON; None where the handler takes the bytes."""
 
     route: APIRoute
     handler: Handler
@@ -89,7 +89,7 @@ class DirectRoute:
 
 
 class DirectRoutes:
-    """Those of an application."""
+    """The routes of an application that are answered without FastAPI."""
 
     def __init__(self, routes: Iterable[BaseRoute], relayed: Container[Handler] = ()) -> None:
         """routes: all that it has; relayed: handlers whose every wait is for a thread."""
@@ -107,15 +107,15 @@ class DirectRoutes:
                     self.named |= {(method, path[1], path[2]): direct for method in route.methods or ()}
 
     def find(self, scope: Scope) -> tuple[DirectRoute, str | None] | None:
-        """The one of a request, and the collection's name in its path; None where FastAPI is to answer."""
+        """The route of a request, and the collection's name in its path; None where FastAPI is to answer."""
         method, path = scope["method"], scope["path"]
-        found = self.fixed.get((method, path))
-        if found is not None:
-            return None if scope["query_string"] else (found, None)
+        route = self.fixed.get((method, path))
+        if route is not None:
+            return None if scope["query_string"] else (route, None)
         before, _, operation = path.rpartition("/")
         folder, _, name = before.rpartition("/")
-        found = self.named.get((method, folder, operation))
-        return None if found is None or not NAME.fullmatch(name) else (found, name)
+        route = self.named.get((method, folder, operation))
+        return None if route is None or not NAME.fullmatch(name) else (route, name)
 
 
 def _direct(
@@ -123,7 +123,7 @@ def _direct(
 ) -> DirectRoute | None:
     """None where its handler takes other arguments, its query's aside, or something else is read for it."""
     names = frozenset(route.endpoint.__annotations__) - {"return"}
-    dependencies = {each.name for each in route.dependant.dependencies}
+    dependencies = {dependency.name for dependency in route.dependant.dependencies}
     query = QueryValues(route.dependant.query_params)
     others = (route.dependant.path_params, route.dependant.header_params, route.dependant.cookie_params)
     if not names - query.names <= arguments or None in dependencies or any(others):

@@ -67,7 +67,7 @@ class JsonRequest(Request):
             return NO_BODY
 
     async def require_no_fields(self) -> None:
-        """Of a route that takes nothing: no body, or an empty object. Raises RequestValidationError."""
+        """Checks that there is no body, or an empty object. Raises RequestValidationError."""
         if not await self.body():
             return
         try:

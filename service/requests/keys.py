@@ -52,12 +52,12 @@ class KeyRing:
             raise UnauthenticatedError(NO_KEY)
         # The time of this tells nothing of a key: a dictionary compares what has the same hash alone, and
         # nobody else knows the hash of a digest, which has a secret of this process in it.
-        found = self._all.get(digest_of(key.strip()))
-        if found is None:
+        access = self._all.get(digest_of(key.strip()))
+        if access is None:
             raise UnauthenticatedError(
                 "the key is not known to this server; check the settings api_keys and keys_file"
             )
-        return found
+        return access
 
 
 def keys_of(settings: Settings) -> dict[bytes, Access]:

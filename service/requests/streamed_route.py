@@ -46,9 +46,10 @@ class StreamedRoute(JsonRoute):
 
 def _lists(route: APIRoute) -> list[str]:
     """The names of query parameters of a route that take several values."""
-    found, waiting = list[str](), [route.dependant]
+    names, waiting = list[str](), [route.dependant]
     while waiting:
         dependant = waiting.pop()
-        found += [each.alias for each in dependant.query_params if "list" in str(each.field_info.annotation)]
+        parameters = dependant.query_params
+        names += [query.alias for query in parameters if "list" in str(query.field_info.annotation)]
         waiting += dependant.dependencies
-    return found
+    return names

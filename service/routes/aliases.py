@@ -23,12 +23,12 @@ async def _alias(
 
 
 Alias = Annotated[str, Depends(_alias)]
-"""That of a path, which the key may use."""
+"""The alias that a path names, which the key may use."""
 
 routes = router("aliases")
 
 
-def _asked(body: AliasRequest) -> Sequence[str]:
+def _collections(body: AliasRequest) -> Sequence[str]:
     """The names that an alias is to mean. Raises InvalidRequestError."""
     if body.collections is None:
         if body.collection is None:
@@ -44,10 +44,10 @@ def _asked(body: AliasRequest) -> Sequence[str]:
 @routes.get("/aliases", response_model=AliasList)
 async def list_aliases(services: Services, access: Allowed, page: Paged) -> Response:
     """Aliases that the key may use, in order of name."""
-    found = await services.pools.operations.run(services.collections.aliases.all)
-    seen = [each for each in found if access.sees(each) and each > (page.after or "")]
+    aliases = await services.pools.operations.run(services.collections.aliases.all)
+    seen = [alias for alias in aliases if access.sees(alias) and alias > (page.after or "")]
     shown, more = page.of(seen, str)
-    return json_response({"aliases": [alias_record(each, found[each]) for each in shown], **more})
+    return json_response({"aliases": [alias_record(alias, aliases[alias]) for alias in shown], **more})
 
 
 @routes.get("/aliases/{alias}", response_model=AliasResponse, responses=errors(404, 422))
@@ -67,9 +67,9 @@ async def put_alias(alias: Alias, body: AliasRequest, services: Services, access
     as one, and not written; ones that cannot be searched so are a conflict, 409, as is the name of a
     collection.
     """
-    names = _asked(body)
-    for place, name in enumerate(names):
-        access.require_name(name, "collection" if body.collections is None else f"collections.{place}")
+    names = _collections(body)
+    for index, name in enumerate(names):
+        access.require_name(name, "collection" if body.collections is None else f"collections.{index}")
     meant = await services.pools.operations.run(services.collections.aliases.put, alias, *names)
     return json_response(alias_record(alias, meant))
 

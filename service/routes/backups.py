@@ -44,9 +44,9 @@ async def list_backups(name: Name, services: Services, page: Paged) -> Response:
     """The backups of a collection, the newest first; also of one that was deleted."""
     services.require_open()
     backups = services.served.backups
-    found = [] if backups is None else await services.pools.operations.run(backups.list, name)
+    existing = [] if backups is None else await services.pools.operations.run(backups.list, name)
     # Ids begin with the time, so that one which is gone still has its place.
-    behind = [each for each in found if page.after is None or each.id < page.after]
+    behind = [backup for backup in existing if page.after is None or backup.id < page.after]
     shown, more = page.of(behind, attrgetter("id"))
     return json_response({"backups": [backup_record(backup) for backup in shown], **more})
 

@@ -52,7 +52,7 @@ async def _name(
 
 
 Name = Annotated[str, Depends(_name)]
-"""That of a path, which the key may use."""
+"""The collection that a path names, which the key may use."""
 
 EMPTY = CollectionRequest.model_validate({})
 
@@ -65,8 +65,8 @@ async def list_collections(services: Services, access: Allowed, page: Paged) -> 
     names = await services.pools.operations.run(services.collections.names)
     seen = [name for name in names if access.sees(name) and name > (page.after or "")]
     shown, more = page.of(seen, str)
-    found = await services.pools.operations.run(services.collections.list, shown)
-    return json_response({"collections": [collection_record(each) for each in found], **more})
+    descriptions = await services.pools.operations.run(services.collections.list, shown)
+    return json_response({"collections": list(map(collection_record, descriptions)), **more})
 
 
 @routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(404, 409, 422))

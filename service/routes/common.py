@@ -71,8 +71,8 @@ async def _deadline(
 ) -> Deadline:
     runtime: Runtime = request.app.state.runtime
     longest = runtime.settings.request_timeout_seconds
-    asked = longest if timeout_seconds is None else timeout_seconds
-    return Deadline(request.state.arrived + min(asked, longest))
+    seconds = longest if timeout_seconds is None else timeout_seconds
+    return Deadline(request.state.arrived + min(seconds, longest))
 
 
 TimeLimit = Annotated[Deadline, Depends(_deadline)]
@@ -134,15 +134,15 @@ async def encoder_named(services: Runtime, model: str | None) -> EncodingService
 
     Raises NotFoundError, and what `EncoderShelf.named` raises.
     """
-    found = await services.encoders.named(model)
-    if found is None:
+    encoding = await services.encoders.named(model)
+    if encoding is None:
         known = ", ".join(await services.encoders.names())
         raise NotFoundError(
             f"there is no model {model!r:.100}; this server has {known} (GET /v1/models)",
             "model_not_found",
             "model",
         )
-    return found
+    return encoding
 
 
 MinPosition = Annotated[

@@ -17,8 +17,8 @@ from tercet.index.documents.metadata import require_metadata
 from tercet.index.errors import InvalidQueryError
 from tercet.index.live.records import WriteKey
 from tercet.service.documents.binary import BinaryBody
-from tercet.service.documents.brought import BroughtText, BroughtTexts
-from tercet.service.documents.keys import one_key, write_key
+from tercet.service.documents.keys import given_key, write_key
+from tercet.service.documents.ready import ReadyText, ReadyTexts
 from tercet.service.documents.writer import about_document
 from tercet.service.exceptions import InvalidRequestError, RequestTooLargeError
 from tercet.service.routes.common import check_characters, numbers_of
@@ -50,15 +50,15 @@ def about_the_filter() -> Iterator[None]:
 
 
 def document_of(content: DocumentContent) -> Document:
-    """As the index takes it."""
+    """A document as the index takes it."""
     return Document(content.id, content.text, content.title, content.metadata or {})
 
 
 def check_texts(documents: Sequence[DocumentContent], limits: RequestLimits) -> None:
     """Raises InvalidRequestError naming the first text or title that is too long."""
-    for place, document in enumerate(documents):
-        check_characters([document.text], limits.characters, f"documents.{place}.text")
-        check_characters([document.title or ""], limits.characters, f"documents.{place}.title")
+    for position, document in enumerate(documents):
+        check_characters([document.text], limits.characters, f"documents.{position}.text")
+        check_characters([document.title or ""], limits.characters, f"documents.{position}.title")
 
 
 def contents_of(body: BinaryBody, limits: RequestLimits) -> list[DocumentContent]:
@@ -71,7 +71,7 @@ def contents_of(body: BinaryBody, limits: RequestLimits) -> list[DocumentContent
         return _CONTENTS.validate_python(values)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        details = [{**each, "loc": ("body", "documents", *each["loc"])} for each in errors]
+        details = [{**detail, "loc": ("body", "documents", *detail["loc"])} for detail in errors]
         raise RequestValidationError(details, body={"documents": values}) from error
 
 
@@ -101,7 +101,7 @@ class KeyHeaders:
         self, body: KeyedRequest, services: Runtime, route: str, names: tuple[str, ...]
     ) -> WriteKey | None:
         """The key of a write with a body that may be large. route, names: as of `write_key`."""
-        given = one_key(self.key, body.idempotency_key)
+        given = given_key(self.key, body.idempotency_key)
         if given is None:
             return None
         return await services.pools.bodies.run(_digested, given, route, names, body, self.digest)
@@ -112,8 +112,8 @@ def _digested(
 ) -> WriteKey | None:
     """Raises InvalidDocumentError for metadata that no digest can be taken of, as no document may have it."""
     if isinstance(body, PutDocumentsRequest):
-        for place, document in enumerate(body.documents):
-            with about_document(place):
+        for position, document in enumerate(body.documents):
+            with about_document(position):
                 require_metadata(f"document {document.id!r:.80}", document.metadata or {})
     elif isinstance(body, PatchDocumentRequest | UpdateDocumentsRequest):
         require_metadata(f"document {names[-1]!r:.80}", body.metadata)
@@ -123,16 +123,16 @@ def _digested(
     return write_key(given, route, names, content, digest)
 
 
-def brought_by(documents: Sequence[DocumentRequest]) -> BroughtTexts:
+def ready_texts(documents: Sequence[DocumentRequest]) -> ReadyTexts:
     """The representations that some of the documents bring along."""
-    places: list[int] = []
+    positions: list[int] = []
     fingerprints: list[str] = []
-    texts: list[list[BroughtText]] = []
-    for place, document in enumerate(documents):
-        given, param = document.representations, f"documents.{place}.representations"
+    texts: list[list[ReadyText]] = []
+    for position, document in enumerate(documents):
+        given, param = document.representations, f"documents.{position}.representations"
         if given is None:
             continue
-        places.append(place)
+        positions.append(position)
         fingerprints.append(given.fingerprint)
         if given.windows is None:
             texts.append([_text(given, param)])
@@ -142,12 +142,13 @@ def brought_by(documents: Sequence[DocumentRequest]) -> BroughtTexts:
                 raise InvalidRequestError(
                     f"{param}.{side}: the windows have their own; leave it out", f"{param}.{side}"
                 )
-        texts.append([_text(each, f"{param}.windows.{number}") for number, each in enumerate(given.windows)])
-    return BroughtTexts(np.array(places, np.int64), fingerprints, texts)
+        windows = enumerate(given.windows)
+        texts.append([_text(window, f"{param}.windows.{number}") for number, window in windows])
+    return ReadyTexts(np.array(positions, np.int64), fingerprints, texts)
 
 
-def _text(given: TextRepresentations, param: str) -> BroughtText:
-    return BroughtText(
+def _text(given: TextRepresentations, param: str) -> ReadyText:
+    return ReadyText(
         param,
         numbers_of(given.dense, 1, f"{param}.dense"),
         None if given.sparse is None else (given.sparse.token_ids, given.sparse.weights),

@@ -8,8 +8,8 @@ import numpy as np
 from fastapi import Depends, Header, Request, Response
 
 from tercet.service.answers.binary import MEDIA_TYPE
-from tercet.service.documents.binary import BinaryBody, BroughtArrays
-from tercet.service.documents.keys import one_key, write_key
+from tercet.service.documents.binary import BinaryBody, ReadyArrays
+from tercet.service.documents.keys import given_key, write_key
 from tercet.service.documents.writer import DocumentBatch, PutOutcome
 from tercet.service.requests.binary_route import BinaryRoute
 from tercet.service.routes.collections import Name
@@ -17,10 +17,10 @@ from tercet.service.routes.common import WRITE, Services, TimeLimit, errors, jso
 from tercet.service.routes.document_bodies import (
     KeyHeaders,
     about_the_filter,
-    brought_by,
     check_texts,
     contents_of,
     document_of,
+    ready_texts,
     which_of,
 )
 from tercet.service.routes.documents import DOCUMENT, DOCUMENTS, Id
@@ -61,19 +61,19 @@ routes = router("documents")
 async def put_binary_documents(
     name: Name, request: Request, services: Services, keys: Keys, deadline: TimeLimit
 ) -> Response:
-    """The same, of a body of safetensors."""
+    """Adds documents from a body of safetensors, or replaces those with the same ids."""
     body = await services.pools.bodies.run(BinaryBody.read, await request.body())
     contents = await services.pools.bodies.run(contents_of, body, services.limits)
     check_texts(contents, services.limits)
-    brought = BroughtArrays(body.arrays, [body.fingerprint], np.arange(len(contents)))
-    given = one_key(keys.key, body.metadata.get("idempotency_key"))
+    ready = ReadyArrays(body.arrays, [body.fingerprint], np.arange(len(contents)))
+    given = given_key(keys.key, body.metadata.get("idempotency_key"))
     key = None
     if given is not None:
         content = b"" if keys.digest is not None else await services.pools.bodies.run(body.content)
         key = await services.pools.bodies.run(
             write_key, given, f"PUT {DOCUMENTS}", (name,), content, keys.digest
         )
-    batch = DocumentBatch([document_of(each) for each in contents], brought, body.if_position, key)
+    batch = DocumentBatch(list(map(document_of, contents)), ready, body.if_position, key)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
 
@@ -109,10 +109,10 @@ async def put_documents(
     limits = services.limits
     check_texts(body.documents, limits)
     key = await keys.of(body, services, f"PUT {DOCUMENTS}", (name,))
-    brought = None
-    if any(each.representations is not None for each in body.documents):
-        brought = await services.pools.bodies.run(brought_by, body.documents)
-    batch = DocumentBatch([document_of(each) for each in body.documents], brought, body.if_position, key)
+    ready = None
+    if any(document.representations is not None for document in body.documents):
+        ready = await services.pools.bodies.run(ready_texts, body.documents)
+    batch = DocumentBatch(list(map(document_of, body.documents)), ready, body.if_position, key)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
 

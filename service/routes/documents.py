@@ -12,11 +12,11 @@ from tercet.index.documents.json_values import loads
 from tercet.index.errors import DocumentNotFoundError
 from tercet.service.answers.pieces import response_of
 from tercet.service.documents.answers import document_pieces, document_record, documents_pieces, page_pieces
-from tercet.service.documents.ordering import name_from, order_from, ordered_pieces, place_from
+from tercet.service.documents.ordering import cursor_from, name_from, order_from, ordered_pieces
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.http.why_not_json import why_not_json
 from tercet.service.load.reading import Reading
-from tercet.service.requests.anything import ANYTHING
+from tercet.service.requests.rest_of_path import REST_OF_PATH
 from tercet.service.routes.collections import Name
 from tercet.service.routes.common import (
     MinPosition,
@@ -40,7 +40,7 @@ from tercet.service.schemas.documents import (
 
 DEFAULT_PAGE = 100
 DOCUMENTS = "/collections/{name}/documents"
-DOCUMENT = f"{DOCUMENTS}/{{document_id:{ANYTHING}}}"
+DOCUMENT = f"{DOCUMENTS}/{{document_id:{REST_OF_PATH}}}"
 
 Id = Annotated[str, Path(description="A document's id, percent-encoded; it may hold slashes.")]
 
@@ -90,8 +90,8 @@ async def list_documents(
         pieces = page_pieces(snapshot, begin, count, tree, services.pools.search)
     else:
         wanted = order_from(order_by, order, snapshot.settings.fields)
-        place = place_from(after, snapshot.settings.fields[order_by], several=snapshot.is_of_several)
-        pieces = ordered_pieces(snapshot, wanted, place, count, tree, services.pools.search)
+        cursor = cursor_from(after, snapshot.settings.fields[order_by], several=snapshot.is_of_several)
+        pieces = ordered_pieces(snapshot, wanted, cursor, count, tree, services.pools.search)
     with about_the_filter():
         return await response_of(pieces)
 
@@ -149,10 +149,10 @@ async def get_document(
         if document is None:
             raise missing
         return json_response(document_record(document))
-    found = await services.pools.operations.run(snapshot.stored, document_id)
-    if found is None:
+    row = await services.pools.operations.run(snapshot.stored, document_id)
+    if row is None:
         raise missing
-    document, stored = found
+    document, stored = row
     encoder = await services.encoders.of_collection(snapshot.settings)
     return await response_of(
         document_pieces(

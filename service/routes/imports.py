@@ -20,8 +20,8 @@ from tercet.models.tokenizer import Tokenizer
 from tercet.service.documents.answers import document_record
 from tercet.service.errors import INTERNAL, failure_of
 from tercet.service.http.asgi import Receive, Scope, Send
-from tercet.service.imports.parameters import Asked, ImportRequest
-from tercet.service.imports.received import ReceivedFile, too_large
+from tercet.service.imports.parameters import ImportOptions, ImportRequest
+from tercet.service.imports.received_file import ReceivedFile, too_large
 from tercet.service.imports.writing import DocumentImport
 from tercet.service.load.deadlines import Deadline
 from tercet.service.requests.streamed_route import FILE, StreamedRoute
@@ -88,7 +88,7 @@ class _Lines(Response):
     },
 )
 async def import_file(
-    name: Name, request: Request, asked: Asked, services: Services, deadline: TimeLimit
+    name: Name, request: Request, options: ImportOptions, services: Services, deadline: TimeLimit
 ) -> Response:
     """Write the documents of a file, which is the body, and tell after each group how far it is.
 
@@ -100,18 +100,18 @@ async def import_file(
     max_bytes = services.settings.max_import_bytes
     if int(request.headers.get("content-length", 0)) > max_bytes:
         raise too_large(max_bytes)
-    if asked.dry_run:
-        fields, tokenizer = await _measures(name, asked, services, deadline, may_be_new=True)
-        async with _received(request, asked, services) as file:
-            found = await _previewed(file, asked, fields, tokenizer, services)
-        return json_response(_preview_record(found, asked))
-    fields, tokenizer = await _measures(name, asked, services, deadline)
-    lines = _imported(name, request, asked, services, fields, tokenizer)
+    if options.dry_run:
+        fields, tokenizer = await _measures(name, options, services, deadline, may_be_new=True)
+        async with _received(request, options, services) as file:
+            previewed = await _previewed(file, options, fields, tokenizer, services)
+        return json_response(_preview_record(previewed, options))
+    fields, tokenizer = await _measures(name, options, services, deadline)
+    lines = _imported(name, request, options, services, fields, tokenizer)
     return _Lines(await anext(lines), lines)
 
 
 async def _measures(
-    name: str, asked: ImportRequest, services: Runtime, deadline: Deadline, *, may_be_new: bool = False
+    name: str, options: ImportRequest, services: Runtime, deadline: Deadline, *, may_be_new: bool = False
 ) -> tuple[Mapping[str, FieldType], Tokenizer | None]:
     """The declared fields of a collection, and what measures passages where there are some."""
     try:
@@ -120,19 +120,19 @@ async def _measures(
     except CollectionNotFoundError:
         if not may_be_new:
             raise
-        return {}, None if asked.reading.split is None else services.encoding.tokenizer
-    if asked.reading.split is None:
+        return {}, None if options.reading.split is None else services.encoding.tokenizer
+    if options.reading.split is None:
         return settings.fields, None
     return settings.fields, (await services.encoders.of_collection(settings)).tokenizer
 
 
 @asynccontextmanager
 async def _received(
-    request: Request, asked: ImportRequest, services: Runtime
+    request: Request, options: ImportRequest, services: Runtime
 ) -> AsyncGenerator[ReceivedFile]:
     """The body in a file, which goes with the context."""
     pool = services.pools.imports
-    file = await pool.run(ReceivedFile.open, services.settings.data, asked.filename)
+    file = await pool.run(ReceivedFile.open, services.settings.data, options.filename)
     try:
         await file.take(request.stream(), services.settings.max_import_bytes, pool)
         yield file
@@ -142,37 +142,37 @@ async def _received(
 
 async def _previewed(
     file: ReceivedFile,
-    asked: ImportRequest,
+    options: ImportRequest,
     fields: Mapping[str, FieldType],
     tokenizer: Tokenizer | None,
     services: Runtime,
 ) -> Preview:
     """Raises SourceError for what cannot be read."""
     try:
-        found = await services.pools.imports.run(preview, file.source, asked.reading, fields, tokenizer)
+        previewed = await services.pools.imports.run(preview, file.source, options.reading, fields, tokenizer)
     except SourceError as error:
         raise SourceError(file.said(error)) from error
-    return file.told(found)
+    return file.for_client(previewed)
 
 
 async def _imported(
     name: str,
     request: Request,
-    asked: ImportRequest,
+    options: ImportRequest,
     services: Runtime,
     fields: Mapping[str, FieldType],
     tokenizer: Tokenizer | None,
 ) -> AsyncGenerator[dict[str, Any]]:
     """The lines of the answer. Raises as `DocumentImport.progress`, and as `ReceivedFile.take`."""
     pool = services.pools.imports
-    async with _received(request, asked, services) as file:
+    async with _received(request, options, services) as file:
         try:
             reader = await pool.run(
                 lambda: DocumentReader(
                     file.source,
-                    on_error=asked.on_error,
+                    on_error=options.on_error,
                     fields=fields,
-                    reading=asked.reading,
+                    reading=options.reading,
                     tokenizer=tokenizer,
                 )
             )
@@ -185,7 +185,7 @@ async def _imported(
             services.writer,
             pool,
             services.limits,
-            on_error=asked.on_error,
+            on_error=options.on_error,
             timeout_seconds=services.settings.request_timeout_seconds,
         )
         try:
@@ -200,23 +200,24 @@ def _body(line: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "http.response.body", "body": orjson.dumps(line) + b"\n", "more_body": True}
 
 
-def _preview_record(found: Preview, asked: ImportRequest) -> dict[str, Any]:
-    split = asked.reading.split
+def _preview_record(preview: Preview, options: ImportRequest) -> dict[str, Any]:
+    split = options.reading.split
     return {
         "columns": [
-            {"name": each.name, "samples": each.samples, "type": each.type} for each in found.columns
+            {"name": column.name, "samples": column.samples, "type": column.type}
+            for column in preview.columns
         ],
         "options": {
-            "text_field": found.text,
-            "title_field": found.title,
-            "id_field": found.id,
-            "generate_ids": found.id is None,
-            "encoding": found.encoding,
-            "delimiter": found.delimiter,
+            "text_field": preview.text,
+            "title_field": preview.title,
+            "id_field": preview.id,
+            "generate_ids": preview.id is None,
+            "encoding": preview.encoding,
+            "delimiter": preview.delimiter,
             "split": None if split is None else split.kind,
         },
-        "documents": [document_record(each) for each in found.documents],
-        "skipped": found.skipped,
-        "reasons": list(found.skips),
-        "problem": found.problem,
+        "documents": [document_record(document) for document in preview.documents],
+        "skipped": preview.skipped,
+        "reasons": list(preview.skips),
+        "problem": preview.problem,
     }

@@ -89,7 +89,7 @@ async def _seen(services: Runtime, access: Access, job_id: str) -> Job:
 
 
 def _visible(jobs: Sequence[Job], aliases: NamedAliases, access: Access) -> Sequence[Job]:
-    """Those of collections that the key may use, by their own name or by an alias of now."""
+    """The jobs of collections that the key may use, by their own name or by an alias of now."""
     if access.collections is None:
         return jobs
     meant = {name for alias, names in aliases.all().items() if access.sees(alias) for name in names}
@@ -100,12 +100,12 @@ def _listed(jobs: Sequence[Job], aliases: NamedAliases, access: Access, page: Li
     """Raises InvalidRequestError where the page is to follow a job that is not kept."""
     visible = _visible(jobs, aliases, access)
     if page.after is not None:
-        places = {job.id: place for place, job in enumerate(visible)}
-        if page.after not in places:
+        indices = {job.id: index for index, job in enumerate(visible)}
+        if page.after not in indices:
             raise InvalidRequestError(
                 "after is no job of this list, or one that is kept no more: begin again without it", "after"
             )
-        visible = visible[places[page.after] + 1 :]
+        visible = visible[indices[page.after] + 1 :]
     shown, more = page.of(visible, attrgetter("id"))
     end = b",%b" % orjson.dumps(more)[1:] if more else b"}"
     return b'{"jobs":[%b]%b' % (b",".join(job.to_json() for job in shown), end)

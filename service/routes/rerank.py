@@ -18,7 +18,7 @@ from tercet.service.routes.common import (
 from tercet.service.schemas.rerank import RerankRequest, RerankResponse
 from tercet.service.schemas.search import WeightsRequest
 from tercet.service.search.answers import answer_query, scores_record
-from tercet.service.search.checks import require_sides_asked
+from tercet.service.search.checks import require_known_sides
 from tercet.service.search.defaults import rerank_weights
 from tercet.service.search.rerank import RerankOutcome
 from tercet.service.search.rerank import rerank as ranked
@@ -51,7 +51,7 @@ async def rerank(body: RerankRequest, request: Request, services: Services, dead
         defaults, idf = target.defaults, target.snapshot.idf
         adapter = target.snapshot.settings.adapter
     if isinstance(body.weights, WeightsRequest) and weights is not None:
-        require_sides_asked(body.weights.asked, encoding.info.sides, encoding.info.name, weights)
+        require_known_sides(body.weights.requested, encoding.info.sides, encoding.info.name, weights)
     with services.telemetry.stage("rerank"):
         outcome = await ranked(
             encoding,

@@ -49,7 +49,7 @@ from tercet.service.settings.settings import RequestLimits
 
 DEFAULT_TOP_K = 10
 
-Asked = str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery
+QueryInput = str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery
 
 routes = router("search")
 
@@ -65,8 +65,8 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
     `queries` the answer has `results`, one for each, in the place of `query` and `hits`.
     """
     access_of(request).require_name(body.collection, "collection")
-    asked = _asked(body)
-    queries = _queries(body, asked, services.limits)
+    inputs = _query_inputs(body)
+    queries = _queries(body, inputs, services.limits)
     scope = SearchScope(
         body.collection,
         body.adapter,
@@ -85,7 +85,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         return outcome
 
     def begun(query: SearchQuery, outcome: SearchOutcome) -> tuple[SearchOutcome, BegunAnswer]:
-        hits = answer_hits(counted(query, outcome), _absent(asked[0]), query.include)
+        hits = answer_hits(counted(query, outcome), _absent(inputs[0]), query.include)
         return outcome, BegunAnswer.of(_pieces(answer_head(outcome), hits))
 
     def note_slow(outcomes: Sequence[SearchOutcome]) -> None:
@@ -101,22 +101,22 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
     total_seconds = time.perf_counter() - started
     note_slow(outcomes)
     hits = (
-        answer_hits(outcome, _absent(each), query.include)
-        for each, query, outcome in zip(asked, queries, outcomes, strict=True)
+        answer_hits(outcome, _absent(query_input), query.include)
+        for query_input, query, outcome in zip(inputs, queries, outcomes, strict=True)
     )
     results = _results(batch_head(outcomes, total_seconds), map(result_head, outcomes), hits)
     return await on_loop(response_of(results))
 
 
-def _queries(body: SearchRequest, asked: Sequence[Asked], limits: RequestLimits) -> list[SearchQuery]:
+def _queries(body: SearchRequest, inputs: Sequence[QueryInput], limits: RequestLimits) -> list[SearchQuery]:
     """What is searched for, and how. Raises InvalidRequestError."""
-    top_k = _top_k(body.top_k, len(asked), limits)
-    params = ["query"] if body.queries is None else [f"queries.{place}" for place in range(len(asked))]
+    top_k = _top_k(body.top_k, len(inputs), limits)
+    params = ["query"] if body.queries is None else [f"queries.{index}" for index in range(len(inputs))]
     alike = partial(
         SearchQuery,
         top_k=top_k,
         weights=None if body.weights is None else weights_of(body.weights),
-        sides_asked=body.weights.asked if isinstance(body.weights, WeightsRequest) else frozenset(),
+        requested_sides=body.weights.requested if isinstance(body.weights, WeightsRequest) else frozenset(),
         candidates=_candidates(body.candidates, limits),
         filter=_filter(body.filter),
         explain=bool(body.explain),
@@ -129,16 +129,16 @@ def _queries(body: SearchRequest, asked: Sequence[Asked], limits: RequestLimits)
         include=ALL_PARTS if body.include is None else frozenset(body.include),
     )
     return [
-        alike(_query(each, limits, param), text=_text(each, limits, param), param=param)
-        for each, param in zip(asked, params, strict=True)
+        alike(_query(query_input, limits, param), text=_text(query_input, limits, param), param=param)
+        for query_input, param in zip(inputs, params, strict=True)
     ]
 
 
 def _pieces(head: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     """The answer's JSON, hit by hit: there may be a thousand long documents, each with an explanation."""
     yield orjson.dumps(head)[:-1] + b',"hits":['
-    for place, hit in enumerate(hits):
-        yield b"," + orjson.dumps(hit) if place else orjson.dumps(hit)
+    for index, hit in enumerate(hits):
+        yield b"," + orjson.dumps(hit) if index else orjson.dumps(hit)
     yield b"]}"
 
 
@@ -147,17 +147,17 @@ async def _results(
     heads: Iterable[Mapping[str, Any]],
     hits: Iterable[Iterable[Mapping[str, Any]]],
 ) -> AsyncGenerator[bytes]:
-    """The JSON of an answer to several queries, likewise."""
+    """The JSON of an answer to several queries, hit by hit."""
     yield orjson.dumps(head)[:-1] + b',"results":['
-    for place, (each, found) in enumerate(zip(heads, hits, strict=True)):
-        if place:
+    for index, (result, result_hits) in enumerate(zip(heads, hits, strict=True)):
+        if index:
             yield b","
-        for piece in _pieces(each, found):
+        for piece in _pieces(result, result_hits):
             yield piece
     yield b"]}"
 
 
-def _asked(body: SearchRequest) -> Sequence[Asked]:
+def _query_inputs(body: SearchRequest) -> Sequence[QueryInput]:
     """All that is searched for. Raises InvalidRequestError."""
     if body.queries is None:
         if body.query is None:
@@ -191,14 +191,14 @@ def _page(body: SearchRequest) -> Page:
     return page
 
 
-def _absent(query: Asked) -> list[Output]:
+def _absent(query: QueryInput) -> list[Output]:
     """The sides that ready representations lack, whose scores are not known."""
     if not isinstance(query, RepresentationsQuery):
         return []
     return [side for side in OUTPUTS if getattr(query, side) is None]
 
 
-def _query(query: Asked, limits: RequestLimits, param: str) -> str | ReadyQuery | Like:
+def _query(query: QueryInput, limits: RequestLimits, param: str) -> str | ReadyQuery | Like:
     if isinstance(query, str):
         check_characters([query], limits.characters, param)
         return query
@@ -211,7 +211,7 @@ def _query(query: Asked, limits: RequestLimits, param: str) -> str | ReadyQuery 
     return ReadyQuery(dense, sparse, numbers_of(query.colbert, 2, f"{param}.colbert"))
 
 
-def _text(query: Asked, limits: RequestLimits, param: str) -> str | None:
+def _text(query: QueryInput, limits: RequestLimits, param: str) -> str | None:
     """The text that came with ready representations."""
     if not isinstance(query, RepresentationsQuery) or query.text is None:
         return None
@@ -237,11 +237,11 @@ def _filter(tree: dict[str, Any] | None) -> Filter | None:
 
 def _boosts(given: Sequence[object]) -> tuple[Boost, ...]:
     boosts = []
-    for place, each in enumerate(given):
+    for index, boost in enumerate(given):
         try:
-            boosts.append(parse_boost(each))
+            boosts.append(parse_boost(boost))
         except InvalidQueryError as error:
-            raise InvalidRequestError(f"boosts.{place}: {error}", f"boosts.{place}") from error
+            raise InvalidRequestError(f"boosts.{index}: {error}", f"boosts.{index}") from error
     return tuple(boosts)
 
 

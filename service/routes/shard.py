@@ -20,7 +20,7 @@ from tercet.service.shard.messages import COLLECTIONS
 
 PATH = f"{COLLECTIONS}/{{name}}"
 State = Annotated[str | None, Query(max_length=100)]
-"""That of a snapshot which a router goes on with, or of a description that it knows."""
+"""The state of a snapshot which a router goes on with, or of a description that it knows."""
 
 
 async def _body(request: Request) -> bytes:
@@ -35,7 +35,7 @@ routes = router("shard")
 async def describe(name: Name, services: Services, deadline: TimeLimit) -> Response:
     """A collection's settings, and what is stored for searches."""
     target = await _opened(services, name)
-    return _response(await services.pipeline.line.run(deadline, services.shard.description, target))
+    return _response(await services.pipeline.queue.run(deadline, services.shard.description, target))
 
 
 async def candidates(
@@ -51,7 +51,7 @@ async def candidates(
     """What this shard proposes for a query."""
     target = await _opened(services, name)
     return _response(
-        await services.pipeline.line.admitted(
+        await services.pipeline.queue.admitted(
             deadline, services.shard.candidates, name, target, body, tag, state, known, pinned=pinned
         )
     )
@@ -59,12 +59,12 @@ async def candidates(
 
 async def hits(name: Name, body: Body, services: Services, deadline: TimeLimit) -> Response:
     """The exact scores of what is left of a search's candidates."""
-    return _response(await services.pipeline.line.run(deadline, services.shard.hits, name, body))
+    return _response(await services.pipeline.queue.run(deadline, services.shard.hits, name, body))
 
 
 async def parts(name: Name, body: Body, services: Services, deadline: TimeLimit) -> Response:
     """What hits alone are told of."""
-    return _response(await services.pipeline.line.run(deadline, services.shard.parts, name, body))
+    return _response(await services.pipeline.queue.run(deadline, services.shard.parts, name, body))
 
 
 async def statistics(
@@ -78,7 +78,7 @@ async def statistics(
     """How many documents have each term, as far as the router does not know."""
     target = await _opened(services, name)
     return _response(
-        await services.pipeline.line.run(
+        await services.pipeline.queue.run(
             deadline, services.shard.statistics, name, target, body, state, known
         )
     )
@@ -121,7 +121,7 @@ async def _read(
     state: str | None,
 ) -> Response:
     target = await _opened(services, name)
-    return _response(await services.pipeline.line.run(deadline, read, target, body, state))
+    return _response(await services.pipeline.queue.run(deadline, read, target, body, state))
 
 
 async def _opened(services: Runtime, name: str) -> SearchTarget[Snapshot]:

@@ -31,10 +31,9 @@ routes = router("shard")
 @routes.get(COLLECTIONS, include_in_schema=False)
 async def list_shard_collections(services: Services, access: Allowed) -> Response:
     """All collections that the key may use, with all settings."""
-    found = await services.pools.operations.run(services.readable.list)
-    return json_response(
-        {"collections": [_record(each) for each in found if access.sees(each.settings.name)]}
-    )
+    descriptions = await services.pools.operations.run(services.readable.list)
+    allowed = [_record(known) for known in descriptions if access.sees(known.settings.name)]
+    return json_response({"collections": allowed})
 
 
 @routes.get(f"{COLLECTIONS}/{{name}}", include_in_schema=False)
@@ -88,18 +87,18 @@ def _create(services: Runtime, name: str, body: ShardCollectionRequest) -> bool:
         services.writes("creating collections").create(name, settings)
     except CollectionExistsError:
         if name in services.collections.names():
-            found = services.readable.describe(name)
-            if not found.documents and found.settings == settings:
+            present = services.readable.describe(name)
+            if not present.documents and present.settings == settings:
                 return False
         raise
     return True
 
 
-def _record(found: CollectionDescription) -> dict[str, Any]:
+def _record(description: CollectionDescription) -> dict[str, Any]:
     return {
-        **settings_record(found.settings),
-        "codebook": codebook_text(found.settings),
-        "snapshot": found.snapshot,
-        "documents": found.documents,
-        "defaults": defaults_record(found.defaults),
+        **settings_record(description.settings),
+        "codebook": codebook_text(description.settings),
+        "snapshot": description.snapshot,
+        "documents": description.documents,
+        "defaults": defaults_record(description.defaults),
     }

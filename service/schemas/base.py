@@ -94,7 +94,7 @@ class _AnyOf:
         return described
 
 
-def told_apart(kind: Callable[[Any], str], use: str) -> tuple[Discriminator, _AnyOf]:
+def discriminated(kind: Callable[[Any], str], use: str) -> tuple[Discriminator, _AnyOf]:
     """Annotates a union of tagged alternatives: a value is held against the one alone that it is meant to be.
 
     A plain union checks all of them, and complains of each. kind: the tag of a value, another where it is
@@ -116,7 +116,7 @@ Position = Annotated[
 ]
 GivenPosition = Annotated[
     Annotated[_Number, Tag("number")] | Annotated[_Numbers, Tag("numbers")],
-    *told_apart(
+    *discriminated(
         lambda value: "numbers" if isinstance(value, str) else "number",
         "use a position as answers to writes have it",
     ),

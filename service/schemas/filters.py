@@ -11,8 +11,8 @@ from pydantic_core import CoreSchema
 from tercet.index.documents.filters import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
 
 Scalar = str | bool | float
-OneField = Field(min_length=1, max_length=1, description="A declared field, and what it is compared with.")
-Comparison = Annotated[dict[str, Scalar], OneField]
+SingleField = Field(min_length=1, max_length=1, description="A declared field, and what it is compared with.")
+Comparison = Annotated[dict[str, Scalar], SingleField]
 
 
 class _Operation(BaseModel):
@@ -48,7 +48,7 @@ class EqFilter(_Operation):
 class InFilter(_Operation):
     """The field, or one of a list's strings, has one of the values."""
 
-    in_: Annotated[dict[str, Annotated[list[Scalar], Field(max_length=MAX_VALUES)]], OneField] = Field(
+    in_: Annotated[dict[str, Annotated[list[Scalar], Field(max_length=MAX_VALUES)]], SingleField] = Field(
         alias="in"
     )
 

@@ -59,7 +59,7 @@ class ReadingRequest(Request):
     )
 
     @model_validator(mode="after")
-    def _one_of_each(self) -> Self:
+    def _exclusive_options(self) -> Self:
         if self.generate_ids and self.id_field is not None:
             raise ValueError("generate_ids goes without id_field")
         if self.metadata_fields and self.no_metadata_fields:

@@ -49,7 +49,7 @@ class WeightsRequest(Request):
     colbert: Weight | None = 1.0
 
     @property
-    def asked(self) -> frozenset[str]:
+    def requested(self) -> frozenset[str]:
         """The sides that a weight above 0 was given to."""
         return frozenset(name for name in self.model_fields_set if getattr(self, name))
 

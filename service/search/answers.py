@@ -75,7 +75,7 @@ def result_head(outcome: SearchOutcome) -> dict[str, Any]:
 
 
 def _milliseconds(seconds: Mapping[str, float]) -> dict[str, float]:
-    return {stage: round(each * 1000, 3) for stage, each in seconds.items()}
+    return {stage: round(stage_seconds * 1000, 3) for stage, stage_seconds in seconds.items()}
 
 
 def answer_hits(
@@ -89,13 +89,13 @@ def answer_hits(
     that the encoder does not have. include: the parts of a hit that are told beside its id and score.
     """
     known = [side for side in outcome.sides if side not in absent]
-    for place, hit in enumerate(outcome.hits):
+    for index, hit in enumerate(outcome.hits):
         shaped = _hit(hit, known, include, bm25=outcome.bm25)
         if outcome.explanations is not None:
-            shaped["explanation"] = outcome.explanations[place]
+            shaped["explanation"] = outcome.explanations[index]
         if outcome.highlights is not None:
-            found = outcome.highlights[place]
-            shaped |= {"highlights": found.text, "title_highlights": found.title}
+            highlights = outcome.highlights[index]
+            shaped |= {"highlights": highlights.text, "title_highlights": highlights.title}
         yield shaped
 
 
@@ -128,6 +128,6 @@ def _hit(hit: Hit, known: Collection[Output], include: Collection[HitPart], *, b
         "text": document.text,
         "metadata": document.metadata,
     }
-    told = {str(name): part for name, part in parts.items() if name in include}
+    included = {str(name): part for name, part in parts.items() if name in include}
     collection = {} if document.collection is None else {"collection": document.collection}
-    return {"id": document.id, **collection, "score": hit.score, **told}
+    return {"id": document.id, **collection, "score": hit.score, **included}

@@ -17,12 +17,12 @@ from tercet.service.exceptions import InvalidRequestError
 from tercet.service.search.defaults import WantedCandidates
 
 
-def require_sides_asked(
-    asked: Collection[str], sides: Collection[str], encoder: str, weights: Weights
+def require_known_sides(
+    requested: Collection[str], sides: Collection[str], encoder: str, weights: Weights
 ) -> None:
     """Raises InvalidRequestError where a side is asked for that is not among those of an encoder."""
     for side in OUTPUTS:
-        if side in asked and side not in sides:
+        if side in requested and side not in sides:
             raise InvalidRequestError(
                 lacking(side, encoder, getattr(weights, side)), f"weights.{side}", "unsupported"
             )
@@ -30,9 +30,9 @@ def require_sides_asked(
 
 def require_bm25(weights: Weights, candidates: WantedCandidates, settings: CollectionSettings) -> None:
     """Raises InvalidRequestError where BM25 is asked of a collection without it."""
-    for param, asked in (("weights.bm25", weights.bm25), ("candidates.bm25", candidates.bm25 or 0)):
+    for param, number in (("weights.bm25", weights.bm25), ("candidates.bm25", candidates.bm25 or 0)):
         try:
-            check_bm25(param, asked, settings)
+            check_bm25(param, number, settings)
         except InvalidQueryError as error:
             raise InvalidRequestError(str(error), param) from error
 
@@ -74,8 +74,8 @@ def require_fields(
         check_facets(facets or {}, fields)
     except InvalidQueryError as error:
         raise InvalidRequestError(str(error), "facets") from error
-    for place, boost in enumerate(boosts):
+    for index, boost in enumerate(boosts):
         try:
             check_boost(boost, fields)
         except InvalidQueryError as error:
-            raise InvalidRequestError(f"boosts.{place}: {error}", f"boosts.{place}") from error
+            raise InvalidRequestError(f"boosts.{index}: {error}", f"boosts.{index}") from error

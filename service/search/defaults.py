@@ -57,7 +57,7 @@ def weights_used(wanted: Weights | None, defaults: SearchDefaults | None) -> Wei
 
 
 def rerank_weights(wanted: Weights | None, defaults: SearchDefaults | None) -> Weights:
-    """The same for texts that have no BM25 score: defaults that weigh nothing else leave 1, 1, 1."""
+    """The weights for texts that have no BM25 score: defaults that weigh nothing else leave 1, 1, 1."""
     weights = weights_used(wanted, defaults)
     return weights if weights.dense or weights.sparse or weights.colbert else Weights()
 
@@ -76,9 +76,9 @@ def candidates_used(
     """
     usual = CandidateLimits() if defaults is None else defaults.candidates
 
-    def chosen(asked: int | None, by_default: int) -> int:
-        if asked is not None:
-            return asked
+    def chosen(requested: int | None, by_default: int) -> int:
+        if requested is not None:
+            return requested
         enough = max(by_default, top_k)
         while enough < offset + top_k:
             enough *= 2

@@ -86,10 +86,10 @@ def require_explainable(query: Representations, text: str | None, hits: int, *, 
     """
     vectors = _vectors(query)
     characters = len(text) if bm25 and text is not None else 0
-    each = vectors + characters // CHARACTERS_PER_VECTOR
-    if hits * each > MAX_ALIGNED:
+    vectors_per_hit = vectors + characters // CHARACTERS_PER_VECTOR
+    if hits * vectors_per_hit > MAX_ALIGNED:
         words = f" and the words of its {characters} characters" if characters else ""
-        most = MAX_ALIGNED // each
+        most = MAX_ALIGNED // vectors_per_hit
         remedy = f"set top_k to at most {most}, or shorten the query" if most else "shorten the query"
         raise InvalidRequestError(
             f"explain aligns {hits} hits with {vectors} tokens of the query{words}; the limit is "
@@ -132,16 +132,16 @@ def explain_hits(
     query_tokens = _query_tokens(text, query, tokenizer)
     cutter, unpooled = cutter_for(snapshot.settings, tokenizer), snapshot.settings.token_pooling == 1
     names, collections = _names(hits)
-    found = snapshot.explanations(query, names, text, collections)
+    stored = snapshot.explanations(query, names, text, collections)
     texts = [
         _aligned_text(hit.document, explanation.alignment, cutter)
-        for hit, explanation in zip(hits, found, strict=True)
+        for hit, explanation in zip(hits, stored, strict=True)
     ]
     batch = tokenizer.tokenize([aligned or "" for aligned in texts], "document")
     has_vector = tokenizer.has_vector(batch)
     explanations = []
     for explanation, aligned, (start, stop) in zip(
-        found, texts, pairwise(batch.offsets.tolist()), strict=True
+        stored, texts, pairwise(batch.offsets.tolist()), strict=True
     ):
         own = slice(start, start if aligned is None else stop)
         ids = batch.token_ids[own][has_vector[own]]

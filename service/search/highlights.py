@@ -51,7 +51,7 @@ def highlights_of(
     query: Representations,
     hits: Sequence[Hit],
 ) -> list[HitHighlights]:
-    """Those of each hit of a query; `text` is the query's, None where it is not known. idf: the collection's.
+    """The highlights of a query's hits; `text` is the query's, None where unknown. idf: the collection's.
 
     Of a long text one part is read, from its beginning or from the beginning of the window that matches best.
     """
@@ -62,16 +62,16 @@ def highlights_of(
         words = QueryWords(text, settings.bm25_language)
     finder = _Finder(tokenizer, token_ids, words)
     limit = min(MOST_CHARACTERS, MOST_OF_ALL // max(1, len(hits)))
-    found = []
+    highlights = []
     for hit in hits:
         start = 0 if hit.window is None or len(hit.document.text) <= limit else hit.window.start
         title = hit.document.title or ""
-        found.append(
+        highlights.append(
             HitHighlights(
                 finder.highlights(hit.document.text, start, limit), finder.highlights(title, 0, limit)
             )
         )
-    return found
+    return highlights
 
 
 def _by_weight(query: Representations, idf: Idf | None) -> tuple[Int32, Int32]:
@@ -93,14 +93,14 @@ class _Finder:
     words: QueryWords | None
 
     def highlights(self, text: str, start: int, limit: int) -> list[Highlight]:
-        """Those of at most so many characters from a place on."""
+        """The highlights in at most so many characters from a start on."""
         part = _part(text, start, limit)
-        found = [np.empty((0, 2), np.int64)]
+        parts = [np.empty((0, 2), np.int64)]
         if len(self.token_ids):
-            found.append(matching_pieces(part, self.token_ids, self.tokenizer))
+            parts.append(matching_pieces(part, self.token_ids, self.tokenizer))
         if self.words is not None:
-            found.append(np.array(self.words.spans(part), np.int64).reshape(-1, 2))
-        spans = start + _merged(np.concatenate(found))[:MOST_HIGHLIGHTS]
+            parts.append(np.array(self.words.spans(part), np.int64).reshape(-1, 2))
+        spans = start + _merged(np.concatenate(parts))[:MOST_HIGHLIGHTS]
         return [Highlight(start=first, end=end) for first, end in spans.tolist()]
 
 

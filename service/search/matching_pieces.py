@@ -38,7 +38,7 @@ def matching_pieces(text: str, token_ids: Int32, tokenizer: Tokenizer) -> Int64:
     if not matching.any():
         return np.empty((0, 2), np.int64)
     sums = np.append(0, np.cumsum(matching))
-    words = _found(_words(), text)
+    words = _matches(_words(), text)
     counts = sums[words[:, 1]] - sums[words[:, 0]]
     words = words[2 * counts > words[:, 1] - words[:, 0]]
     pieces = _pieces(text, matching)
@@ -55,7 +55,7 @@ def without_words(text: str, token_ids: Int32, tokenizer: Tokenizer) -> str:
     np.add.at(edges, spans.ends[others], -1)
     sums = np.append(0, np.cumsum(np.cumsum(edges)[:-1] > 0))
     letters = list(text)
-    for start, end in _found(_words(), text).tolist():
+    for start, end in _matches(_words(), text).tolist():
         if sums[start] == sums[end]:
             letters[start:end] = " " * (end - start)
     return "".join(letters)
@@ -67,26 +67,26 @@ def _only_in(length: int, starts: Int64, ends: Int64, chosen: Bool) -> Bool:
     for row, some in enumerate((np.ones_like(chosen), chosen)):
         np.add.at(edges[row], starts[some], 1)
         np.add.at(edges[row], ends[some], -1)
-    tokens, those = np.cumsum(edges, axis=1)[:, :length]
-    only: Bool = (tokens == 1) & (those == 1)
+    tokens, chosen_tokens = np.cumsum(edges, axis=1)[:, :length]
+    only: Bool = (tokens == 1) & (chosen_tokens == 1)
     return only
 
 
 def _pieces(text: str, matching: Bool) -> Int64:
     """The stretches of matching letters of scripts that match piece by piece: int64[n, 2]."""
     paired = np.zeros(len(text) + 1, np.int64)
-    stretches = _found(_paired(), text)
+    stretches = _matches(_paired(), text)
     paired[stretches[:, 0]] += 1
     paired[stretches[:, 1]] -= 1
     inside = matching & (np.cumsum(paired)[:-1] > 0)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(np.int8)))
-    found = edges.reshape(-1, 2)
+    ranges = edges.reshape(-1, 2)
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     hangul = _within(codes, HANGUL)
-    starts = found[:, 0]
+    starts = ranges[:, 0]
     follows = hangul[starts] & (starts > 0) & hangul[starts - 1]
-    alone = (found[:, 1] - starts == 1) & (follows | _within(codes[starts], HIRAGANA))
-    kept: Int64 = found[~alone]
+    alone = (ranges[:, 1] - starts == 1) & (follows | _within(codes[starts], HIRAGANA))
+    kept: Int64 = ranges[~alone]
     return kept
 
 
@@ -95,6 +95,6 @@ def _within(codes: npt.NDArray[np.uint32], limits: tuple[int, int]) -> Bool:
     return within
 
 
-def _found(pattern: regex.Pattern[str], text: str) -> Int64:
+def _matches(pattern: regex.Pattern[str], text: str) -> Int64:
     """Where a pattern is in a text: int64[n, 2]."""
-    return np.array([found.span() for found in pattern.finditer(text)], np.int64).reshape(-1, 2)
+    return np.array([match.span() for match in pattern.finditer(text)], np.int64).reshape(-1, 2)

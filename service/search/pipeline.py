@@ -29,10 +29,10 @@ from tercet.service.load.pools import Pool
 from tercet.service.load.reading import Reading
 from tercet.service.load.relay import on_loop
 from tercet.service.search.explanations import require_explainable
-from tercet.service.search.line import SearchLine
 from tercet.service.search.plan import Executed, Facets, PlannedQuery, SearchParameters, SearchPlan
 from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope
 from tercet.service.search.query_terms import require_meaning
+from tercet.service.search.queue import SearchQueue
 from tercet.service.search.ready_queries import ReadyQuery, require_sides
 from tercet.service.search.stored_queries import Like, ids_of, stored_query
 from tercet.service.search.target import target_of
@@ -53,7 +53,7 @@ class SearchPipeline:
         ticket: Callable[[Deadline], Ticket] = Ticket,
     ) -> None:
         """pool: where searches run; admission: by default of any wait; ticket: of a request that has come."""
-        self.line = SearchLine(pool, admission)
+        self.queue = SearchQueue(pool, admission)
         self._encoders = encoders
         self._collections = collections
         self._pool = pool
@@ -66,7 +66,7 @@ class SearchPipeline:
         First for an encoder, for the one with the shortest queue, then for a thread.
         """
         encoder_seconds = self._encoders.wait_seconds(tokens) if tokens else 0.0
-        return encoder_seconds + self.line.wait_seconds
+        return encoder_seconds + self.queue.wait_seconds
 
     async def search(
         self, scope: SearchScope, query: SearchQuery, deadline: Deadline = NO_DEADLINE
@@ -93,7 +93,7 @@ class SearchPipeline:
         tokens = estimated_tokens([query.query for query in queries if isinstance(query.query, str)])
         self._admission.require(self.wait_seconds(tokens), deadline)
         ticket = self._ticket(deadline)
-        with self.line.places(len(queries)):
+        with self.queue.slots(len(queries)):
             try:
                 plan = await self._plan(scope, queries, ticket, may_begin_again=True)
                 return await self._execute(plan, shape, deadline)
@@ -111,6 +111,7 @@ class SearchPipeline:
     ) -> SearchPlan:
         """The first step: opens the collection, checks each query against it, and encodes them."""
         note(collection=scope.collection)
+        reading = Reading(ticket.deadline, scope.allow_partial, scope.newest, may_begin_again, scope.snapshot)
         target, encoding = await target_of(
             self._collections,
             self._encoders,
@@ -118,7 +119,7 @@ class SearchPipeline:
             scope.adapter,
             with_defaults=any(query.needs_defaults for query in queries),
             with_effort=not all(query.effort.complete for query in queries),
-            how=Reading(ticket.deadline, scope.allow_partial, scope.newest, may_begin_again, scope.snapshot),
+            options=reading,
         )
         snapshot = target.snapshot
         if scope.snapshot is not None and scope.snapshot != await self._pool.run(_version, snapshot):
@@ -136,12 +137,12 @@ class SearchPipeline:
         started = time.perf_counter()
         planned = await self._encode(queries, parameters, target, encoding, ticket)
         plan = SearchPlan(scope, snapshot, encoding.tokenizer, planned, time.perf_counter() - started)
-        explained = [each for each in planned if each.query.explain]
+        explained = [planned_query for planned_query in planned if planned_query.query.explain]
         if explained:
-            documents = await self._pool.run(_documents, snapshot)
-            hits = sum(min(each.query.top_k, documents) for each in explained)
-            for each in explained:
-                require_explainable(each.representations, each.words, hits, bm25=snapshot.settings.bm25)
+            documents, bm25 = await self._pool.run(_documents, snapshot), snapshot.settings.bm25
+            hits = sum(min(planned_query.query.top_k, documents) for planned_query in explained)
+            for planned_query in explained:
+                require_explainable(planned_query.representations, planned_query.words, hits, bm25=bm25)
         return plan
 
     async def _encode(
@@ -179,18 +180,18 @@ class SearchPipeline:
     ) -> list[Shaped]:
         """The second step: candidates, scores and answers, in a thread for each query."""
         facets: Facets | None = None
-        if (asked := plan.scope.facets) is not None:
-            facets = await self.line.run(deadline, plan.snapshot.facets, asked.values, asked.filter)
+        if (wanted := plan.scope.facets) is not None:
+            facets = await self.queue.run(deadline, plan.snapshot.facets, wanted.values, wanted.filter)
 
         def run(query: PlannedQuery) -> Coroutine[Any, Any, Executed[Shaped]]:
-            return self.line.run(deadline, plan.execute, query, facets, time.monotonic(), shape)
+            return self.queue.run(deadline, plan.execute, query, facets, time.monotonic(), shape)
 
         if len(plan.queries) == 1:
             executed = [await run(plan.queries[0])]
         else:
-            executed = await on_loop(in_lanes(self.line.threads, plan.queries, run))
-        note(snapshot=plan.snapshot.version, hits=sum(each.hits for each in executed))
-        return [each.answer for each in executed]
+            executed = await on_loop(in_lanes(self.queue.threads, plan.queries, run))
+        note(snapshot=plan.snapshot.version, hits=sum(answered.hits for answered in executed))
+        return [answered.answer for answered in executed]
 
 
 def _version(snapshot: ReadableSnapshot) -> str:

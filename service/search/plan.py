@@ -13,7 +13,7 @@ from tercet.models.representations import Representations
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.collections.readable import ReadableSnapshot
 from tercet.service.collections.registry import SearchTarget
-from tercet.service.search.checks import require_bm25, require_candidates, require_fields, require_sides_asked
+from tercet.service.search.checks import require_bm25, require_candidates, require_fields, require_known_sides
 from tercet.service.search.defaults import candidates_used, weights_used
 from tercet.service.search.explanations import explain_hits
 from tercet.service.search.highlights import highlights_of
@@ -40,7 +40,7 @@ class SearchParameters:
         """What a query asks for, and else the collection's defaults. Raises InvalidRequestError."""
         settings = target.snapshot.settings
         weights = weights_used(query.weights, target.defaults)
-        require_sides_asked(query.sides_asked, settings.encoder_sides, settings.encoder, weights)
+        require_known_sides(query.requested_sides, settings.encoder_sides, settings.encoder, weights)
         weights = weights.of(settings.encoder_sides)
         candidates = candidates_used(
             query.candidates, query.top_k, weights, target.defaults, query.page.offset

@@ -25,7 +25,7 @@ CONTENTS: frozenset[HitPart] = frozenset({"title", "text", "metadata"})  # what 
 
 @dataclass(frozen=True, slots=True)
 class FacetQuery:
-    """Of declared fields so many values each, counted over all documents that the filter allows."""
+    """How many values of which declared fields are counted, over all documents that the filter allows."""
 
     values: Mapping[str, int]
     filter: Filter | None = None
@@ -64,7 +64,7 @@ class SearchQuery:
     query: str | Representations | ReadyQuery | Like
     top_k: int = 10
     weights: Weights | None = None
-    sides_asked: frozenset[str] = frozenset()
+    requested_sides: frozenset[str] = frozenset()
     candidates: WantedCandidates = field(default_factory=WantedCandidates)
     filter: Filter | None = None
     explain: bool = False

@@ -34,7 +34,7 @@ class ReadQuery:
 
     @staticmethod
     def of(query: Representations, idf: Idf | None, tokenizer: Tokenizer) -> ReadQuery:
-        """Of the representations of one query."""
+        """What is read of the representations of one query."""
         terms = None
         if idf is not None and query.sparse is not None:
             token_ids, weights = query.sparse.row(0)

@@ -27,7 +27,7 @@ from tercet.service.tracing.request import recorded
 
 @dataclass(frozen=True, slots=True)
 class RankedText:
-    """One re-ranked text: its place in the request, its weighted sum, and the sum's parts."""
+    """One re-ranked text: its position in the request, its weighted sum, and the sum's parts."""
 
     index: int
     score: float
@@ -69,7 +69,7 @@ async def rerank(
     """
     require_meaning(encoding.tokenizer, query, "query")
     as_query, as_documents = TextOptions("query", adapter=adapter), TextOptions(adapter=adapter)
-    asked = asyncio.ensure_future(encoding.encode([query], as_query, ticket=Ticket(deadline)))
+    query_task = asyncio.ensure_future(encoding.encode([query], as_query, ticket=Ticket(deadline)))
     slices = encode_slices(
         encoding, pool, documents, as_documents, request_tokens=request_tokens, ticket=Ticket(deadline)
     )
@@ -77,7 +77,7 @@ async def rerank(
     try:
         async with aclosing(slices):
             async for part in slices:
-                encoded_query = await asked
+                encoded_query = await query_task
                 with recorded("score"):
                     own = documents[sum(map(len, parts)) :][: len(part)]
                     said = without_blank(encoding.tokenizer, own, part)
@@ -85,14 +85,14 @@ async def rerank(
                 truncated.append(part.truncated)
                 tokens += int(part.tokens.sum())
     finally:
-        asked.cancel()  # of use only where the texts failed, or the caller left
+        query_task.cancel()  # of use only where the texts failed, or the caller left
     scores, cut = np.concatenate(parts), np.concatenate(truncated)
     weights = weights.of(encoding.info.sides)
     relative = relative_sum(scores, weights)
     sums = as_weighted(relative, weights, scores.shape[1])
     results = [
-        RankedText(place, float(sums[place]), Scores(*scores[place].tolist()), bool(cut[place]))
-        for place in np.argsort(-relative, kind="stable")[:top_n].tolist()
+        RankedText(row, float(sums[row]), Scores(*scores[row].tolist()), bool(cut[row]))
+        for row in np.argsort(-relative, kind="stable")[:top_n].tolist()
     ]
     read = ReadQuery.of(encoded_query, idf, encoding.tokenizer)
     return RerankOutcome(results, read.tokens + tokens, read, encoding.info.sides)

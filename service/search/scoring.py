@@ -42,7 +42,7 @@ def _maxsim(query: Float32, documents: TokenVectors) -> Float64:
 
 
 def _maxsim_of_rows(query: Float32, documents: TokenVectors, rows: Int64) -> Float64:
-    """The same for rows that all have token vectors and follow one another."""
+    """Late interaction for rows that all have token vectors and follow one another."""
     taken = documents.take(rows)
     similarities = query @ taken.vectors.T  # (N, ΣL)
     best = np.maximum.reduceat(similarities, taken.offsets[:-1], axis=1)  # (N, B)

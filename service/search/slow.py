@@ -16,7 +16,7 @@ def log_if_slow(
     """Logs a search that took at least so many seconds. with_text: with what was searched for."""
     if outcome.seconds.total < seconds:
         return
-    took = {stage: round(each * 1000, 1) for stage, each in stage_seconds(outcome).items()}
+    took = {stage: round(duration * 1000, 1) for stage, duration in stage_seconds(outcome).items()}
     facts = {
         "request_id": request_id,
         "collection": outcome.collection,
@@ -32,5 +32,5 @@ def log_if_slow(
     }
     if with_text and query.words is not None:
         facts["query"] = query.words
-    parts = ", ".join(f"{stage} {each:g}" for stage, each in took.items())
+    parts = ", ".join(f"{stage} {duration:g}" for stage, duration in took.items())
     log.warning("slow search of %s: %s ms", outcome.collection, parts, extra=facts)

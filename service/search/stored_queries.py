@@ -40,13 +40,13 @@ class LikeExamples:
 Like = LikeDocument | LikeExamples
 
 
-def ids_of(asked: Like) -> tuple[str, ...]:
+def ids_of(query: Like) -> tuple[str, ...]:
     """The documents that are no hits."""
-    return (asked.id,) if isinstance(asked, LikeDocument) else (*asked.like, *asked.unlike)
+    return (query.id,) if isinstance(query, LikeDocument) else (*query.like, *query.unlike)
 
 
 def stored_query(
-    asked: Like, param: str, snapshot: ReadableSnapshot, weights: Weights
+    query: Like, param: str, snapshot: ReadableSnapshot, weights: Weights
 ) -> tuple[StoredQuery, str | None]:
     """The query that documents make, and its text where BM25 may read it.
 
@@ -54,20 +54,20 @@ def stored_query(
     window that a document does not have, a document that is wanted and unwanted, and a text that is too long
     for BM25.
     """
-    one = isinstance(asked, LikeDocument)
+    is_document = isinstance(query, LikeDocument)
     try:
-        if isinstance(asked, LikeDocument):
-            stored = snapshot.stored_query(asked.id, asked.window, asked.collection)
+        if isinstance(query, LikeDocument):
+            stored = snapshot.stored_query(query.id, query.window, query.collection)
         else:
-            stored = snapshot.examples_query(asked.like, asked.unlike)
+            stored = snapshot.examples_query(query.like, query.unlike)
     except InvalidQueryError as error:
-        raise InvalidRequestError(str(error), f"{param}.window" if one else f"{param}.unlike") from error
-    readable = asked.characters is None or len(stored.text) <= asked.characters
+        raise InvalidRequestError(str(error), f"{param}.{'window' if is_document else 'unlike'}") from error
+    readable = query.characters is None or len(stored.text) <= query.characters
     if weights.bm25 and not readable:
-        what = f"document {ids_of(asked)[0][:80]!r} has" if one else "the documents in like have"
+        what = f"document {ids_of(query)[0][:80]!r} has" if is_document else "the documents in like have"
         raise InvalidRequestError(
-            f"{what} {len(stored.text)} characters for BM25 to read; the limit is {asked.characters} "
+            f"{what} {len(stored.text)} characters for BM25 to read; the limit is {query.characters} "
             "(setting max_characters): set weights.bm25 to 0",
-            f"{param}.id" if one else f"{param}.like",
+            f"{param}.id" if is_document else f"{param}.like",
         )
     return stored, stored.text if readable else None

@@ -20,7 +20,7 @@ async def target_of(
     model: str | None = None,
     with_defaults: bool,
     with_effort: bool = False,
-    how: Reading = ANY_TIME,
+    options: Reading = ANY_TIME,
 ) -> tuple[SearchTarget[ReadableSnapshot], EncodingService]:
     """The collection's snapshot, its stored defaults and effort where they are wanted, and its encoder.
 
@@ -28,6 +28,6 @@ async def target_of(
     CollectionNotFoundError, DamagedIndexError, FingerprintMismatchError where another model is asked for, and
     what `EncoderShelf.of_collection` raises.
     """
-    target = await collections.open_with_defaults(name, how, defaults=with_defaults, effort=with_effort)
+    target = await collections.open_with_defaults(name, options, defaults=with_defaults, effort=with_effort)
     require_model(target.snapshot.settings, model)  # before an encoder is opened in vain
     return target, await encoders.of_collection(target.snapshot.settings, adapter)

@@ -12,8 +12,8 @@ def url_of(value: str) -> str:
     """An address without the slash at its end. Raises ValueError."""
     if not value.startswith(("http://", "https://")):
         raise ValueError(f"{value!r} is not a URL; write it as http://host:port")
-    place, _, host = value.partition("://")[2].partition("/")[0].rpartition("@")
-    if place:
+    user, _, host = value.partition("://")[2].partition("/")[0].rpartition("@")
+    if user:
         raise ValueError(
             f"the URL of {host} has a user or a password in it, which logs would show; give keys in files"
         )
@@ -24,7 +24,7 @@ def servers_of_shards(value: Sequence[str]) -> list[tuple[str, ...]]:
     """The servers of each shard, of which the first takes its writes. Raises ValueError."""
     shards = []
     for given in value:
-        servers = [each.strip() for each in given.split(SERVERS)]
+        servers = [server.strip() for server in given.split(SERVERS)]
         if not all(servers):
             raise ValueError(
                 f"{given!r} has a server without a URL; write a shard and its replicas as http://a{SERVERS}"

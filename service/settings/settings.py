@@ -129,7 +129,7 @@ class Settings(SettingsFields):
         return tuple(map(str.lower, value))
 
     @model_validator(mode="after")
-    def _one_place_of_collections(self) -> Settings:
+    def _single_collection_source(self) -> Settings:
         if (self.backend is None) != (self.backend_url is None):
             raise SettingsError("backend and backend_url go together: give both, or none")
         given = [name for name in ("shards", "follow", "backend") if getattr(self, name)]
@@ -173,14 +173,14 @@ class Settings(SettingsFields):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     def require_needed(self) -> None:
-        """Of a server alone: raises SettingsError for a setting that does nothing, as another is missing."""
+        """Raises SettingsError for a server's setting that does nothing, as another is missing."""
         for name, role in ROLES.items():
             needed = role.needs
             if needed is None:
                 continue
             value = getattr(self, name)
-            asked = value != type(self).model_fields[name].default
-            if asked and getattr(self, needed) in (None, "off"):
+            is_set = value != type(self).model_fields[name].default
+            if is_set and getattr(self, needed) in (None, "off"):
                 raise SettingsError(
                     f"setting {name} ({PREFIX}{name.upper()}) is {value}, and does nothing without {needed}: "
                     "give that too, or unset it"

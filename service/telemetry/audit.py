@@ -78,7 +78,7 @@ class AuditLog:
                 ) from error
 
     def enter_soon(self, scope: Scope, method: str, path: str, status: int, facts: Facts) -> None:
-        """The same for a request that nobody waits for."""
+        """Enters a request that nobody waits for."""
         entry = self._entry(scope, method, path, status, facts)
         if entry is not None:
             if self._writer is None:

@@ -69,7 +69,7 @@ class _QueueHandler(logging.Handler):
 
 
 def _write_to_stderr(lines: str) -> None:
-    """Past Python's own buffer, whose lock a thread that stalls would hold at the end, too."""
+    """Writes past Python's own buffer, whose lock a thread that stalls would hold at the end, too."""
     data = lines.encode("utf-8", "backslashreplace")
     while data:
         data = data[os.write(STDERR, data) :]

@@ -126,7 +126,7 @@ class Telemetry:
         self._stage_of = cache(self.stage_seconds.labels)
         self._batches_of = cache(
             lambda model: [
-                each.labels(model) for each in (self._batch_texts, self._batch_tokens, self._batch_seconds)
+                batch.labels(model) for batch in (self._batch_texts, self._batch_tokens, self._batch_seconds)
             ]
         )
         self._loop_lag_seconds = Histogram(
@@ -150,7 +150,7 @@ class Telemetry:
             (self._key_children.get((key, status)) or self._key_child(key, status)).inc()
 
     def _key_child(self, key: str, status: int) -> Counter:
-        """That of a key and a status. A server whose file of keys changes again and again sees ever more."""
+        """The counter of key and status. A server whose file of keys changes often sees ever more."""
         if key not in self._key_labels and len(self._key_labels) >= KEY_LABELS:
             return self._key_requests.labels(OTHER_KEYS, status)
         self._key_labels.add(key)
@@ -206,7 +206,7 @@ class Telemetry:
         self.registry.register(_Watched(GaugeMetricFamily, name, description, label, samples))
 
     def watch_counts(self, name: str, description: str, label: str, samples: Samples) -> None:
-        """The same of numbers that only rise."""
+        """Shows one number that only rises for each label value, asked at each scrape."""
         self.registry.register(_Watched(CounterMetricFamily, name, description, label, samples))
 
     def render(self) -> bytes:

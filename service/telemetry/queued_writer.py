@@ -50,7 +50,7 @@ class QueuedWriter:
         return self._add(record, None)
 
     def written(self, record: logging.LogRecord) -> Future[None]:
-        """The same, with the moment when it is written; its exception is an OSError where that fails."""
+        """Writes a record; the future ends when that is done, with an OSError where it fails."""
         future: Future[None] = Future()
         if not self._add(record, future):
             future.set_exception(OSError("too many lines wait to be written"))
@@ -80,7 +80,7 @@ class QueuedWriter:
         return True
 
     def _run(self) -> None:
-        told = 0
+        reported = 0
         while True:
             with self._some:
                 while not self._waiting and not self._ended.is_set():
@@ -91,9 +91,9 @@ class QueuedWriter:
                 dropped = self.dropped
             if not batch:
                 return
-            if dropped > told:
-                self._lost(dropped - told)
-                told = dropped
+            if dropped > reported:
+                self._lost(dropped - reported)
+                reported = dropped
             self._write_all(batch)
             if self._gather_seconds:
                 self._ended.wait(self._gather_seconds)

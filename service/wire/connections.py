@@ -52,7 +52,7 @@ class Connections(ServerState):
         return self._records.turned_away(scope, status, reason)
 
     def refused(self, client: tuple[str, int] | None, status: int) -> str:
-        """The same of what is no request, or of a connection too many."""
+        """Keeps what became of no valid request, or of a connection too many; gives its id."""
         return self._records.turned_away(
             {"type": "http", "method": "", "path": "", "headers": [], "client": client}, status
         )

@@ -23,7 +23,7 @@ from tercet.ingest.build import BuildProgress, build_collection
 from tercet.ingest.document_encoders import LocalDocuments
 from tercet.ingest.document_windows import cutter_for, encoded_texts
 from tercet.ingest.errors import BuildCancelledError, SourceError
-from tercet.ingest.kept import KeptRepresentations
+from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.reader import DocumentReader
 from tercet.models.encoder import encode
 from tercet.models.representations import Representations
@@ -116,7 +116,7 @@ def test_as_many_documents_are_encoded_as_are_worth_it(
     def learned_from(enough: int, most: int) -> int:
         monkeypatch.setattr(codebook, "ENOUGH_VECTORS", enough)
         monkeypatch.setattr(codebook, "MOST_VECTORS", most)
-        some = codebook._sample(LocalDocuments(eight), texts(400), 40, KeptRepresentations(), lambda _: None)
+        some = codebook._sample(LocalDocuments(eight), texts(400), 40, RepresentationCache(), lambda _: None)
         return len(some)
 
     monkeypatch.setattr(codebook, "TEXTS_AT_ONCE", 10)
@@ -198,7 +198,7 @@ def test_of_long_documents_their_beginnings_are_kept(
 def test_a_sample_has_no_more_bytes_than_it_may(eight: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codebook, "SAMPLE_BYTES", 1_000 * codebook.VALUE_BYTES * 8)
     monkeypatch.setattr(codebook, "TOKENS_AT_ONCE", eight.info.max_length)
-    sample = codebook._sample(LocalDocuments(eight), texts(500), 500, KeptRepresentations(), lambda _: None)
+    sample = codebook._sample(LocalDocuments(eight), texts(500), 500, RepresentationCache(), lambda _: None)
     assert 1_000 <= len(sample) <= 1_000 + eight.info.max_length
 
 
@@ -280,7 +280,7 @@ def test_what_a_codebook_is_learned_from_is_encoded_once(
     assert counting.seconds <= done.seconds <= whole
 
     kept = scores(once, eight)
-    monkeypatch.setattr(KeptRepresentations, "keep", lambda *_: None)
+    monkeypatch.setattr(RepresentationCache, "keep", lambda *_: None)
     again = Counting(eight)
     build_collection(
         again,

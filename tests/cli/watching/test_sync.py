@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from tercet.cli.stores.remote import Remote, RemoteError, UnreachableError
 from tercet.cli.watching.files import FOLDER, VERSION, FolderFiles
-from tercet.cli.watching.held import HeldFile, HeldFolder
+from tercet.cli.watching.stored_folder import StoredFile, StoredFolder
 from tercet.cli.watching.sync import FolderSync
 from tercet.ingest.passages.split import Split
 from tercet.ingest.sources.reader import Reading
@@ -142,7 +142,7 @@ def test_a_file_put_in_part_is_put_again(
     sync: Sync, listed: Listed, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the command had ended between two requests of one file."""
-    monkeypatch.setattr("tercet.cli.watching.held.AT_ONCE", 1)
+    monkeypatch.setattr("tercet.cli.watching.stored_folder.AT_ONCE", 1)
     asked = Remote.ask
     puts = 0
 
@@ -163,10 +163,10 @@ def test_a_file_put_in_part_is_put_again(
 
 
 def test_a_file_is_whole_where_all_its_documents_have_its_version() -> None:
-    assert HeldFile({"a", "b"}, {"h/2"}).is_whole("h")
-    assert not HeldFile({"a"}, {"h/2"}).is_whole("h")
-    assert not HeldFile({"a", "b"}, {"h/2", "g/2"}).is_whole("h")
-    assert not HeldFile({"a", "b"}, {"g/2"}).is_whole("h")
+    assert StoredFile({"a", "b"}, {"h/2"}).is_whole("h")
+    assert not StoredFile({"a"}, {"h/2"}).is_whole("h")
+    assert not StoredFile({"a", "b"}, {"h/2", "g/2"}).is_whole("h")
+    assert not StoredFile({"a", "b"}, {"g/2"}).is_whole("h")
 
 
 def test_files_that_are_being_written_wait_and_a_folder_that_is_gone_empties_nothing(
@@ -177,10 +177,10 @@ def test_files_that_are_being_written_wait_and_a_folder_that_is_gone_empties_not
     settings = Settings(api_keys=[SecretStr("secret")])
     with Remote(url, settings) as remote, FileParser(2**20) as parser:
         with pytest.raises(RemoteError, match=collection):
-            HeldFolder(remote, collection, "docs").files()
+            StoredFolder(remote, collection, "docs").files()
         remote.ask("PUT", f"/collections/{collection}", json={})
         files = FolderFiles(docs, "docs", Reading(split=Split("markdown")), parser, None, {})
-        sync = FolderSync(files, HeldFolder(remote, collection, "docs"), said.append)
+        sync = FolderSync(files, StoredFolder(remote, collection, "docs"), said.append)
         sync.run(settled=True)
         (docs / "new.txt").write_text("half")
         assert sync.run().unsettled

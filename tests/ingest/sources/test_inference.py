@@ -12,7 +12,7 @@ import pytest
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources import inference
 from tercet.ingest.sources.inference import inferred_fields
-from tercet.ingest.sources.reader import AS_FOUND, DocumentReader
+from tercet.ingest.sources.reader import USUAL_READING, DocumentReader
 
 
 def json_lines(path: Path, name: str, values: list[Any]) -> Path:
@@ -57,7 +57,7 @@ def json_lines(path: Path, name: str, values: list[Any]) -> Path:
     ],
 )
 def test_values_of_json(tmp_path: Path, values: list[Any], kind: str | None) -> None:
-    found = inferred_fields(json_lines(tmp_path / "x.jsonl", "v", values), AS_FOUND)
+    found = inferred_fields(json_lines(tmp_path / "x.jsonl", "v", values), USUAL_READING)
     assert found.fields == ({} if kind is None else {"v": kind})
     assert found.others == ([] if kind else ["v"])
     assert found.documents == len(values)
@@ -84,7 +84,7 @@ def test_cells_of_csv_are_what_they_may_be_read_as(
 ) -> None:
     path = tmp_path / "x.csv"
     path.write_text("id,text,v\n" + "".join(f"{n},x,{cell}\n" for n, cell in enumerate(cells)))
-    fields = inferred_fields(path, AS_FOUND).fields
+    fields = inferred_fields(path, USUAL_READING).fields
     assert fields == ({} if kind is None else {"v": kind})
     documents = list(DocumentReader(path, fields=fields))  # which all of them fit
     assert len(documents) == len(cells)
@@ -116,10 +116,10 @@ def test_parquet_and_its_folders(tmp_path: Path) -> None:
         "lang": "keyword",
         "run": "integer",
     }
-    assert inferred_fields(tmp_path, AS_FOUND).fields == expected
+    assert inferred_fields(tmp_path, USUAL_READING).fields == expected
     (tmp_path / "year=2024").rename(tmp_path / "year=now")  # seen though it is not among the documents
     (tmp_path / "year=2023" / "lang=en" / "run=1").rename(tmp_path / "year=2023" / "lang=en" / "run=last")
-    found = inferred_fields(tmp_path, AS_FOUND).fields
+    found = inferred_fields(tmp_path, USUAL_READING).fields
     assert (found["year"], found["run"]) == ("keyword", "keyword")
 
 
@@ -130,7 +130,7 @@ def test_all_folders_are_known_though_a_few_documents_are_read(
     for year in ("1", "2", "none"):
         (tmp_path / f"year={year}").mkdir()
         json_lines(tmp_path / f"year={year}" / "x.jsonl", "n", [1, 2])
-    found = inferred_fields(tmp_path, AS_FOUND)
+    found = inferred_fields(tmp_path, USUAL_READING)
     assert (found.documents, found.fields) == (2, {"n": "integer", "year": "keyword"})
 
 
@@ -142,15 +142,15 @@ def test_what_is_declared_is_left_alone_and_several_sources_are_looked_into(
         json_lines(tmp_path / "a.jsonl", "n", [1, 2, 3, 4, 5]),
         json_lines(tmp_path / "b.jsonl", "n", [1.5] * 9),
     ]
-    found = inferred_fields(sources, AS_FOUND)
+    found = inferred_fields(sources, USUAL_READING)
     assert (found.documents, found.fields) == (4, {"n": "number"})
-    assert inferred_fields(sources, AS_FOUND, {"n": "number"}).fields == {}
+    assert inferred_fields(sources, USUAL_READING, {"n": "number"}).fields == {}
 
 
 def test_names_that_fields_cannot_have_and_more_than_there_may_be(tmp_path: Path) -> None:
     many = {f"f{n:03d}": n for n in range(120)}
     (tmp_path / "x.jsonl").write_text(json.dumps({"id": 1, "text": "x", " 이름": 1, "a\tb": 1, **many}))
-    found = inferred_fields(tmp_path / "x.jsonl", AS_FOUND, {"own": "integer"})
+    found = inferred_fields(tmp_path / "x.jsonl", USUAL_READING, {"own": "integer"})
     assert list(found.fields) == [f"f{n:03d}" for n in range(99)]
     assert found.others == [" 이름", "a\tb", *(f"f{n:03d}" for n in range(99, 120))]
 
@@ -171,5 +171,5 @@ def test_bad_records_tell_nothing(tmp_path: Path) -> None:
     path.write_text(
         '{"id": 1, "text": "x", "n": 1}\n{"id": 2, "text": 5, "n": "x"}\n{"id": 1, "text": "x"}\n'
     )
-    found = inferred_fields(path, AS_FOUND)
+    found = inferred_fields(path, USUAL_READING)
     assert (found.documents, found.fields) == (1, {"n": "integer"})

@@ -15,7 +15,7 @@ import pytest
 
 from tercet.index.candidates import Document
 from tercet.ingest.sources.columns import USUAL, ColumnChoice
-from tercet.ingest.sources.reader import AS_FOUND, DocumentReader, Reading
+from tercet.ingest.sources.reader import USUAL_READING, DocumentReader, Reading
 
 GENERATED = Reading(ColumnChoice(generate_ids=True))
 
@@ -159,16 +159,16 @@ def documentation(folder: Path) -> Path:
 
 SHAPES: list[tuple[Callable[[Path], Path], Reading, dict[str, Any]]] = [
     (help_centre, GENERATED, {"metadata": {"policy": "Refunds"}}),
-    (candidate_pool, AS_FOUND, {"id": "12", "text": "Bees dance.", "metadata": {"score": 0.5}}),
+    (candidate_pool, USUAL_READING, {"id": "12", "text": "Bees dance.", "metadata": {"score": 0.5}}),
     (chat_messages, Reading(ColumnChoice(id="ts")), {"id": "1700000000.25", "metadata": {"user": "u1"}}),
     (conversations, GENERATED, {"text": "Is it hot?\n\nIt is."}),
-    (shared_conversations, AS_FOUND, {"id": "s1", "text": "뜨거운가요?\n\n네."}),
+    (shared_conversations, USUAL_READING, {"id": "s1", "text": "뜨거운가요?\n\n네."}),
     (
         autorag,
-        AS_FOUND,
+        USUAL_READING,
         {"id": "p-1", "metadata": {"last_modified_datetime": "2023-11-14T22:13:20.000001"}},
     ),
-    (dataset_folder, AS_FOUND, {"id": "en-1", "metadata": {"lang": "en", "embedding": [0.5, 0.25]}}),
+    (dataset_folder, USUAL_READING, {"id": "en-1", "metadata": {"lang": "en", "embedding": [0.5, 0.25]}}),
     (saved_dataset, GENERATED, {"title": "Tea", "metadata": {"label": 1}}),
     (ranking_collection, Reading(names=("id", "text")), {"id": "0", "text": '"Hot tea," he said.'}),
     (
@@ -176,11 +176,11 @@ SHAPES: list[tuple[Callable[[Path], Path], Reading, dict[str, Any]]] = [
         Reading(ColumnChoice(text="답변", id="번호")),
         {"id": "0", "text": "보통 이틀 안에 도착합니다.", "metadata": {"질문": "배송은 얼마나 걸리나요?"}},
     ),
-    (wiki_dump, AS_FOUND, {"id": "12", "title": "Tea"}),
+    (wiki_dump, USUAL_READING, {"id": "12", "title": "Tea"}),
     (export_array, Reading(ColumnChoice(text="description")), {"id": "1", "title": "Kettle"}),
-    (beir, AS_FOUND, {"id": "d1", "title": None, "metadata": {}}),
-    (spreadsheet, AS_FOUND, {"id": "a", "text": "Çay sıcak", "metadata": {"Done": "yes"}}),
-    (documentation, AS_FOUND, {"id": "guide/tea.md", "title": "Tea"}),
+    (beir, USUAL_READING, {"id": "d1", "title": None, "metadata": {}}),
+    (spreadsheet, USUAL_READING, {"id": "a", "text": "Çay sıcak", "metadata": {"Done": "yes"}}),
+    (documentation, USUAL_READING, {"id": "guide/tea.md", "title": "Tea"}),
 ]
 
 

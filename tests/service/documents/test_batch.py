@@ -21,7 +21,7 @@ def texts(*numbers: int) -> Representations:
 
 def test_parts_are_joined_in_the_order_of_the_documents() -> None:
     """Documents 1 and 3 have two windows and one; 0 and 2 were encoded apart, 2 in three windows."""
-    brought = EncodedDocuments(
+    ready = EncodedDocuments(
         np.array([1, 3]), texts(10, 11, 30), np.array([0, 2, 3]), np.array([[0, 5], [4, 9], [0, 7]])
     )
     encoded = EncodedDocuments(
@@ -30,9 +30,9 @@ def test_parts_are_joined_in_the_order_of_the_documents() -> None:
         np.array([0, 1, 4]),
         np.array([[0, 1], [0, 2], [1, 3], [2, 4]]),
     )
-    whole = joined([brought, encoded])
+    whole = joined([ready, encoded])
     expected = [1, 10, 11, 20, 21, 22, 30]
-    assert whole.places.tolist() == [0, 1, 2, 3]
+    assert whole.positions.tolist() == [0, 1, 2, 3]
     assert whole.offsets.tolist() == [0, 1, 3, 6, 7]
     assert whole.spans.tolist() == [[0, 1], [0, 5], [4, 9], [0, 2], [1, 3], [2, 4], [0, 7]]
     representations = whole.representations
@@ -48,5 +48,5 @@ def test_parts_are_joined_in_the_order_of_the_documents() -> None:
 def test_one_part_out_of_order_is_put_in_order() -> None:
     only = EncodedDocuments(np.array([1, 0]), texts(1, 0), np.arange(3), np.array([[0, 1], [0, 2]]))
     whole = joined([only])
-    assert (whole.places.tolist(), whole.representations.tokens.tolist()) == ([0, 1], [0, 1])
+    assert (whole.positions.tolist(), whole.representations.tokens.tolist()) == ([0, 1], [0, 1])
     assert whole.spans.tolist() == [[0, 2], [0, 1]]

@@ -63,12 +63,12 @@ class ReceivedFile:
     def said(self, message: object) -> str:
         """A message of who read it, with paths as the client knows them, and parameters instead of flags."""
         named = str(message).replace(f"{self._folder}/", "").replace(str(self._folder), self._path.name)
-        return sub(r"--([a-z]+(?:-[a-z]+)*)", lambda found: found[1].replace("-", "_"), named)
+        return sub(r"--([a-z]+(?:-[a-z]+)*)", lambda flag: flag[1].replace("-", "_"), named)
 
-    def told(self, found: Preview) -> Preview:
+    def for_client(self, preview: Preview) -> Preview:
         """A preview, with messages as the client knows what they are about."""
-        problem = None if found.problem is None else self.said(found.problem)
-        return replace(found, skips=tuple(map(self.said, found.skips)), problem=problem)
+        problem = None if preview.problem is None else self.said(preview.problem)
+        return replace(preview, skips=tuple(map(self.said, preview.skips)), problem=problem)
 
     def close(self) -> None:
         """Removes it."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from starlette.convertors import PathConvertor, register_url_convertor
 
-ANYTHING = "anything"  # as in "/documents/{id:anything}"
+REST_OF_PATH = "anything"  # as in "/documents/{id:anything}"
 
 
-class _Anything(PathConvertor):
+class _RestOfPath(PathConvertor):
     """Starlette's `path` ends at a line break; an id may hold one."""
 
     regex = "(?s:.*)"
 
 
-register_url_convertor(ANYTHING, _Anything())
+register_url_convertor(REST_OF_PATH, _RestOfPath())

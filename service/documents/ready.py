@@ -16,7 +16,7 @@ from tercet.service.exceptions import InvalidRequestError
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtText:
+class ReadyText:
     """The representations of one encoded text: a document, or a window of it.
 
     param: where in the body they are; sparse: token ids and weights; span: the window's first character and
@@ -31,12 +31,12 @@ class BroughtText:
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtTexts:
-    """Those of some documents of a batch; texts: of each of these documents, one at least."""
+class ReadyTexts:
+    """Ready representations of some documents of a batch; texts: of each document, one at least."""
 
-    places: Int64
+    positions: Int64
     fingerprints: Sequence[str]
-    texts: Sequence[Sequence[BroughtText]]
+    texts: Sequence[Sequence[ReadyText]]
 
     def encoded(self, documents: Sequence[Document], settings: CollectionSettings) -> EncodedDocuments:
         """What was brought, checked. Raises InvalidRequestError that names the field."""
@@ -49,7 +49,7 @@ class BroughtTexts:
                         "representations of the whole document",
                         text.param,
                     )
-        whole = [len(documents[place].text) for place in self.places.tolist()]
+        whole = [len(documents[position].text) for position in self.positions.tolist()]
         spans = [
             (0, end) if text.span is None else text.span
             for end, some in zip(whole, self.texts, strict=True)
@@ -65,7 +65,7 @@ class BroughtTexts:
             ]
         )
         return EncodedDocuments(
-            self.places,
+            self.positions,
             representations,
             offsets_of(np.array([len(some) for some in self.texts])),
             np.array(spans, np.int64),

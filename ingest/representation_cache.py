@@ -11,22 +11,22 @@ from tercet.models.representations import Representations
 KEPT_BYTES = 2**27  # more than a codebook of a small source is learned from
 
 
-class KeptRepresentations:
-    """Texts with what they were encoded to, up to so many bytes. Each is let go of when it is asked for."""
+class RepresentationCache:
+    """Texts with what they were encoded to, up to so many bytes. A text is let go of when it is taken."""
 
     def __init__(self, limit_bytes: int = KEPT_BYTES) -> None:
         self._left_bytes = limit_bytes
         self._by_text: dict[str, Representations] = {}
 
     def keep(self, texts: Sequence[str], encoded: Representations) -> None:
-        """Keeps those of the texts that there is room for, in order."""
+        """Keeps the texts that there is room for, in order."""
         for row, text in enumerate(texts):
-            one = encoded.take(np.array([row]))
-            size = one.size_bytes
+            representations = encoded.take(np.array([row]))
+            size = representations.size_bytes
             if size > self._left_bytes:
                 return
             self._left_bytes -= size
-            self._by_text[text] = one
+            self._by_text[text] = representations
 
     def take(self, text: str) -> Representations | None:
         """What a text was encoded to, if it is kept."""

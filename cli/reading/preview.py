@@ -42,13 +42,13 @@ def inferred_as_said(
     """
     from tercet.ingest.sources.inference import inferred_fields
 
-    found = inferred_fields(given.paths, replace(reading, split=None), declared)
-    if not found.documents:  # what is wrong with the source is told as it is read
-        return found.fields, None
-    fields = ", ".join(f"{name}:{kind}" for name, kind in found.fields.items()) or "none"
-    others = f"; no fields: {', '.join(found.others)}"[:SHOWN_CHARACTERS] if found.others else ""
-    return found.fields, (
-        f"fields as found in the first {counted(found.documents, 'document')}: {fields}{others}"
+    inferred = inferred_fields(given.paths, replace(reading, split=None), declared)
+    if not inferred.documents:  # what is wrong with the source is told as it is read
+        return inferred.fields, None
+    fields = ", ".join(f"{name}:{kind}" for name, kind in inferred.fields.items()) or "none"
+    others = f"; no fields: {', '.join(inferred.others)}"[:SHOWN_CHARACTERS] if inferred.others else ""
+    return inferred.fields, (
+        f"fields as found in the first {counted(inferred.documents, 'document')}: {fields}{others}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Builds in shards and on Ray: straight to an object store, or brought here in the end."""
+"""Builds in shards and on Ray: straight to an object store, or adopted by a collection here."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class RayFlags:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElsewhereFlags(RayFlags):
+class ShardedFlags(RayFlags):
     """Where a build is done, and where its result goes."""
 
     output: Annotated[
@@ -118,7 +118,7 @@ class ElsewhereFlags(RayFlags):
     ] = None
 
     @property
-    def asked(self) -> bool:
+    def is_sharded(self) -> bool:
         """Whether the build is not an ordinary one."""
         return self.ray or self.output is not None
 
@@ -134,7 +134,7 @@ class ElsewhereFlags(RayFlags):
                     raise typer.BadParameter("goes with --output", param_hint=flag)
         elif mode != "replace":
             raise typer.BadParameter("goes without --output", param_hint="--mode")
-        if self.asked:
+        if self.is_sharded:
             for flag, given in others.items():
                 if given:
                     hint = "--output" if self.output is not None else "--ray"
@@ -145,20 +145,20 @@ class ElsewhereFlags(RayFlags):
 def shard_servers(urls: str | None, shards: int) -> list[tuple[str, ...]]:
     """The servers of so many shards, or none, by a flag. Raises typer.BadParameter."""
     try:
-        found = servers_of_shards(list(filter(None, (urls or "").split(","))))
+        servers = servers_of_shards(list(filter(None, (urls or "").split(","))))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--shard-urls") from None
-    if found and len(found) != shards:
+    if servers and len(servers) != shards:
         raise typer.BadParameter(
-            f"names servers of {counted(len(found), 'shard')}, and there are {counted(shards, 'shard')}",
+            f"names servers of {counted(len(servers), 'shard')}, and there are {counted(shards, 'shard')}",
             param_hint="--shard-urls",
         )
-    return found
+    return servers
 
 
-def build_elsewhere(
+def build_in_shards(
     settings: Settings,
-    flags: ElsewhereFlags,
+    flags: ShardedFlags,
     build: ShardedBuild,
     progress: options.ProgressKind,
     given: GivenSources,
@@ -174,11 +174,11 @@ def build_elsewhere(
     from tercet.ingest.errors import BuildCancelledError
 
     try:
-        elsewhere = _Elsewhere(settings, flags, progress)
+        run = _ShardedRun(settings, flags, progress)
         if flags.output is not None:
-            done = elsewhere.built(build, flags.output)
+            done = run.built(build, flags.output)
         else:
-            done = elsewhere.brought(build, mode, mark or secrets.token_hex(4), staged=staged)
+            done = run.adopted(build, mode, mark or secrets.token_hex(4), staged=staged)
     except (KeyboardInterrupt, BuildCancelledError):
         print_failure("interrupted; nothing was published. The same command goes on where this one was")
         raise KeyboardInterrupt from None
@@ -191,15 +191,15 @@ def build_elsewhere(
 
 
 @dataclass(frozen=True, slots=True)
-class _Elsewhere:
+class _ShardedRun:
     """What builds as the flags say."""
 
     settings: Settings
-    flags: ElsewhereFlags
+    flags: ShardedFlags
     progress: options.ProgressKind
 
-    def brought(self, build: ShardedBuild, mode: AdoptionMode, mark: str, *, staged: bool) -> ShardedReport:
-        """Builds one shard elsewhere, which becomes the collection's documents here."""
+    def adopted(self, build: ShardedBuild, mode: AdoptionMode, mark: str, *, staged: bool) -> ShardedReport:
+        """Builds one shard at the storage URL, which becomes the collection's documents here."""
         from tercet.cluster.building.destination import destination
         from tercet.cluster.objects.opening import open_store
         from tercet.cluster.work.folder import remove_work
@@ -230,8 +230,8 @@ class _Elsewhere:
         from tercet.ingest.encoder_match import checkpoint_of
 
         settings, flags = self.settings, self.flags
-        found = kept or settings_at(url)
-        named = None if found is None or settings.flags & {"checkpoint", "heads"} else checkpoint_of(found)
+        target = kept or settings_at(url)
+        named = None if target is None or settings.flags & {"checkpoint", "heads"} else checkpoint_of(target)
         with (
             interruptible() as cancelled,
             flags.executor(settings) as executor,
@@ -255,7 +255,7 @@ class _Elsewhere:
 
 
 def _storage(settings: Settings) -> str:
-    """Where a build that is brought here is under way. Raises typer.BadParameter."""
+    """The URL where a build that is adopted here is under way. Raises typer.BadParameter."""
     if settings.ray_storage is not None:
         return settings.ray_storage.rstrip("/")
     if settings.ray_address is not None:
@@ -272,7 +272,7 @@ def _print_sharded(done: ShardedReport, url: str, given: GivenSources) -> None:
         "collection": f"{report.collection}, version {done.map.version} of the map at {url}",
         "documents": f"{report.documents:,} in {counted(len(done.documents), 'shard')}: "
         + ", ".join(f"{documents:,}" for documents in done.documents),
-        "shards": "\n".join(place.snapshots for place in done.map.shards),
+        "shards": "\n".join(shard.snapshots for shard in done.map.shards),
         "time": f"{report.seconds:,.1f} s",
     }
     if done.reused:

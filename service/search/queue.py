@@ -19,7 +19,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-class SearchLine:
+class SearchQueue:
     """Searches from admission to their end, those among them whose query is still being encoded.
 
     Safe to use from several threads.
@@ -31,12 +31,12 @@ class SearchLine:
         self._admission = admission
         self._pace = Pace(FIRST_SEARCHES_PER_SECOND)
         self._lock = threading.Lock()
-        self._places = 0
+        self._slots = 0
 
     @property
     def wait_seconds(self) -> float:
         """How long another search would wait for a thread once its query is encoded."""
-        ahead = max(0, self._places + 1 - self._pool.threads)
+        ahead = max(0, self._slots + 1 - self._pool.threads)
         return self._pace.seconds(ahead) / self._pool.threads
 
     @property
@@ -45,15 +45,15 @@ class SearchLine:
         return self._pool.threads
 
     @contextmanager
-    def places(self, searches: int) -> Iterator[None]:
-        """A place in the line for each search of a request, for as long as that is anywhere in the server."""
+    def slots(self, searches: int) -> Iterator[None]:
+        """A slot in the queue for each search of a request, for as long as that is anywhere in the server."""
         with self._lock:
-            self._places += searches
+            self._slots += searches
         try:
             yield
         finally:
             with self._lock:
-                self._places -= searches
+                self._slots -= searches
 
     def run(
         self,
@@ -82,7 +82,7 @@ class SearchLine:
         *args: Arguments.args,
         **options: Arguments.kwargs,
     ) -> Result:
-        """As `run`, of a search that begins. Raises OverloadedError, too, where it would wait too long."""
+        """Runs a search that begins, as `run` does. Raises OverloadedError where it would wait too long."""
         self._admission.require(self.wait_seconds, deadline)
-        with self.places(1):
+        with self.slots(1):
             return await self.run(deadline, work, *args, **options)

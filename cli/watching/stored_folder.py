@@ -18,7 +18,7 @@ AT_ONCE = 100  # ids of a request
 
 
 @dataclass(slots=True)
-class HeldFile:
+class StoredFile:
     """The ids of a file's documents, and their versions."""
 
     ids: set[str] = field(default_factory=set)
@@ -29,7 +29,7 @@ class HeldFile:
         return self.versions == {version_of(hashed, len(self.ids))}
 
 
-class HeldFolder:
+class StoredFolder:
     """The documents of one collection that carry a folder's mark, and no others."""
 
     def __init__(self, remote: Remote, collection: str, mark: str) -> None:
@@ -37,16 +37,16 @@ class HeldFolder:
         self._collection = collection
         self._mark = mark
 
-    def files(self) -> dict[str, HeldFile]:
-        """What is there, by the name of the file. Raises RemoteError."""
-        found: dict[str, HeldFile] = {}
+    def files(self) -> dict[str, StoredFile]:
+        """The files whose documents carry the mark, by name. Raises RemoteError."""
+        files: dict[str, StoredFile] = {}
         for document in self._remote.documents(self._collection):
             metadata = document["metadata"]
             if metadata.get(FOLDER) == self._mark:
-                held = found.setdefault(str(metadata.get(SOURCE)), HeldFile())
-                held.ids.add(document["id"])
-                held.versions.add(str(metadata.get(VERSION)))
-        return found
+                stored = files.setdefault(str(metadata.get(SOURCE)), StoredFile())
+                stored.ids.add(document["id"])
+                stored.versions.add(str(metadata.get(VERSION)))
+        return files
 
     def put(self, documents: Sequence[Document]) -> int:
         """Makes these documents be there; how many had to be encoded for that. Raises RemoteError.
@@ -55,7 +55,7 @@ class HeldFolder:
         """
         written = 0
         for some in _chunks(documents):
-            there = {one["id"]: one for one in self._get([one.id for one in some])}
+            there = {document["id"]: document for document in self._get([document.id for document in some])}
             changed = []
             for document in some:
                 record, present = stored_record(document), there.get(document.id)
@@ -69,10 +69,11 @@ class HeldFolder:
         return written
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Deletes those of these documents that still carry the mark. Raises RemoteError."""
+        """Deletes the documents that still carry the mark. Raises RemoteError."""
         removed = 0
         for some in _chunks(sorted(ids)):
-            ours = [one["id"] for one in self._get(some) if one["metadata"].get(FOLDER) == self._mark]
+            present = self._get(some)
+            ours = [record["id"] for record in present if record["metadata"].get(FOLDER) == self._mark]
             if ours:
                 removed += self._remote.delete_documents(self._collection, ids=ours)["deleted"]
         return removed
