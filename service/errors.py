@@ -91,6 +91,7 @@ from tercet.service.exceptions import (
 )
 from tercet.service.http.asgi import Receive, Scope, Send
 from tercet.service.http.error_shapes import shape_of
+from tercet.service.http.paths import shown
 from tercet.service.invalid_values import TOKEN_IDS, TOO_MANY, is_another_kind, message_of
 
 log = logging.getLogger("tercet")
@@ -396,7 +397,7 @@ def _plain(error: HTTPException, method: str, path: str, methods: Sequence[str])
     if error.status_code == 404:
         remedy = "leave the slash at its end out" if path.endswith("/") else "/docs lists all routes"
         return Failure(
-            404, _printable(f"there is no path {path!r:.200}; {remedy}"), "unknown_path", None, headers
+            404, _printable(f"there is no path {shown(path)!r:.200}; {remedy}"), "unknown_path", None, headers
         )
     if error.status_code == 405:
         allowed = ", ".join(methods)

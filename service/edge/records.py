@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Match
 
 from tercet.service.exceptions import RefusalReason
 from tercet.service.http.asgi import Scope, header
+from tercet.service.http.paths import shown
 from tercet.service.keys.access import Access
 from tercet.service.telemetry.audit import AuditLog
 from tercet.service.telemetry.metrics import Telemetry
@@ -50,7 +51,7 @@ class Record:
     @property
     def path(self) -> str:
         """As one line without control characters, not endlessly long."""
-        path: str = self.scope["path"][:500]
+        path = shown(self.scope["path"])[:500]
         return (
             path if path.isascii() and path.isprintable() else path.encode("unicode_escape").decode("ascii")
         )

@@ -6,16 +6,16 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from starlette.routing import Match
 
 from tercet.service.http.asgi import Scope, header
 from tercet.service.http.query_parameters import QueryParameters
+from tercet.service.requests.path_route import PathRoute
 
 BINARY_TYPES = ("application/x-safetensors", "application/octet-stream")
 
 
-class BinaryRoute(APIRoute):
+class BinaryRoute(PathRoute):
     """Matches only requests whose body is binary by its type; to be added before the route for others."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:

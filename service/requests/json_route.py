@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 
 from tercet.index.documents.json_values import loads
 from tercet.service.errors import Failure
@@ -19,6 +18,7 @@ from tercet.service.http.query_parameters import QueryParameters
 from tercet.service.http.why_not_json import why_not_json
 from tercet.service.load.pools import Pool
 from tercet.service.requests.body_check import BodyCheck
+from tercet.service.requests.path_route import PathRoute
 from tercet.service.runtime import Runtime
 from tercet.service.schemas.base import NoFields
 
@@ -99,7 +99,7 @@ def _parsed(body: bytes, structure: Structure | None = None) -> Any:
         raise orjson.JSONDecodeError(why_not_json(body, error), "", 0) from error
 
 
-class JsonRoute(APIRoute):
+class JsonRoute(PathRoute):
     """Answers 400 to a body of another type, and to what a page of another server changes without this type.
 
     A browser may send `text/plain`, or nothing, to any server from any page without asking; it asks before
@@ -107,7 +107,7 @@ class JsonRoute(APIRoute):
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        """options: those of `APIRoute`. Every documented answer gets the headers that every answer bears."""
+        """options: those of `PathRoute`. Every documented answer gets the headers that every answer bears."""
         super().__init__(path, endpoint, **options)
         answers = {self.status_code or 200: {}, **self.responses}
         self.responses = {

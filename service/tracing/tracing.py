@@ -8,6 +8,7 @@ from collections.abc import Callable
 from opentelemetry.trace import NoOpTracer, SpanKind, Tracer
 
 from tercet.service.http.asgi import Scope, header
+from tercet.service.http.paths import shown
 from tercet.service.tracing.request import PROPAGATOR, RequestTrace
 
 UNTRACED = {"/health", "/ready", "/metrics", "/tei/health"}  # asked every few seconds, and of no interest
@@ -37,7 +38,7 @@ class Tracing:
             SpanKind.SERVER,
             {
                 "http.request.method": scope["method"],
-                "url.path": scope["path"],
+                "url.path": shown(scope["path"]),
                 "tercet.request_id": request_id,
             },
             start_time=epoch_began,

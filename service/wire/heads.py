@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import unquote_to_bytes
 
 import httptools
 
 from tercet.service.http.asgi import Scope
+from tercet.service.http.paths import decoded
 
 MAX_HEAD_BYTES = 64 * 1024  # of a head, or of what comes beside a body
 END = b"\r\n\r\n"
@@ -54,7 +54,7 @@ class RequestHead:
             "asgi": {"version": "3.0", "spec_version": "2.3"},
             "http_version": self.version,
             "method": self.method,
-            "path": unquote_to_bytes(path).decode("utf-8", "replace"),
+            "path": decoded(path),
             "raw_path": path,
             "query_string": query,
             "root_path": "",
