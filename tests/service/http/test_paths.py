@@ -42,7 +42,7 @@ def test_a_server_takes_a_written_slash_for_text(server: str, connect: Any) -> N
             ("GET", "/collections/demo%2fdocuments"),
             ("PUT", "/collections/demo%2Fdocuments"),
         ):
-            answer = client.request(method, path, content=b"" if method == "GET" else body)
+            answer = client.request(method, path, content=b"" if method == "GET" else b"{}")
             assert (answer.status_code, answer.json()["error"]["param"]) == (422, "name")
         missing = client.get("/nowhere%2Fat%2Fall")
         assert (missing.status_code, "/nowhere%2Fat%2Fall" in missing.text) == (404, True)
