@@ -8,6 +8,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from tercet.ingest.passages.outline import Heading, Outline, Slugs
 from tercet.ingest.sources.encodings import SAMPLE_BYTES, detected_encoding
+from tercet.ingest.texts.html_nesting import with_bounded_depth
 from tercet.ingest.texts.parsed import ParsedText, UnreadableFileError
 
 LEFT_OUT = (
@@ -33,7 +34,7 @@ def parse_html(content: bytes, encoding: str | None) -> ParsedText:
 
     Of a page with one `main`, or else with one `article`, it is that alone. Raises UnreadableFileError.
     """
-    tree = LexborHTMLParser(_decoded(content, encoding))
+    tree = LexborHTMLParser(with_bounded_depth(_decoded(content, encoding)))
     title = tree.css_first("title")
     said = "" if title is None else _plain(title)
     for node in tree.css(LEFT_OUT):
