@@ -1,10 +1,7 @@
 """What each client takes of a server: its requests in work, the bytes of its bodies, and what a key may take.
 
-A client is a key, or an address without one. It may have at most `SHARE` times what is left free for all. So
-one alone gets four fifths of the whole, two that take what they can get four ninths each, and a part is
-always free for whoever comes next. These are the dynamic thresholds of Choudhury and Hahne (IEEE/ACM
-Transactions on Networking 6(2), 1998), which need no list of who is there. Small bodies take of what is free
-for all.
+A client is a key, or an address without one. Of places and of bytes it may have `SHARE` times what is left
+free; small bodies take of what is free for all.
 """
 
 from __future__ import annotations
@@ -17,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tercet.service.exceptions import OverloadedError
+from tercet.service.load.clients import SHARE
 
 KEPT_CLIENTS = 10_000  # more than anyone configures keys; the one used least lately is forgotten first
-SHARE = 4
 SMALL_BYTES = 1 << 16  # of a body: as many as come with a search
 REFUSALS_PER_SECOND = 20.0  # that a client is told at once
 HELD_SECONDS = 1.0  # that it waits for those beyond

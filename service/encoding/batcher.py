@@ -25,6 +25,7 @@ from tercet.service.encoding.health import EncoderHealth
 from tercet.service.encoding.text_queue import QueuedCall, Slice, TextQueue
 from tercet.service.exceptions import NotReadyError, OverloadedError, RequestTooLargeError
 from tercet.service.load.admission import ANY_WAIT, Admission, Ticket, too_late
+from tercet.service.load.clients import CLIENT, SHARE
 from tercet.service.load.deadlines import Deadline
 from tercet.service.load.pace import Pace
 from tercet.service.load.pools import Pool
@@ -87,7 +88,7 @@ class Batcher:
     def wait_seconds(self, tokens: int) -> float:
         """How long a request of so many tokens would wait for others' texts if it came now."""
         with self._lock:
-            return self._wait_seconds(tokens)
+            return self._wait_seconds(tokens, CLIENT.get())
 
     def require_room(self, tokens: int, deadline: Deadline) -> None:
         """Raises as `submit` does where a request of so many tokens would wait too long."""
@@ -152,22 +153,26 @@ class Batcher:
             return
         pending_tokens = self._pending_tokens()
         excess_tokens = pending_tokens + tokens - self._queue_tokens
-        if excess_tokens > 0:
-            seconds = max(1, math.ceil(self._pace.seconds(excess_tokens)))
+        own_tokens = self._queue.tokens_of(ticket.client)
+        if excess_tokens > 0 or own_tokens > SHARE * (self._queue_tokens - pending_tokens):
+            seconds = max(1, math.ceil(self._pace.seconds(excess_tokens if excess_tokens > 0 else tokens)))
             raise OverloadedError(
-                f"{pending_tokens} tokens wait already, the request has {tokens} and the limit is "
-                f"{self._queue_tokens}: try again in {seconds} s",
+                f"{pending_tokens} tokens wait already, {own_tokens} of them this client's, the request has "
+                f"{tokens} and the limit is {self._queue_tokens}, of which one client may have {SHARE} times "
+                f"what is left: try again in {seconds} s",
                 seconds,
                 "queue",
             )
-        self._admission.require(self._wait_seconds(tokens + ticket.later_tokens), ticket.deadline)
+        wait_seconds = self._wait_seconds(tokens + ticket.later_tokens, ticket.client)
+        self._admission.require(wait_seconds, ticket.deadline)
         ticket.admitted = True
 
     def _pending_tokens(self) -> int:
         return self._queue.tokens + self._running_tokens
 
-    def _wait_seconds(self, tokens: int) -> float:
-        return self._seconds_left() + self._pace.seconds(self._queue.tokens_ahead(tokens, self._budget()))
+    def _wait_seconds(self, tokens: int, client: str) -> float:
+        ahead = self._queue.tokens_ahead(tokens, self._budget(), client)
+        return self._seconds_left() + self._pace.seconds(ahead)
 
     def _expire(self, call: QueuedCall) -> None:
         """Drops a call whose time is over, unless all its texts are in work."""

@@ -1,18 +1,19 @@
 """The order in which the texts of waiting requests are encoded.
 
-Requests with few tokens left come first: queries overtake documents, and what has begun is finished. Those of
-like size stay in order of arrival. A batch that overtakes the oldest request is followed by one in order of
-arrival, so that none starves.
+Requests with few tokens left come first: queries overtake documents, and what has begun is finished. Of those
+of like size clients take turns, by tokens; those of one client stay in order of arrival. A batch that
+overtakes the oldest request is followed by one in order of turns, so that none starves.
 """
 
 from __future__ import annotations
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 
@@ -141,6 +142,10 @@ class TextQueue:
         """Tokens that wait here."""
         return sum(call.left_tokens for call in self._calls)
 
+    def tokens_of(self, client: str) -> int:
+        """Tokens of one client that wait here."""
+        return sum(call.left_tokens for call in self._calls if call.ticket.client == client)
+
     def add(self, call: QueuedCall) -> None:
         """Queues a call; a request's later calls have the position of its first."""
         insort(self._calls, call, key=attrgetter("number"))
@@ -150,8 +155,8 @@ class TextQueue:
         if call in self._calls:
             self._calls.remove(call)
 
-    def tokens_ahead(self, tokens: int, budget: int) -> int:
-        """Tokens that are encoded before a new request of so many or beside it.
+    def tokens_ahead(self, tokens: int, budget: int, client: str = "") -> int:
+        """Tokens that are encoded before a new request of so many or beside it, for a client.
 
         budget: of a batch. Of those that come after it, as many will overtake it as did lately overtake
         others; those with the fewest tokens nobody overtakes.
@@ -162,7 +167,7 @@ class TextQueue:
         no_larger = sum(call.request_tokens for call in self._calls if call.size <= size)
         # Between two batches of those with fewer left comes one in order of arrival; others share its own.
         rest = budget * (1 + self._overtaken)
-        ahead = min(sum(call.request_tokens for call in self._calls), 2 * no_larger + rest)
+        ahead = min(self._in_turns_before(tokens, client), 2 * no_larger + rest)
         return int(ahead / (1 - self._overtaking)) if size else ahead
 
     def next_batch(self, budget: int) -> list[Slice]:
@@ -172,14 +177,31 @@ class TextQueue:
             return []
         oldest = self._calls[0]
         if self._overtaken:
-            batch = _fill(self._calls, budget)
+            batch = _fill(self._in_turns(), budget)
         else:
-            shortest_first = sorted(self._calls, key=attrgetter("size"))
+            shortest_first = sorted(self._in_turns(), key=attrgetter("size"))
             batch = _fill(_that_end(shortest_first, budget) or shortest_first, budget)
         self._overtaken = all(part.call is not oldest for part in batch)
         self._overtaking += (self._overtaken - self._overtaking) / LAST_BATCHES
         self._calls = [call for call in self._calls if call.left]
         return batch
+
+    def _in_turns(self) -> list[QueuedCall]:
+        """The calls in the order of how many tokens of the same client are before each; then of arrival."""
+        before: Counter[str] = Counter()
+        turns = []
+        for call in self._calls:
+            turns.append((before[call.ticket.client], call.number))
+            before[call.ticket.client] += call.request_tokens
+        return [call for _, call in sorted(zip(turns, self._calls, strict=True), key=itemgetter(0))]
+
+    def _in_turns_before(self, tokens: int, client: str) -> int:
+        """Tokens that come before the last of so many that a client adds: of others as many as of its own."""
+        waiting: Counter[str] = Counter()
+        for call in self._calls:
+            waiting[call.ticket.client] += call.request_tokens
+        own = waiting.pop(client, 0)
+        return own + sum(min(other, own + tokens) for other in waiting.values())
 
 
 def _that_end(calls: Iterable[QueuedCall], budget: int) -> list[QueuedCall]:

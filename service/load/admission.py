@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from tercet.service.exceptions import DeadlineExceededError, OverloadedError
+from tercet.service.load.clients import CLIENT
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.loop import LoopDelay
 
@@ -21,7 +22,7 @@ class Ticket:
 
     later_tokens: of calls still to come. alone: whether no other request was in work when it came. admitted:
     whether one of its calls was taken, after which none is refused any more. number: tells which of two came
-    first.
+    first. client: whose request it is.
     """
 
     deadline: Deadline = NO_DEADLINE
@@ -29,6 +30,7 @@ class Ticket:
     later_tokens: int = 0
     admitted: bool = False
     number: int = field(default_factory=_numbers.__next__)
+    client: str = field(default_factory=CLIENT.get)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ class Line:
         self.queue.add(call)
         return call
 
-    def ahead(self, tokens: int) -> int:
-        return self.queue.tokens_ahead(tokens, self._budget)
+    def ahead(self, tokens: int, client: str = "") -> int:
+        return self.queue.tokens_ahead(tokens, self._budget, client)
 
     def next(self) -> Batch:
         return [(self._names[part.call], part.tokens) for part in self.queue.next_batch(self._budget)]
@@ -53,6 +53,31 @@ def test_equal_requests_end_one_after_the_other() -> None:
     for name in names:
         line.add(name, [100] * 32)
     assert line.ends() == names
+
+
+def test_clients_take_turns_by_tokens() -> None:
+    """The third large request of one comes after 200 tokens of its own, as does the fifth small one."""
+    line = Line(100)
+    for number in range(3):
+        line.add(f"large {number}", [50, 50], Ticket(client="large"))
+    for number in range(6):
+        line.add(f"small {number}", [40], Ticket(client="small"))
+    line.add("late", [40, 40], Ticket(client="late"))
+    assert line.ends() == [
+        *("small 0", "small 1", "large 0", "small 2", "small 3", "late", "large 1", "small 4", "small 5"),
+        "large 2",
+    ]
+
+
+def test_a_client_waits_for_as_much_of_each_other_as_it_has_itself() -> None:
+    line = Line(100)
+    for number in range(10):
+        line.add(f"greedy {number}", [100], Ticket(client="greedy"))
+    assert line.ahead(100, "greedy") == 1000
+    assert line.ahead(100, "polite") == 100
+    line.add("polite", [100], Ticket(client="polite"))
+    assert line.ahead(100, "polite") == 100 + 200
+    assert line.ahead(100, "greedy") == 1000 + 100
 
 
 def test_a_query_overtakes_documents_and_waits_for_no_full_batch() -> None:
