@@ -130,11 +130,11 @@ def kept_of(
     scores: Float64 | Float32,
     limit: int,
     ids_of: Callable[[Int64], PackedBytes],
-    places: Int64 | None = None,
+    ordinals: Int64 | None = None,
 ) -> Int64:
     """Which of K documents are the `limit` best by scores [K], equal ones by id: int64[n], in no order.
 
-    ids_of: gives the ids of some; places: int64[K], by which those of one id are told apart, by default the
+    ids_of: gives the ids of some; ordinals: int64[K], by which those of one id are told apart, by default the
     order that they stand in.
     """
     if len(scores) <= limit:
@@ -142,8 +142,8 @@ def kept_of(
     lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
     above, last = np.flatnonzero(scores > lowest), np.flatnonzero(scores == lowest)
     if len(above) + len(last) > limit:
-        if places is not None:
-            last = last[np.argsort(places[last], kind="stable")]
+        if ordinals is not None:
+            last = last[np.argsort(ordinals[last], kind="stable")]
         last = last[first_of(ids_of(last), limit - len(above))]
     return np.concatenate([above, last])
 
@@ -156,8 +156,8 @@ def best(scores: Float64, limit: int, ids_of: Callable[[Int64], PackedBytes]) ->
     """
     if limit <= 0 or len(scores) == 0:
         return np.empty(0, np.int64)
-    places = np.sort(kept_of(scores, limit, ids_of))
-    order: Int64 = places[np.argsort(-scores[places], kind="stable")]
+    indices = np.sort(kept_of(scores, limit, ids_of))
+    order: Int64 = indices[np.argsort(-scores[indices], kind="stable")]
     ranked = scores[order]
     equal = ranked[1:] == ranked[:-1]
     if equal.any():

@@ -374,7 +374,7 @@ class Snapshot(StoredDocuments):
         or boosts that this collection cannot answer.
         """
         check_boosts(boosts, self.settings.fields)
-        places, rows = np.array(self._places(document_ids, collections), np.int64).reshape(-1, 2).T
+        places, rows = np.array(self._addresses(document_ids, collections), np.int64).reshape(-1, 2).T
         return boosts_at(self._opened(), places, rows, boosts, self.settings.fields)
 
     def _explained(
@@ -385,7 +385,7 @@ class Snapshot(StoredDocuments):
         idf: CollectionIdf | GivenIdf | None,
         words: Bm25Query | None,
     ) -> list[Explanation]:
-        places = self._places(document_ids, collections)
+        places = self._addresses(document_ids, collections)
         segments, checked = self._opened(), check_query(query, self.settings)
         found = []
         for place, row in places:

@@ -46,7 +46,7 @@ def restore_into(
     OSError, or UnforcedPublicationError; after any but the last the documents are as before, unless only
     those could not be stored.
     """
-    with store.held(backup.collection):
+    with store.locked(backup.collection):
         source = _opened(store, backup)
         manifest = _manifest(source)
         return take_over(collection, live, source, lambda: require_sound(source.layout, manifest, progress))
@@ -75,7 +75,7 @@ def restore_as(
     backups, or OSError; then there is no new collection.
     """
     _require_free(Aliases(root), root, name)
-    with store.held(backup.collection):
+    with store.locked(backup.collection):
         return copy_as(
             root,
             name,
@@ -96,7 +96,7 @@ def copy_as(
     with _stage(aliases, root, name) as stage:
         check(stage, copy_collection(source, stage, source.settings.of_new_collection(name)))
         force(stage.folder)
-        with aliases.held():
+        with aliases.locked():
             _require_free(aliases, root, name)
             try:
                 put_in_place(stage.folder, root / name)
@@ -144,7 +144,7 @@ def _stage(aliases: Aliases, root: Path, name: str) -> Iterator[CollectionLayout
     stage = CollectionLayout(root / f"{_STAGE_PREFIX}{name}-{secrets.token_hex(4)}")
     lock = ExclusiveLock(stage.lock, f"collection {name!r}")
     try:
-        with aliases.held():
+        with aliases.locked():
             _remove_left(root)
             stage.folder.mkdir()
             lock.acquire()

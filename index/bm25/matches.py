@@ -43,13 +43,13 @@ class QueryWords:
 
     def spans(self, text: str) -> list[Span]:
         """Where they are, in order: whole words, and of letters that are read in pairs those two."""
-        found: list[Span] = []
+        spans: list[Span] = []
         for stretch in compiled(_STRETCHES).finditer(text):
             if stretch["word"] is None:
-                found.extend(self._pairs(stretch.group(), stretch.start()))
+                spans.extend(self._pairs(stretch.group(), stretch.start()))
             elif self._has(stretch["word"]):
-                found.append(stretch.span("word"))
-        return found
+                spans.append(stretch.span("word"))
+        return spans
 
     def _has(self, word: str) -> bool:
         known = self._known.get(word)

@@ -56,7 +56,7 @@ class RowSet:
 
     @property
     def nbytes(self) -> int:
-        return sum(held.nbytes for held in (self._numbers, self._packed) if held is not None)
+        return sum(array.nbytes for array in (self._numbers, self._packed) if array is not None)
 
     @property
     def rows(self) -> Int64:
@@ -82,9 +82,9 @@ class RowSet:
         """Of rows int64[K] each, whether it is in the set: bool[K]."""
         if self._packed is None:
             numbers = self.rows
-            places = np.searchsorted(numbers, rows)
-            found: Bool = np.append(numbers, -1)[places] == rows
-            return found
+            indices = np.searchsorted(numbers, rows)
+            present: Bool = np.append(numbers, -1)[indices] == rows
+            return present
         bits: Bool = (self._packed[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(np.bool_)
         return bits
 

@@ -85,7 +85,7 @@ class Flush:
         ]
         written = None
         if any(segment.documents_kept for segment in start.aside):
-            rows = (part for each in start.aside for part in rows_in_parts(each, each.rows_kept()))
+            rows = (part for segment in start.aside for part in rows_in_parts(segment, segment.rows_kept()))
             # Writes wait for a flush, and a merge will index what it leaves to be scanned.
             others, settings = dense_vectors(entries), self._publisher.settings
             writer = self._publisher.writing(rows, others, FLAT_VECTORS + 1, settings)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tercet.index.candidates import DenseOptions
 from tercet.index.dense.expectation import likely_at_most
-from tercet.index.dense.scan import DenseScan, Found, Scanned
+from tercet.index.dense.scan import DenseScan, Scanned, SegmentNeighbors
 from tercet.index.documents.row_set import RowSet
 from tercet.index.search.list_search import Listed, search_lists
 from tercet.index.search.segment_search import search_segment
@@ -24,7 +24,7 @@ from tercet.index.search.threads import segment_threads
 from tercet.index.segments.segment import Segment
 from tercet.models.representations import Float32, Int64
 
-NOTHING: Found = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+NOTHING: SegmentNeighbors = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
 
 
 class DenseSearch:
@@ -73,11 +73,11 @@ class DenseSearch:
         self.costs = [*(self._passing[place] for place in self._others), *self._scan.costs]
 
     @property
-    def parts(self) -> list[Callable[[], Found | None]]:
+    def parts(self) -> list[Callable[[], SegmentNeighbors | None]]:
         """What searches one segment each, or some of the rows that are scanned, for threads to take."""
         return [*(partial(self._of_one, place) for place in self._others), *self._scan.parts]
 
-    def best(self, done: Sequence[Found | None]) -> Found:
+    def best(self, done: Sequence[SegmentNeighbors | None]) -> SegmentNeighbors:
         """The best of all parts, and of lists; what gave too little is asked again."""
         asked_first = dict(zip(self._others, done, strict=False))
         found = {place: each for place, each in asked_first.items() if each is not None}
@@ -102,7 +102,7 @@ class DenseSearch:
                 asked[place] = k if self._segments[place].dense_index.scans else min(k, 2 * asked[place])
                 found[place] = self._ask(place, asked[place])
 
-    def _of_one(self, place: int) -> Found | None:
+    def _of_one(self, place: int) -> SegmentNeighbors | None:
         """What one segment proposes. None where it has to be scanned, too, as too little of what lies near
         the query is allowed.
         """
@@ -126,7 +126,7 @@ class DenseSearch:
             self._efforts[count] = replace(self._options, ef_search=ef_search)
         return self._efforts[count]
 
-    def _ask(self, place: int, count: int) -> Found:
+    def _ask(self, place: int, count: int) -> SegmentNeighbors:
         segment = self._segments[place]
         found = search_segment(segment, self._query, count, self._allowed[place], self._effort(count))
         return _of_segment(place, found)
@@ -137,17 +137,17 @@ def _is_divided(segment: Segment) -> bool:
     return segment.windows is not None and not segment.windows.undivided
 
 
-def _of_segment(place: int, found: tuple[Int64, Float32]) -> Found:
+def _of_segment(place: int, found: tuple[Int64, Float32]) -> SegmentNeighbors:
     rows, scores = found
     return np.full(len(rows), place), rows, scores
 
 
-def _lowest(found: Found, k: int) -> float:
+def _lowest(found: SegmentNeighbors, k: int) -> float:
     """The score of the k-th best; less than any where there are fewer."""
     _, _, scores = found
     return float(np.partition(scores, len(scores) - k)[len(scores) - k]) if len(scores) >= k else -math.inf
 
 
-def _joined(found: Sequence[Found]) -> Found:
+def _joined(found: Sequence[SegmentNeighbors]) -> SegmentNeighbors:
     segments, rows, scores = (np.concatenate(parts) for parts in zip(NOTHING, *found, strict=True))
     return segments, rows, scores

@@ -26,7 +26,7 @@ DOCUMENTS_PER_ROW = 128
 ALL_ALLOWED = mask(None)
 GROUPS = 2 * usable_cores()  # of segments at most: few to begin, and to share the last of them well
 
-Found = tuple[Int64, Int64, Int64]
+BoundedCandidates = tuple[Int64, Int64, Int64]
 """Segments, ascending, rows and bounds, int64[K] each."""
 
 
@@ -67,11 +67,11 @@ class LexicalSearch:
         self._edges, self.costs = _groups([index.documents for index in indexes])
 
     @property
-    def parts(self) -> list[Callable[[], Found]]:
+    def parts(self) -> list[Callable[[], BoundedCandidates]]:
         """What finds candidates in some segments each, for threads to take."""
         return [partial(self.find, first, last) for first, last in pairwise(self._edges)]
 
-    def find(self, first: int, last: int) -> Found:
+    def find(self, first: int, last: int) -> BoundedCandidates:
         """What may be among the best of all segments, in those from `first` up to `last`."""
         return find_candidates(
             self._records,
@@ -87,7 +87,7 @@ class LexicalSearch:
             self._narrow,
         )
 
-    def best(self, found: Sequence[Found]) -> tuple[Int64, Int64, Float32]:
+    def best(self, found: Sequence[BoundedCandidates]) -> tuple[Int64, Int64, Float32]:
         """The k documents with the largest Σ query weight · document weight, and all that tie with the last.
 
         found: of all segments, in order. Returns segments int64[K], rows int64[K] and scores float32[K], best
@@ -111,7 +111,7 @@ class LexicalSearch:
         order = kept[np.lexsort((rows[kept], segments[kept], -scores[kept]))]
         return segments[order], rows[order], scores[order]
 
-    def _joined(self, found: Sequence[Found]) -> Found:
+    def _joined(self, found: Sequence[BoundedCandidates]) -> BoundedCandidates:
         """What was found and reaches the last floor, and what is scored singly."""
         if len(found) == 1 and not self._scored_singly:
             return found[0]

@@ -14,7 +14,7 @@ import numpy as np
 
 from tercet.index.candidates import DenseOptions
 from tercet.index.dense.expectation import likely_at_most
-from tercet.index.dense.scan import Found
+from tercet.index.dense.scan import SegmentNeighbors
 from tercet.index.documents.row_set import RowSet
 from tercet.index.native.kernels import products_at
 from tercet.index.search.segment_search import search_segment
@@ -50,7 +50,7 @@ class Listed:
 
 def search_lists(
     listed: Sequence[Listed], query: Float32, k: int, total: int, options: DenseOptions
-) -> Found:
+) -> SegmentNeighbors:
     """The k best of these segments, and more, by their vectors: segments, rows and scores.
 
     total: documents that may be returned from all segments, of these and other kinds.
@@ -85,7 +85,7 @@ def search_lists(
     return _scored(listed, rows, query)
 
 
-def _scored(listed: Sequence[Listed], rows: Sequence[Int64], query: Float32) -> Found:
+def _scored(listed: Sequence[Listed], rows: Sequence[Int64], query: Float32) -> SegmentNeighbors:
     """Rows of each segment with the scores that their vectors have."""
     together = np.concatenate([np.empty(0, np.int64), *rows])
     numbers = np.repeat(np.arange(len(listed)), [len(some) for some in rows])

@@ -275,7 +275,7 @@ class Segment:
     def pieces(self, rows: Int64) -> Pieces:
         """Where what dense and lexical scores of the rows read lies."""
         texts = self.texts_of(rows)[0]
-        return self.inverted.pieces(rows).and_those(Pieces.of(self.vectors, texts, texts + 1))
+        return self.inverted.pieces(rows).joined_with(Pieces.of(self.vectors, texts, texts + 1))
 
     def token_pieces(self, rows: Int64) -> Pieces:
         """Where the codes of the rows' token vectors lie."""
