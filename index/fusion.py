@@ -149,7 +149,7 @@ def kept_of(
 
 
 def best(scores: Float64, limit: int, ids_of: Callable[[Int64], PackedBytes]) -> Int64:
-    """Places of the `limit` highest scores float64[K], best first, equal ones in order of id, then of place.
+    """Indices of the `limit` highest scores float64[K], best first, equal ones in order of id, then of index.
 
     `ids_of` gives the ids at some places; it is asked only for those of equal scores that can be in the
     answer.

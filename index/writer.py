@@ -224,10 +224,10 @@ class SnapshotWriter:
     def _require_settings(self) -> None:
         """Someone may have deleted the collection, and created another, before this writer had the lock."""
         try:
-            found = CollectionSettings.read(self._layout.settings)
+            stored = CollectionSettings.read(self._layout.settings)
         except FileNotFoundError:
-            found = None
-        if found != self._settings:
+            stored = None
+        if stored != self._settings:
             raise CollectionNotFoundError(
                 f"collection {self._settings.name!r} was deleted or created anew meanwhile; open it again"
             )

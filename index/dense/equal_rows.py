@@ -90,7 +90,7 @@ class EqualRows:
         return RowSet.of_mask(mask)
 
     def expand(self, rows: Int64) -> tuple[Int64, Int64]:
-        """All rows that distinct ones int64[K] stand for: int64[n], and the place in K of each."""
+        """All rows that distinct ones int64[K] stand for: int64[n], and the index in K of each."""
         groups = np.searchsorted(self.firsts, rows)
         several = np.append(self.firsts, -1)[groups] == rows
         indices = np.flatnonzero(several)

@@ -49,9 +49,9 @@ def with_later_columns(
     a value of another type than its field's, OSError or DamagedIndexError.
     """
     present = former.first_fields if entry.fields is None else entry.fields
-    places = [name if name in former.fields else None for name in present]
+    declared = [name if name in former.fields else None for name in present]
     added = {name: kind for name, kind in new.fields.items() if name not in former.fields}
-    stems = field_stems(added, len(places))
+    stems = field_stems(added, len(declared))
     folder = partial_folder(target.segments, identifier)
     folder.mkdir()
     arrays = ArrayFolder(folder)
@@ -70,7 +70,7 @@ def with_later_columns(
     force(folder)
     rename(folder, target.segment(identifier))
     return replace(
-        entry, id=identifier, files={**entry.files, **files}, deletes=None, fields=(*places, *added)
+        entry, id=identifier, files={**entry.files, **files}, deletes=None, fields=(*declared, *added)
     )
 
 
@@ -142,5 +142,5 @@ def _columns_of(
 
 
 def _metadata(content: bytes) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = orjson.loads(content)["metadata"]
-    return found
+    metadata: Mapping[str, Any] = orjson.loads(content)["metadata"]
+    return metadata

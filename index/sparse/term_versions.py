@@ -110,8 +110,8 @@ class _Shared:
         """The same at a version of before the last writes, from what is there now."""
         for counted in reversed(self._counted):
             if len(counted.terms):
-                places = np.minimum(np.searchsorted(counted.terms, terms), len(counted.terms) - 1)
-                frequencies -= np.where(counted.terms[places] == terms, counted.frequencies[places], 0)
+                indices = np.minimum(np.searchsorted(counted.terms, terms), len(counted.terms) - 1)
+                frequencies -= np.where(counted.terms[indices] == terms, counted.frequencies[indices], 0)
             if counted.version is version:
                 return frequencies, counted.sums
         return None
