@@ -105,9 +105,9 @@ def _by_text(
     query: Tensor, key: Tensor, value: Tensor, offsets: Tensor, scale: float, before: int, after: int
 ) -> Tensor:
     attended = torch.zeros_like(query, memory_format=torch.contiguous_format)
-    places = offsets.tolist()
-    tokens = places[-1]
-    lengths = [end - start for start, end in itertools.pairwise(places)]
+    edges = offsets.tolist()
+    tokens = edges[-1]
+    lengths = [end - start for start, end in itertools.pairwise(edges)]
     given = (query[:tokens], key[:tokens], value[:tokens])
     torch.cat(each_text(*given, lengths, scale, before, after), out=attended[:tokens])
     return attended
@@ -132,10 +132,10 @@ def each_text(
         q, k, v = (states.transpose(0, 1).unsqueeze(0) for states in text)
         if q.shape[2]:
             mask = seen(q.shape[2], before, after)
-            found = scaled_dot_product_attention(
+            result = scaled_dot_product_attention(
                 q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale, enable_gqa=grouped
             )
-            attended.append(found[0].transpose(0, 1))
+            attended.append(result[0].transpose(0, 1))
     return attended
 
 
