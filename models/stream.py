@@ -53,8 +53,8 @@ def encode_stream(
     order.
 
     texts: read in the caller's thread, a window ahead. known: representations that a text has already, which
-    is not encoded then. watch: is told, in the caller's thread, the numbers in the stream int64[B] of texts as
-    they are encoded, which is not in order; what it raises ends the stream. Leaving the iterator ends all
+    is not encoded then. watch: is told, in the caller's thread, the numbers in the stream int64[B] of texts
+    as they are encoded, which is not in order; what it raises ends the stream. Leaving the iterator ends all
     threads.
     Raises as `encode`; the error of a text that is too long names its number in the stream.
     """

@@ -91,8 +91,8 @@ class Tokenizer:
         frame = np.concatenate([*tokenizer.frame("query"), *tokenizer.frame("document")])
         if max(tokenizer.vocabulary_size, 1 + int(frame.max())) > rows:
             raise CheckpointError(
-                f"{path} has {tokenizer.vocabulary_size} tokens, but {CONFIG_FILE} says vocab_size {rows}, so "
-                "that some have no vector; take both files of one model"
+                f"{path} has {tokenizer.vocabulary_size} tokens, but {CONFIG_FILE} says vocab_size {rows}, "
+                "so that some have no vector; take both files of one model"
             )
         return tokenizer
 

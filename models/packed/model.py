@@ -138,7 +138,7 @@ def largest_by_key(keys: Tensor, weights: Tensor, texts: int, vocabulary: int) -
 
 
 def kept_first(kept: Tensor) -> Tensor:
-    """Positions int64[T] of the kept tokens in their order; behind them lies nothing of use. kept: bool[T]."""
+    """Positions int64[T] of the kept tokens in their order; behind them is nothing of use. kept: bool[T]."""
     size = len(kept)
     position = torch.arange(size, device=kept.device)
     target = torch.where(kept, torch.cumsum(kept, 0) - 1, size)

@@ -57,7 +57,10 @@ def layer_arrays(side: str, layers: Layers) -> dict[str, Float32]:
 
 
 def layers_from_arrays(side: str, arrays: Mapping[str, Float32], source: str, width: int) -> Layers:
-    """The layers of a side from their named arrays. width: of the first layer's input. Raises CheckpointError that names `source`."""
+    """The layers of a side from their named arrays. width: of the first layer's input.
+
+    Raises CheckpointError that names `source`.
+    """
     layers: list[DenseLayer] = []
     while tensors := {
         name.removeprefix(prefix): array

@@ -20,7 +20,9 @@ CLASSIFIER = ("classifier.weight", "classifier.bias")
 
 
 def token_weight_head(folder: Path) -> dict[str, Float32]:
-    """The arrays of the lexical head, under the names of heads.safetensors; none where the checkpoint has no such head.
+    """The arrays of the lexical head, under the names of heads.safetensors.
+
+    There are none where the checkpoint has no such head.
 
     Raises CheckpointError where the weights cannot be read.
     """
