@@ -60,8 +60,8 @@ def lexical_scores(
 
 def largest_by_column(lexical: Tensor, columns: Int64, width: int) -> Tensor:
     """Largest lexical weight of each column in each row, 0 where a row lacks it; float32[B, width]."""
-    places = on_device(columns, lexical.device)
-    return lexical.new_zeros(len(lexical), width).scatter_reduce(1, places, lexical, "amax")
+    indices = on_device(columns, lexical.device)
+    return lexical.new_zeros(len(lexical), width).scatter_reduce(1, indices, lexical, "amax")
 
 
 def colbert_scores(
