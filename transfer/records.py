@@ -87,9 +87,9 @@ class DocumentLimits:
         """Raises TransferError, naming the first document beyond a limit, before anything is written."""
         for documents, rows, tokens in snapshot.sizes():
             if self.token_vectors is not None and (tokens > self.token_vectors).any():
-                place = int(np.argmax(tokens > self.token_vectors))
+                first = int(np.argmax(tokens > self.token_vectors))
                 raise TransferError(
-                    f"document {documents.get(int(rows[place])).id!r:.80} has {tokens[place]} token vectors; "
+                    f"document {documents.get(int(rows[first])).id!r:.80} has {tokens[first]} token vectors; "
                     f"{target} takes {self.token_vectors} of a document: export with --no-colbert"
                 )
             if self.part_bytes is not None:
