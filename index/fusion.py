@@ -61,7 +61,7 @@ def relative_sum(components: Float64, weights: Weights) -> Float64:
 
 
 def relative_sums(components: Float64, weights: Float64) -> Float64:
-    """The same for each of the weights float64[G, S], which may be those of fewer sides: float64[G, K]."""
+    """Relative sums by each of the weights float64[G, S], maybe of fewer sides: float64[G, K]."""
     return _added(components, weight_ratios(weights))
 
 
@@ -107,7 +107,7 @@ def weight_ratios(weights: Float64) -> Float64:
 
 @lru_cache(maxsize=64)  # most searches have the weights of those before
 def _relative(weights: Weights, sides: int) -> tuple[Float64, float]:
-    """Those of the first sides relative to the largest, float64[1, sides], and the largest of all."""
+    """Weights of the first sides relative to the largest, float64[1, sides], and the largest of all."""
     array = weights.array(sides)[None, :]
     return weight_ratios(array), float(_largest(array)[0, 0])
 

@@ -361,7 +361,7 @@ class Snapshot(StoredDocuments):
         idf: GivenIdf | None,
         words: WeighedWords | None,
     ) -> list[Explanation]:
-        """The same, by an idf and words that tell of all shards."""
+        """Explains scores by an idf and words that were counted over all shards."""
         weighed = None if words is None or self._bm25 is None else self._bm25.query_of(words)
         return self._explained(query, document_ids, collections, idf, weighed)
 

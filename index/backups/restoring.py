@@ -55,7 +55,10 @@ def restore_into(
 def take_over(
     collection: Collection, live: LiveCollection, source: Collection, check: Callable[[], None]
 ) -> str:
-    """The same from any folder of a collection. check: of that folder, once writes are noted; may raise."""
+    """Replaces a collection's documents, defaults and effort by those of any collection's folder.
+
+    check: of that folder, once writes are noted; may raise. Returns the new snapshot's name.
+    """
     with live.begin_build() as build:
         defaults, effort = source.defaults(), source.effort()
         check()
@@ -90,7 +93,10 @@ def copy_as(
     source: Collection,
     check: Callable[[CollectionLayout, Manifest], None] = lambda _layout, _manifest: None,
 ) -> Collection:
-    """The same of any folder of a collection. check: of the copy, before it gets its name; may raise."""
+    """Makes a collection called `name` from any collection's folder.
+
+    check: of the copy, before it gets its name; may raise.
+    """
     aliases = Aliases(root)
     _require_free(aliases, root, name)
     with _stage(aliases, root, name) as stage:

@@ -58,7 +58,7 @@ class QueryWords:
         return known
 
     def _pairs(self, stretch: str, first: int) -> Iterator[Span]:
-        """Those of a stretch of paired letters, which begins at this character."""
+        """Spans in a stretch of paired letters, which begins at the character `first`."""
         letters, starts, ends = _read(stretch)
         for term in compiled(PAIRS).finditer(letters):
             if term[1] in self._terms:

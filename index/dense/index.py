@@ -173,7 +173,7 @@ class DenseIndex:
     def without_scan(
         self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
     ) -> Neighbors | None:
-        """As `search`; None where that compares the query with all rows that are allowed."""
+        """The k nearest rows; None where `search` compares the query with all rows that are allowed."""
         k = min(k, len(self._vectors) if allowed is None else len(allowed))
         if k <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)

@@ -50,7 +50,7 @@ class FurtherValues:
     rows: Int64
 
     def take(self, rows: Int64) -> FurtherValues | None:
-        """Those of these documents; None where there are none."""
+        """The further values of these documents; None where there are none."""
         owners, indices = _of_rows(self.rows, rows)
         return FurtherValues(self.values[indices], owners) if len(owners) else None
 

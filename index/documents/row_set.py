@@ -89,7 +89,7 @@ class RowSet:
         return bits
 
     def also(self, kept: Bool) -> RowSet:
-        """Those of the set where bool[N] is true as well."""
+        """The rows of the set where bool[N] is true as well."""
         if self._numbers is not None:
             return RowSet.of(self._numbers[kept[self._numbers]], self.documents)
         return RowSet.of_mask(self.mask & kept)

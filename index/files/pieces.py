@@ -35,7 +35,7 @@ class Pieces:
 
     @staticmethod
     def of(array: Array, starts: Int64, ends: Int64) -> Pieces:
-        """Those of a C-contiguous array that hold its rows from each of `starts` to each of `ends`."""
+        """Pieces of a C-contiguous array that hold its rows from each of `starts` to each of `ends`."""
         address, row = array.__array_interface__["data"][0], array.strides[0]
         return Pieces(address + row * starts, address + row * ends)
 

@@ -49,7 +49,7 @@ class Flush:
             return self.run_locked()
 
     def run_locked(self) -> int:
-        """The same, for one that holds the publisher's lock."""
+        """Flushes and publishes as `run` does, for a caller that holds the publisher's lock."""
         publisher, started = self._publisher, time.perf_counter()
         start = self._committer.change(LiveState.set_aside)
         if start.position == publisher.manifest.ledger_position:

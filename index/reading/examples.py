@@ -123,7 +123,7 @@ def _normalized(vector: Float64) -> Float32:
 
 
 def _terms(like: Sequence[Example], unlike: Sequence[Example]) -> SparseRows:
-    """Those of the highest weights, `MOST_TERMS` at most, as one row."""
+    """The terms of the highest weights, `MOST_TERMS` at most, as one row."""
     shares = [1 / len(like)] * len(like) + [-AWAY / max(1, len(unlike))] * len(unlike)
     examples = [*like, *unlike]
     weights = [

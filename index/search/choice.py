@@ -90,7 +90,7 @@ class Choice:
         return order[first : first + self.top_k]
 
     def surely_of(self, order: Int64, highest: Float64) -> Int64:
-        """As `of`, of candidates whose sums are not known, by what they are at least.
+        """The hits among candidates whose sums are not known, by what they are at least.
 
         highest: float64[K], what they are at most. Behind a cursor are only those whose highest sum is there.
         """

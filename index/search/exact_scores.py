@@ -82,7 +82,7 @@ class WindowScores:
         return best
 
     def of(self, document: int) -> Float64:
-        """Those of one document's windows."""
+        """The scores of one document's windows."""
         return self.scores[self.offsets[document] : self.offsets[document + 1]]
 
     def take(self, documents: Int64) -> WindowScores:

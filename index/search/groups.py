@@ -35,7 +35,7 @@ class Groups:
 
     @staticmethod
     def of(named: GroupValues) -> Groups:
-        """Those of candidates with these values."""
+        """The groups of candidates with these values."""
         first, numbers = distinct(named.values)
         offsets = offsets_of(np.maximum(named.counts, 1))
         members = np.empty(offsets[-1], np.int64)

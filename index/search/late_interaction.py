@@ -118,7 +118,7 @@ def late_scores(
 
 
 def _stored_texts(segments: Sequence[Segment], ordinals: Int64, rows: Int64) -> tuple[StoredTexts, Int64]:
-    """As `texts_of`, in the token vectors, which all segments of a collection have where a query has any."""
+    """The texts of rows, with the token vectors that all segments have, and where each document begins."""
     ordinals, texts, offsets = texts_of(segments, ordinals, rows)
     stores = [segment.token_vectors for segment in segments if segment.token_vectors is not None]
     return StoredTexts.across(stores, ordinals, texts), offsets

@@ -37,7 +37,7 @@ def search_segment(
 def _search(
     segment: Segment, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
 ) -> tuple[Int64, Float32]:
-    """The same among allowed rows, deleted or not.
+    """The k allowed documents of highest `s_dense`, deleted or not; None allows all.
 
     Windows are asked for until so many documents are among them: exact where the index is, which proposes all
     that tie with its last window, and so with the last document.

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 @cache
 def segment_threads() -> SegmentThreads:
-    """Those of this process."""
+    """The threads that all searches of this process share."""
     return SegmentThreads(usable_cores())
 
 

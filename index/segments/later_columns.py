@@ -77,7 +77,7 @@ def with_later_columns(
 def with_columns(
     rows: DocumentRows, fields: Mapping[str, FieldType], *, rounded: bool = False
 ) -> DocumentRows:
-    """The same documents with columns of all these fields, made of the metadata in their contents.
+    """Documents with columns of all these fields, made of the metadata in their contents.
 
     rounded: see `field_values`. Raises InvalidDocumentError as `columns_of`; KeyError or ValueError where the
     contents are none.
@@ -125,7 +125,7 @@ def _write_columns(
 def _columns_of(
     segment: Segment, kept: Bool, fields: Mapping[str, FieldType]
 ) -> Iterator[tuple[dict[str, Column], int]]:
-    """Those of some documents at a time, and of how many."""
+    """The columns of a segment's documents, a part at a time, and how many documents that is."""
     documents = segment.documents
     for start in range(0, len(segment), ROWS_AT_ONCE):
         rows = np.arange(start, min(start + ROWS_AT_ONCE, len(segment)))

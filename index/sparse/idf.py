@@ -81,7 +81,7 @@ class GivenIdf:
         self._factors = factors
 
     def of_terms(self, token_ids: Int32) -> Float64:
-        """Those of some of the terms, float64[T]."""
+        """The factors of some of the terms, float64[T]."""
         return self._factors[np.searchsorted(self._token_ids, token_ids)]
 
 

@@ -48,7 +48,7 @@ class TermStatistics:
         return TermStatistics(token_ids[present], frequencies[present].astype(np.int32), masses[present])
 
     def without(self, removed: SparseRows) -> TermStatistics:
-        """Those of the other rows; a term that is left in none of them counts 0."""
+        """The statistics of the other rows; a term that is left in none of them counts 0."""
         frequencies, masses = self.frequencies.copy(), self.masses.copy()
         indices = np.searchsorted(self.terms, removed.token_ids)
         np.subtract.at(frequencies, indices, 1)
