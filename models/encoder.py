@@ -56,7 +56,7 @@ class EncoderInfo:
         return sides_of(self.dense_dimension, self.vocabulary_size, self.colbert_dimension)
 
     def given(self, outputs: Sequence[Output]) -> list[Output]:
-        """Those of these outputs that it has."""
+        """The outputs, of those asked for, that the encoder has."""
         return [output for output in outputs if output in self.sides]
 
     def to_json(self) -> dict[str, Any]:

@@ -121,9 +121,9 @@ def encode_windows(
                 rows.append(part.rows)
                 parts.append(encoded)
                 if part.completes:
-                    found = Representations.concatenate(parts).in_order(np.concatenate(rows))
+                    whole = Representations.concatenate(parts).in_order(np.concatenate(rows))
                     rows, parts = [], []
-                    yield found
+                    yield whole
 
 
 def ahead(

@@ -84,7 +84,7 @@ def settings_of_tasks(folder: Path, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prompt(prompts: object, task: str) -> str | None:
-    """That of a task, whose name may have dots or hyphens in the place of underscores."""
+    """The prompt of a task, whose name may have dots or hyphens in the place of underscores."""
     if not isinstance(prompts, Mapping):
         return None
     names = (task, task.replace("_", "."), task.replace("_", "-"))

@@ -40,7 +40,7 @@ def mask_of_padding(attention_mask: Tensor | None = None, **options: Any) -> Ten
 
 
 def states(body: nn.Module, ids: Tensor, mask: Tensor, lengths: Int64, layer: int = LAST) -> Tensor:
-    """As `states_of_layers` of one layer."""
+    """Hidden states after one layer, as `states_of_layers` gives them."""
     return states_of_layers(body, ids, mask, lengths, [layer])[0]
 
 

@@ -85,7 +85,7 @@ class Curve:
 
     @staticmethod
     def of(boost: DecayBoost, kind: FieldType) -> Curve:
-        """That of a boost over a field of this type. Raises InvalidQueryError."""
+        """The curve of a boost over a field of this type. Raises InvalidQueryError."""
         if kind == "datetime":
             origin, scale, offset = _moment(boost.origin), _duration("scale", boost.scale), 0.0
             if boost.offset != 0:

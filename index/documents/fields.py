@@ -166,8 +166,8 @@ def column_of(kind: FieldType, values: Sequence[list[Any]]) -> Column:
     if kind == "keyword":
         members = [member for document_values in values for member in document_values]
         strings = sorted(set(members))
-        places = {string: place for place, string in enumerate(strings)}
-        codes = np.fromiter(map(places.__getitem__, members), np.int32, len(members))
+        code_of = {string: code for code, string in enumerate(strings)}
+        codes = np.fromiter(map(code_of.__getitem__, members), np.int32, len(members))
         rows = np.repeat(np.arange(len(values)), [len(document_values) for document_values in values])
         return KeywordColumn(PackedBytes.of(strings), codes, rows.astype(np.int64))
     dtype = np.dtype(SCALAR_DTYPES[kind])

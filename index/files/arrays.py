@@ -67,7 +67,7 @@ class ArrayTarget(ArraySource, Protocol):
 
 
 def frozen(array: Array) -> Array:
-    """The same memory as a plain read-only array, the one type that kernels are compiled for."""
+    """An array's memory as a plain read-only array, the one type that kernels are compiled for."""
     if type(array) is np.ndarray and not array.flags.writeable:
         return array
     view = np.asarray(array).view(np.ndarray)

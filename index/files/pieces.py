@@ -99,7 +99,7 @@ class DiskWatch:
 
 @cache
 def disk_watch() -> DiskWatch:
-    """That of this process."""
+    """The watch that all searches of this process share."""
     return DiskWatch()
 
 

@@ -58,7 +58,7 @@ class LiveState:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """All of them: published first."""
+        """The segments of this state, published ones first."""
         return self.published + self.aside + self.memory
 
     @property

@@ -162,8 +162,8 @@ class BottleneckSettings:
 
     def __post_init__(self) -> None:
         _require_whole("width", self.width, 1)
-        _require_one_of("nonlinearity", self.nonlinearity, get_args(Nonlinearity))
-        _require_one_of("placement", self.placement, get_args(Placement))
+        _require_choice("nonlinearity", self.nonlinearity, get_args(Nonlinearity))
+        _require_choice("placement", self.placement, get_args(Placement))
 
     @property
     def targets(self) -> tuple[Role, ...]:
@@ -284,7 +284,7 @@ def _require_number(name: str, value: object, least: float, below: float) -> Non
         raise CheckpointError(f"{name} is {value!r}; it must be a number from {least:g} and below {below:g}")
 
 
-def _require_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+def _require_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise CheckpointError(f"{name} is {value!r}; it must be one of {list(allowed)}")
 

@@ -44,7 +44,9 @@ def attention(
     lengths: list[int] | None = options.get("lengths")
     if lengths is not None and not query.is_cuda:
         dropout: float = options.get("dropout") or 0.0
-        attended = torch.cat(each_text(queries, keys, values, lengths, scale, before, after, dropout))
+        attended = torch.cat(
+            attention_of_texts(queries, keys, values, lengths, scale, before, after, dropout)
+        )
     else:
         attended = within_texts(queries, keys, values, offsets, longest, scale, before, after)
     return attended.unsqueeze(0), None
@@ -109,11 +111,11 @@ def _by_text(
     tokens = edges[-1]
     lengths = [end - start for start, end in itertools.pairwise(edges)]
     given = (query[:tokens], key[:tokens], value[:tokens])
-    torch.cat(each_text(*given, lengths, scale, before, after), out=attended[:tokens])
+    torch.cat(attention_of_texts(*given, lengths, scale, before, after), out=attended[:tokens])
     return attended
 
 
-def each_text(
+def attention_of_texts(
     query: Tensor,
     key: Tensor,
     value: Tensor,

@@ -179,7 +179,7 @@ class _Gathered:
             self._colbert = _placed(self._colbert, arrays["colbert"], first, total)
 
     def representations(self) -> Representations:
-        """All of them, once every pass was added."""
+        """The representations of all texts, once every pass was added."""
         work = self._work
         return Representations(
             work.lengths,

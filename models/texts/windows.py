@@ -92,7 +92,7 @@ class WindowCutter:
         yield from self._windows(text, head)
 
     def _windows(self, text: str, head: str) -> Iterator[Span]:
-        """Those of a text that does not fit into one, and is not all white space."""
+        """The windows of a text that does not fit into one, and is not all white space."""
         room, stop = self.room - len(self.tokenizer.spans(head)), len(text.rstrip())
         begin = reached = 0  # where the next window begins, and where the last one ends
         while reached < stop:

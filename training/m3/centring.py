@@ -39,7 +39,7 @@ def centre(model: EncoderModel, mean: Tensor) -> None:
 
 
 def _last_bias(body: nn.Module) -> nn.Parameter:
-    """That of the layer norm after the last layer, float[D].
+    """The bias of the layer norm after the last layer, float[D].
 
     The last one of all modules may be another: DeBERTa has one of its relative positions.
     """

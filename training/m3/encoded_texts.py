@@ -51,7 +51,7 @@ class EncodedTexts:
         return self.dense, self.lexical, self.vectors
 
     def detached(self) -> EncodedTexts:
-        """The same values as leaves that take gradients of their own."""
+        """These values as leaves that take gradients of their own."""
         dense, lexical, vectors = (tensor.detach().requires_grad_() for tensor in self.representations)
         return replace(self, dense=dense, lexical=lexical, vectors=vectors)
 

@@ -85,5 +85,5 @@ def colbert_scores(
 
 
 def packed(vectors: Tensor, mask: Bool) -> Tensor:
-    """Those of float32[B, L, C] that the mask bool[B, L] has, text after text; float32[T, C]."""
+    """The vectors of float32[B, L, C] that the mask bool[B, L] has, text after text; float32[T, C]."""
     return vectors.flatten(0, 1).index_select(0, on_device(np.flatnonzero(mask), vectors.device))

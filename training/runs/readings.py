@@ -51,7 +51,7 @@ class Readings:
         self._seconds += seconds
 
     def read(self) -> list[Reading]:
-        """Those of every step since the last time. Waits for the device."""
+        """The readings of every step since the last time. Waits for the device."""
         if not self._steps:
             return []
         began = time.monotonic()
