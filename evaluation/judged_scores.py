@@ -45,26 +45,26 @@ def judged_scores(
     """
     ids: list[str] = []
     parts: list[Float64] = []
-    places: dict[tuple[int, int], int] = {}  # by segment and row
+    numbers: dict[tuple[int, int], int] = {}  # by segment and row
     members: dict[int, list[int]] = {}
     for limit in sorted(limits, reverse=True):
-        found = snapshot.retrieve(query, candidates=CandidateLimits(limit, limit))
-        keys = list(zip(found.segments.tolist(), found.rows.tolist(), strict=True))
-        new = np.array([place for place, key in enumerate(keys) if key not in places], np.int64)
-        new_ids, components = snapshot.score(query, found.take(new))
-        for place in new.tolist():
-            places[keys[place]] = len(places)
+        candidates = snapshot.retrieve(query, candidates=CandidateLimits(limit, limit))
+        keys = list(zip(candidates.segments.tolist(), candidates.rows.tolist(), strict=True))
+        new = np.array([number for number, key in enumerate(keys) if key not in numbers], np.int64)
+        new_ids, components = snapshot.score(query, candidates.take(new))
+        for number in new.tolist():
+            numbers[keys[number]] = len(numbers)
         ids += new_ids
         parts.append(components)
-        members[limit] = [places[key] for key in keys]
+        members[limit] = [numbers[key] for key in keys]
     proposed = np.zeros((len(limits), len(ids)), np.bool_)
     for row, limit in enumerate(limits):
         proposed[row, members[limit]] = True
-    order = np.array(sorted(range(len(ids)), key=lambda place: ids[place].encode()), np.int64)
+    order = np.array(sorted(range(len(ids)), key=lambda number: ids[number].encode()), np.int64)
     return JudgedScores(
         np.concatenate(parts)[order],
         proposed[:, order],
-        np.array([max(0, grades.get(ids[place], 0)) for place in order], np.int64),
+        np.array([max(0, grades.get(ids[number], 0)) for number in order], np.int64),
         ideal_dcg(list(grades.values())),
     )
 
@@ -82,7 +82,7 @@ def ndcg_table(judged: JudgedScores, weights: Float64) -> Float64:
     ir-measures computes it. Candidates are ranked as a search ranks them, ties in order of id; one
     of which no side with a weight says anything is no hit.
     """
-    told = ((weights[:, None] != 0) & (judged.components[None, :, : weights.shape[1]] != 0)).any(
+    matching = ((weights[:, None] != 0) & (judged.components[None, :, : weights.shape[1]] != 0)).any(
         axis=2
     )  # (G, K)
     sums = relative_sums(judged.components, weights)
@@ -90,7 +90,7 @@ def ndcg_table(judged: JudgedScores, weights: Float64) -> Float64:
     gains = judged.grades[order].astype(np.float64)
     table = np.empty((len(judged.proposed), len(weights)))
     for row, proposed in enumerate(judged.proposed):
-        present = np.take_along_axis(proposed & told, order, axis=1)  # (G, K)
+        present = np.take_along_axis(proposed & matching, order, axis=1)  # (G, K)
         ranks = np.cumsum(present, axis=1)
         counted = present & (ranks <= DEPTH) & (gains > 0)
         discounted = np.divide(gains, np.log2(ranks + 1), out=np.zeros_like(gains), where=counted)

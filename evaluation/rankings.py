@@ -58,8 +58,8 @@ def exhaustive_rankings(
 def ranking(ids: Sequence[str], scores: Float32, weights: Weights) -> list[str]:
     """The best `DEPTH` of documents with scores float32[N, S], ties in order of id."""
     sums = relative_sum(scores.astype(np.float64), weights)
-    places = best(sums, DEPTH, lambda places: PackedBytes.of([ids[place].encode() for place in places]))
-    return [ids[place] for place in places]
+    rows = best(sums, DEPTH, lambda rows: PackedBytes.of([ids[row].encode() for row in rows]))
+    return [ids[row] for row in rows]
 
 
 def indexed_rankings(
@@ -77,6 +77,6 @@ def indexed_rankings(
     for name, side in weightings(snapshot, weights).items():
         # A ranking without token vectors need not score them.
         needed = query if side.colbert else query.keep(("dense", "sparse"))
-        found = snapshot.answer(SnapshotQuery(needed, text, DEPTH, side, alone.get(name, limits)))
-        rankings[name] = [hit.document.id for hit in found.hits]
+        result = snapshot.answer(SnapshotQuery(needed, text, DEPTH, side, alone.get(name, limits)))
+        rankings[name] = [hit.document.id for hit in result.hits]
     return rankings

@@ -72,35 +72,35 @@ def evaluate(
     candidates: CandidateLimits = DEFAULT_LIMITS,
     runs: Path | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
-    **asked: Unpack[RequestedSettings],
+    **settings: Unpack[RequestedSettings],
 ) -> EvaluationReport:
     """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
 
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
     called `sum`; runs: a folder that gets a run file of each ranking; progress: told how far the build is;
-    asked: of the collection, which by default stores token vectors nearly as they are; with a bm25_language
-    it has the BM25 side.
+    settings: of the collection, which by default stores token vectors nearly as they are; with a
+    bm25_language it has the BM25 side.
     Queries without a judged relevant document are left out and counted.
     Raises InvalidQueryError for weights that do not suit, DatasetError or SourceError for a bad line, and
     what encoder and index raise.
     """
-    bm25_language = asked.get("bm25_language")
+    bm25_language = settings.get("bm25_language")
     if weights.bm25 and bm25_language is None:  # told before anything is encoded
         raise InvalidQueryError(
             f"weights.bm25 is {weights.bm25}, but bm25_language is None, so BM25 is no side; give both, or "
             "none"
         )
-    asked["bm25"] = bm25_language is not None
-    codec = asked.get("token_codec") or DEFAULT_CODEC
-    asked["token_codec"] = codec if "colbert" in encoder.info.sides else None
+    settings["bm25"] = bm25_language is not None
+    codec = settings.get("token_codec") or DEFAULT_CODEC
+    settings["token_codec"] = codec if "colbert" in encoder.info.sides else None
     dataset = read_dataset(folder)
     if runs is not None:
         check_run_ids([*dataset.queries, *(document.id for document in dataset.documents)])
         make_folder(runs)
     with tempfile.TemporaryDirectory(dir=work_dir, prefix="tercet-eval-") as scratch:
         documents = LocalDocuments(encoder)
-        built = build_collection(documents, Path(scratch), COLLECTION, folder, progress=progress, **asked)
+        built = build_collection(documents, Path(scratch), COLLECTION, folder, progress=progress, **settings)
         snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
         started = time.monotonic()
         rankings = rank_queries(dataset, encoder, snapshot, weights, None if exhaustive else candidates)
@@ -146,12 +146,12 @@ def rank_queries(
     rankings: Rankings = {}
     for row, (query_id, text) in enumerate(dataset.queries.items()):
         query = queries.take(np.array([row], np.int64))
-        found = (
+        ranked = (
             exhaustive_rankings(snapshot, query, text, weights)
             if limits is None
             else indexed_rankings(snapshot, query, text, weights, limits)
         )
-        for name, ranking in found.items():
+        for name, ranking in ranked.items():
             rankings.setdefault(name, {})[query_id] = ranking
     return rankings
 
@@ -168,6 +168,6 @@ def bm25_rankings(dataset: Dataset, encoder: Encoder) -> dict[str, list[str]]:
     for row, query_id in enumerate(dataset.queries):
         span = slice(int(queries.offsets[row]), int(queries.offsets[row + 1]))
         scores = index.scores(queries.token_ids[span]).astype(np.float64)
-        places = best(scores, DEPTH, encoded.gather)
-        rankings[query_id] = [ids[place] for place in places if scores[place] > 0]
+        rows = best(scores, DEPTH, encoded.gather)
+        rankings[query_id] = [ids[best_row] for best_row in rows if scores[best_row] > 0]
     return rankings

@@ -150,9 +150,9 @@ def ndcg_of_queries(
 
     def rows() -> Iterator[Float64]:
         with ThreadPoolExecutor(usable_cores()) as threads:
-            for done, found in enumerate(threads.map(row, range(len(grades))), start=1):
+            for done, scores in enumerate(threads.map(row, range(len(grades))), start=1):
                 progress(done, len(grades))
-                yield found
+                yield scores
 
     return np.stack(list(rows()))
 

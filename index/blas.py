@@ -46,8 +46,8 @@ class _OneThread(ContextDecorator):
     @cached_property
     def _libraries(self) -> list[LibController]:
         """Those with one pool for the process, looked up at the first use, when NumPy has loaded its own."""
-        found = ThreadpoolController().select(internal_api="openblas").lib_controllers
-        return [library for library in found if library.threading_layer == "pthreads"]
+        libraries = ThreadpoolController().select(internal_api="openblas").lib_controllers
+        return [library for library in libraries if library.threading_layer == "pthreads"]
 
 
 one_blas_thread = _OneThread()

@@ -168,8 +168,10 @@ def half_lengths_of(centroids: UInt8) -> Float32:
 
 @cache
 def sign_codebook(dimension: int) -> Codebook:
-    """That of the codec `sign`, of one bit a value, with nothing to learn: one centroid, which is 0, and the
-    same table for all pieces. Raises ValueError for a dimension that is no multiple of 8.
+    """The codebook of the codec `sign`, of one bit a value, with nothing to learn.
+
+    It has one centroid, which is 0, and one table for all pieces. Raises ValueError for a dimension that is
+    no multiple of 8.
 
     Vectors are turned by a rotation drawn at random, which spreads over all values what some of them would
     hold alone; a byte then holds the signs of eight values (random hyperplanes: Charikar 2002, section 3).

@@ -24,7 +24,7 @@ from tercet.index.errors import (
     InvalidNameError,
 )
 from tercet.index.files.directory import force, put_in_place, remove_file, remove_folder
-from tercet.index.files.lock import ExclusiveLock, is_held
+from tercet.index.files.lock import ExclusiveLock, is_locked
 from tercet.index.ledger.reader import LedgerReader
 from tercet.index.segments.segment import Segment
 from tercet.index.snapshot import Snapshot
@@ -56,7 +56,7 @@ class Collection:
                 f"the settings name the collection {settings.name!r}, not {name!r}; use one name"
             )
         aliases = Aliases(root)
-        with aliases.held():
+        with aliases.locked():
             aliases.require_free(name)
             Collection._create(layout, settings)
         return Collection(layout, settings)
@@ -120,8 +120,8 @@ class Collection:
         former: open segments of a former snapshot, as for `Snapshot.open`.
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
-        found = self.of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device, former))
-        return Snapshot(EMPTY_NAME, self.settings, []) if found is None else found
+        opened = self.of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device, former))
+        return Snapshot(EMPTY_NAME, self.settings, []) if opened is None else opened
 
     def manifest(self) -> Manifest | None:
         """What the current snapshot holds, or None before the first publication; opens none of its arrays.
@@ -162,7 +162,7 @@ class Collection:
 
     def is_idle(self) -> bool:
         """Whether nobody writes it, and all that was written is published. Raises as `has_unpublished`."""
-        return not is_held(self.layout.lock) and not self.has_unpublished()
+        return not is_locked(self.layout.lock) and not self.has_unpublished()
 
     def defaults(self) -> SearchDefaults | None:
         """What searches use where a request does not say, or None where nothing is stored.
@@ -277,7 +277,7 @@ def delete_collection(root: Path, name: str) -> None:
     layout = CollectionLayout(root / name)
     if not layout.settings.exists():
         raise CollectionNotFoundError(f"collection {name!r} does not exist; nothing was deleted")
-    with aliases.held():
+    with aliases.locked():
         aliases.require_unnamed(name)
         with ExclusiveLock(layout.lock, f"collection {name!r}"):
             put_in_place(layout.folder, root / f"{_DELETED_PREFIX}{name}-{secrets.token_hex(4)}")

@@ -103,25 +103,25 @@ class InvalidFieldError(SearchIndexError):
 class InvalidDocumentError(SearchIndexError):
     """A document breaks a limit, has a wrong type or lacks a part.
 
-    part: which of its parts is wrong, such as `metadata.year`, where that is known. place: of the document
+    part: which of its parts is wrong, such as `metadata.year`, where that is known. index: of the document
     among those that were given, where that is known.
     """
 
     def __init__(self, message: str, part: str | None = None) -> None:
         super().__init__(message)
         self.part = part
-        self.place: int | None = None
+        self.index: int | None = None
 
 
 class DuplicateDocumentError(SearchIndexError):
     """A document id occurs more than once; the message names it.
 
-    place: of its second document among those of one write; None in a build.
+    index: of its second document among those of one write; None in a build.
     """
 
-    def __init__(self, message: str, place: int | None = None) -> None:
+    def __init__(self, message: str, index: int | None = None) -> None:
         super().__init__(message)
-        self.place = place
+        self.index = index
 
 
 class DocumentNotFoundError(SearchIndexError):

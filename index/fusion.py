@@ -61,7 +61,7 @@ def relative_sum(components: Float64, weights: Weights) -> Float64:
 
 
 def relative_sums(components: Float64, weights: Float64) -> Float64:
-    """The same for each of the weights float64[G, S], which may be those of fewer sides: float64[G, K]."""
+    """Relative sums by each of the weights float64[G, S], maybe of fewer sides: float64[G, K]."""
     return _added(components, weight_ratios(weights))
 
 
@@ -107,7 +107,7 @@ def weight_ratios(weights: Float64) -> Float64:
 
 @lru_cache(maxsize=64)  # most searches have the weights of those before
 def _relative(weights: Weights, sides: int) -> tuple[Float64, float]:
-    """Those of the first sides relative to the largest, float64[1, sides], and the largest of all."""
+    """Weights of the first sides relative to the largest, float64[1, sides], and the largest of all."""
     array = weights.array(sides)[None, :]
     return weight_ratios(array), float(_largest(array)[0, 0])
 
@@ -130,11 +130,11 @@ def kept_of(
     scores: Float64 | Float32,
     limit: int,
     ids_of: Callable[[Int64], PackedBytes],
-    places: Int64 | None = None,
+    ordinals: Int64 | None = None,
 ) -> Int64:
     """Which of K documents are the `limit` best by scores [K], equal ones by id: int64[n], in no order.
 
-    ids_of: gives the ids of some; places: int64[K], by which those of one id are told apart, by default the
+    ids_of: gives the ids of some; ordinals: int64[K], by which those of one id are told apart, by default the
     order that they stand in.
     """
     if len(scores) <= limit:
@@ -142,22 +142,22 @@ def kept_of(
     lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
     above, last = np.flatnonzero(scores > lowest), np.flatnonzero(scores == lowest)
     if len(above) + len(last) > limit:
-        if places is not None:
-            last = last[np.argsort(places[last], kind="stable")]
+        if ordinals is not None:
+            last = last[np.argsort(ordinals[last], kind="stable")]
         last = last[first_of(ids_of(last), limit - len(above))]
     return np.concatenate([above, last])
 
 
 def best(scores: Float64, limit: int, ids_of: Callable[[Int64], PackedBytes]) -> Int64:
-    """Places of the `limit` highest scores float64[K], best first, equal ones in order of id, then of place.
+    """Indices of the `limit` highest scores float64[K], best first, equal ones in order of id, then of index.
 
     `ids_of` gives the ids at some places; it is asked only for those of equal scores that can be in the
     answer.
     """
     if limit <= 0 or len(scores) == 0:
         return np.empty(0, np.int64)
-    places = np.sort(kept_of(scores, limit, ids_of))
-    order: Int64 = places[np.argsort(-scores[places], kind="stable")]
+    indices = np.sort(kept_of(scores, limit, ids_of))
+    order: Int64 = indices[np.argsort(-scores[indices], kind="stable")]
     ranked = scores[order]
     equal = ranked[1:] == ranked[:-1]
     if equal.any():

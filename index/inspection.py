@@ -106,15 +106,15 @@ def inspect_collection(root: Path, name: str) -> Inspection:
     """
     collection = Collection.open(root, name)
     defaults, effort = collection.defaults(), collection.effort()
-    found = collection.of_current(lambda current: (current, _inspect_segments(collection, current)))
-    return Inspection(collection.settings, defaults, effort, *(found or (None, [])))
+    inspected = collection.of_current(lambda current: (current, _inspect_segments(collection, current)))
+    return Inspection(collection.settings, defaults, effort, *(inspected or (None, [])))
 
 
 def added(sizes: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """The bytes of each part over several segments."""
     totals: Counter[str] = Counter()
-    for each in sizes:
-        totals.update(each)
+    for parts in sizes:
+        totals.update(parts)
     return dict(totals)
 
 

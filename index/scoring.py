@@ -81,8 +81,8 @@ def _matrix_maxsim(query: npt.NDArray[np.floating], texts: StoredTexts) -> tuple
     Float32 products can differ in the last bits with a token's place in its chunk.
     """
     scores, longest = np.zeros(len(texts)), np.zeros(len(texts))
-    for place, run in runs(texts.places):
-        some = _matrix_maxsim_of_store(query, texts.stores[place], texts.rows[run])
+    for ordinal, run in runs(texts.ordinals):
+        some = _matrix_maxsim_of_store(query, texts.stores[ordinal], texts.rows[run])
         scores[run], longest[run] = some
     return scores, longest
 

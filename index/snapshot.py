@@ -165,14 +165,14 @@ class Snapshot(StoredDocuments):
         documents are deleted; None where documents are in memory alone.
         """
         settings, segments = self.settings, self._opened()
-        held: list[object] = [settings.sha256, sorted(settings.fields.items()), self._collections]
+        parts: list[object] = [settings.sha256, sorted(settings.fields.items()), self._collections]
         entries = [segment.entry for segment in segments if segment.entry is not None]
         if len(entries) < len(segments):
             return None
         for segment, entry in zip(segments, entries, strict=True):
             deleted = sha256(segment.rows_deleted().astype("<i8").tobytes()).hexdigest()
-            held.append((segment_record(replace(entry, deletes=None)), deleted))
-        return sha256(json.dumps(held).encode()).hexdigest()
+            parts.append((segment_record(replace(entry, deletes=None)), deleted))
+        return sha256(json.dumps(parts).encode()).hexdigest()
 
     def published_segments(self) -> dict[str, Segment]:
         """The segments that manifests name, by id, for a later snapshot to take over; none once closed."""
@@ -214,57 +214,59 @@ class Snapshot(StoredDocuments):
             )
         )
 
-    def answer(self, asked: SnapshotQuery) -> SearchResult:
+    def answer(self, request: SnapshotQuery) -> SearchResult:
         """The hits. Raises InvalidQueryError for a query, filter or option that this collection cannot
         answer.
         """
-        check_snapshot_query(asked, self.settings)
-        fields, weights = self.settings.fields, asked.weights
+        check_snapshot_query(request, self.settings)
+        fields, weights = self.settings.fields, request.weights
         started = time.perf_counter()
-        checked, segments = self._checked(asked.query, asked.text), self._opened()
-        found = retrieve(
+        checked, segments = self._checked(request.query, request.text), self._opened()
+        candidates = retrieve(
             segments,
             checked,
-            asked.limits,
-            asked.dense_options,
-            None if asked.filter is None else condition_of(asked.filter, fields),
-            asked.nearest,
+            request.limits,
+            request.dense_options,
+            None if request.filter is None else condition_of(request.filter, fields),
+            request.nearest,
             everything=self._compares_everything,
         )
-        if asked.without:
-            found = self._left(found, asked.without)
+        if request.without:
+            candidates = self._left(candidates, request.without)
         retrieved = time.perf_counter()
         sides = self._sides
-        if asked.boosts:
-            added = boosts_at(segments, found.segments, found.rows, asked.boosts, fields)
-            found, sides = replace(found, boost=np.round(added.sum(axis=0), DECIMALS)), SIDES + 1
-        choice = Choice.among(segments, found, asked.top_k, asked.page, asked.group_by, self._collections)
-        if asked.fusion == "rrf":
-            ranked = rank_reciprocally(segments, found, checked, weights, sides, choice)
+        if request.boosts:
+            added = boosts_at(segments, candidates.segments, candidates.rows, request.boosts, fields)
+            candidates, sides = replace(candidates, boost=np.round(added.sum(axis=0), DECIMALS)), SIDES + 1
+        choice = Choice.among(
+            segments, candidates, request.top_k, request.page, request.group_by, self._collections
+        )
+        if request.fusion == "rrf":
+            ranked = rank_reciprocally(segments, candidates, checked, weights, sides, choice)
         else:
-            bounds = bounds_of(segments, found, checked, weights, sides, choice)
-            ranked = rank(segments, found, checked, weights, sides, choice, bounds)
+            bounds = bounds_of(segments, candidates, checked, weights, sides, choice)
+            ranked = rank(segments, candidates, checked, weights, sides, choice, bounds)
         hits = hits_of(
-            segments, ranked, checked, weights, contents=asked.contents, collections=self._collections
+            segments, ranked, checked, weights, contents=request.contents, collections=self._collections
         )
         ended = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, ended - retrieved)
 
-    def shard_search(self, asked: ShardQuery) -> ShardSearch:
+    def shard_search(self, request: ShardQuery) -> ShardSearch:
         """This snapshot's part of a search over several shards. Raises InvalidQueryError as `search`."""
-        text = None if asked.words is None else ""
-        check_options(1, asked.limits, asked.options)
-        check_weights(asked.query, text, asked.weights, self.settings)
-        check_boosts(asked.boosts, self.settings.fields)
-        checked, segments = check_query(asked.query, self.settings), self._opened()
-        if asked.words is not None and self._bm25 is not None:
-            checked = replace(checked, bm25=self._bm25.query_of(asked.words))
-        without = np.array([*chain.from_iterable(map(self._all, asked.without))], np.int64).reshape(-1, 2)
+        text = None if request.words is None else ""
+        check_options(1, request.limits, request.options)
+        check_weights(request.query, text, request.weights, self.settings)
+        check_boosts(request.boosts, self.settings.fields)
+        checked, segments = check_query(request.query, self.settings), self._opened()
+        if request.words is not None and self._bm25 is not None:
+            checked = replace(checked, bm25=self._bm25.query_of(request.words))
+        without = np.array([*chain.from_iterable(map(self._all, request.without))], np.int64).reshape(-1, 2)
         return ShardSearch(
             segments,
             checked,
-            asked,
-            self._condition(asked.filter),
+            request,
+            self._condition(request.filter),
             self.settings.fields,
             self._sides,
             numbers_of(without[:, 0], without[:, 1]),
@@ -309,14 +311,15 @@ class Snapshot(StoredDocuments):
         return retrieve(segments, checked, candidates, dense_options, self._condition(filter))
 
     def score(
-        self, query: Representations, found: Candidates, text: str | None = None
+        self, query: Representations, candidates: Candidates, text: str | None = None
     ) -> tuple[list[str], Float64]:
-        """Ids and scores float64[K, S] (dense, sparse, colbert) of what `retrieve` found: those of a hit.
+        """Ids and scores float64[K, S] (dense, sparse, colbert) of candidates, as hits have them.
 
         S is 4 in a collection with BM25, else 3. A side that is not in the query or not stored scores 0.
         """
         checked, segments = self._checked(query, text), self._opened()
-        return self._ids_at(found.segments, found.rows), self._components(checked, segments, found)
+        ids = self._ids_at(candidates.segments, candidates.rows)
+        return ids, self._components(checked, segments, candidates)
 
     def score_all(self, query: Representations, text: str | None = None) -> tuple[list[str], Float32]:
         """Every document's id and scores float32[N, S] (dense, sparse, colbert), without candidates.
@@ -325,16 +328,16 @@ class Snapshot(StoredDocuments):
         """
         checked, segments = self._checked(query, text), self._opened()
         kept = [segment.rows_kept() for segment in segments]
-        places = np.repeat(np.arange(len(segments)), [len(rows) for rows in kept])
+        ordinals = np.repeat(np.arange(len(segments)), [len(rows) for rows in kept])
         rows = np.concatenate([np.empty(0, np.int64), *kept])
         encodings, documents = (sum(map(of, segments)) for of in (attrgetter("encodings"), len))
         step = max(1, SCORED_ROWS * documents // max(1, encodings))
         parts: list[Float64] = [np.empty((0, self._sides))]
         for start in range(0, len(rows), step):
             some = slice(start, start + step)
-            found = scored(segments, checked, places[some], rows[some])
-            parts.append(self._components(checked, segments, found))
-        return self._ids_at(places, rows), np.concatenate(parts).astype(np.float32)
+            candidates = scored(segments, checked, ordinals[some], rows[some])
+            parts.append(self._components(checked, segments, candidates))
+        return self._ids_at(ordinals, rows), np.concatenate(parts).astype(np.float32)
 
     def explanations(
         self,
@@ -358,7 +361,7 @@ class Snapshot(StoredDocuments):
         idf: GivenIdf | None,
         words: WeighedWords | None,
     ) -> list[Explanation]:
-        """The same, by an idf and words that tell of all shards."""
+        """Explains scores by an idf and words that were counted over all shards."""
         weighed = None if words is None or self._bm25 is None else self._bm25.query_of(words)
         return self._explained(query, document_ids, collections, idf, weighed)
 
@@ -374,8 +377,8 @@ class Snapshot(StoredDocuments):
         or boosts that this collection cannot answer.
         """
         check_boosts(boosts, self.settings.fields)
-        places, rows = np.array(self._places(document_ids, collections), np.int64).reshape(-1, 2).T
-        return boosts_at(self._opened(), places, rows, boosts, self.settings.fields)
+        ordinals, rows = np.array(self._addresses(document_ids, collections), np.int64).reshape(-1, 2).T
+        return boosts_at(self._opened(), ordinals, rows, boosts, self.settings.fields)
 
     def _explained(
         self,
@@ -385,15 +388,15 @@ class Snapshot(StoredDocuments):
         idf: CollectionIdf | GivenIdf | None,
         words: Bm25Query | None,
     ) -> list[Explanation]:
-        places = self._places(document_ids, collections)
+        addresses = self._addresses(document_ids, collections)
         segments, checked = self._opened(), check_query(query, self.settings)
-        found = []
-        for place, row in places:
-            explanation = explain(segments, place, row, checked, idf)
+        explanations = []
+        for ordinal, row in addresses:
+            explanation = explain(segments, ordinal, row, checked, idf)
             if words is not None:
-                explanation = replace(explanation, bm25=explain_bm25(row, words, place))
-            found.append(explanation)
-        return found
+                explanation = replace(explanation, bm25=explain_bm25(row, words, ordinal))
+            explanations.append(explanation)
+        return explanations
 
     def _checked(self, query: Representations, text: str | None) -> CheckedQuery:
         """The query in the collection's terms: its lexical weights times the idf, where there is one, and the
@@ -411,21 +414,23 @@ class Snapshot(StoredDocuments):
             return None
         return self._bm25.query(text)
 
-    def _left(self, found: Candidates, without: Sequence[str]) -> Candidates:
+    def _left(self, candidates: Candidates, without: Sequence[str]) -> Candidates:
         """The candidates but for the documents of these ids, in whichever collection."""
-        kept = np.ones(len(found), np.bool_)
-        for place, row in chain.from_iterable(map(self._all, without)):
-            kept &= (found.segments != place) | (found.rows != row)
-        return found.take(np.flatnonzero(kept))
+        kept = np.ones(len(candidates), np.bool_)
+        for ordinal, row in chain.from_iterable(map(self._all, without)):
+            kept &= (candidates.segments != ordinal) | (candidates.rows != row)
+        return candidates.take(np.flatnonzero(kept))
 
-    def _components(self, query: CheckedQuery, segments: Sequence[Segment], found: Candidates) -> Float64:
+    def _components(
+        self, query: CheckedQuery, segments: Sequence[Segment], candidates: Candidates
+    ) -> Float64:
         """All scores of candidates, float64[K, S]."""
-        late = late_scores(segments, query, found.segments, found.rows).best()
-        return found.components(late, self._sides)
+        late = late_scores(segments, query, candidates.segments, candidates.rows).best()
+        return candidates.components(late, self._sides)
 
-    def _ids_at(self, places: Int64, rows: Int64) -> list[str]:
+    def _ids_at(self, ordinals: Int64, rows: Int64) -> list[str]:
         segments = self._opened()
-        return [id for place, run in runs(places) for id in segments[place].documents.ids_of(rows[run])]
+        return [id for ordinal, run in runs(ordinals) for id in segments[ordinal].documents.ids_of(rows[run])]
 
     @property
     def _compares_everything(self) -> bool:

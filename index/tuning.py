@@ -72,17 +72,17 @@ class EffortTuning:
         """Stored vectors with noise, those of deleted documents too: float32[Q, D] of unit length."""
         generator = np.random.default_rng(seed)
         sizes = np.array([segment.encodings for segment in self._segments])
-        places = np.sort(generator.choice(sizes.sum(), min(count, int(sizes.sum())), replace=False))
+        numbers = np.sort(generator.choice(sizes.sum(), min(count, int(sizes.sum())), replace=False))
         firsts = np.cumsum(sizes) - sizes
-        owners = np.searchsorted(firsts, places, "right") - 1
-        found = np.stack(
+        owners = np.searchsorted(firsts, numbers, "right") - 1
+        vectors = np.stack(
             [
-                self._segments[owner].vectors[place - firsts[owner]]
-                for owner, place in zip(owners, places, strict=True)
+                self._segments[owner].vectors[number - firsts[owner]]
+                for owner, number in zip(owners, numbers, strict=True)
             ]
         ).astype(np.float32)
-        noise = generator.standard_normal(found.shape, np.float32) * (NOISE / found.shape[1] ** 0.5)
-        queries: Float32 = (found + noise) / np.linalg.norm(found + noise, axis=1, keepdims=True)
+        noise = generator.standard_normal(vectors.shape, np.float32) * (NOISE / vectors.shape[1] ** 0.5)
+        queries: Float32 = (vectors + noise) / np.linalg.norm(vectors + noise, axis=1, keepdims=True)
         return queries
 
     def measured(
@@ -92,14 +92,16 @@ class EffortTuning:
 
         queries: float32[Q, D]. searched: told how many queries of how many were searched with an effort.
         """
-        exact = [replace(each, dense_index=DenseIndex.scanning(each.vectors)) for each in self._segments]
+        exact = [
+            replace(segment, dense_index=DenseIndex.scanning(segment.vectors)) for segment in self._segments
+        ]
         lowest = [float(self._best(exact, query, DenseOptions())[-1]) for query in queries]
         # What a graph does with less is the same.
         effort = float(least_effort(self._k) if self.kind == "hnsw" else LEAST_PROBES)
         while True:
-            found = self._measure(queries, lowest, min(LARGEST_EFFORT, round(effort)), searched)
-            yield found
-            if found.recall >= wanted or effort >= LARGEST_EFFORT:
+            measurement = self._measure(queries, lowest, min(LARGEST_EFFORT, round(effort)), searched)
+            yield measurement
+            if measurement.recall >= wanted or effort >= LARGEST_EFFORT:
                 return
             effort *= STEP
 

@@ -34,19 +34,19 @@ class SegmentLimits:
     """When a segment is complete and the next begins.
 
     documents: or windows, in a collection with them; total_bytes: of its streamed files without token
-    vectors; held_bytes: of memory that waits for its end. A document's windows stay together, so it may
+    vectors; buffered_bytes: of memory that waits for its end. A document's windows stay together, so it may
     pass the limits.
     """
 
     documents: int = 250_000
     total_bytes: int = 8 * 2**30
-    held_bytes: int = 2**28
+    buffered_bytes: int = 2**28
 
     def reached_by(self, segment: SegmentWriter) -> bool:
         return (
             segment.encodings >= self.documents
             or segment.total_bytes >= self.total_bytes
-            or segment.held_bytes >= self.held_bytes
+            or segment.buffered_bytes >= self.buffered_bytes
         )
 
 
@@ -224,10 +224,10 @@ class SnapshotWriter:
     def _require_settings(self) -> None:
         """Someone may have deleted the collection, and created another, before this writer had the lock."""
         try:
-            found = CollectionSettings.read(self._layout.settings)
+            stored = CollectionSettings.read(self._layout.settings)
         except FileNotFoundError:
-            found = None
-        if found != self._settings:
+            stored = None
+        if stored != self._settings:
             raise CollectionNotFoundError(
                 f"collection {self._settings.name!r} was deleted or created anew meanwhile; open it again"
             )

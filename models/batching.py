@@ -161,7 +161,7 @@ def rows_by_adapter(adapters: Sequence[Key]) -> dict[Key, Int64]:
     rows: dict[Key, list[int]] = {}
     for row, adapter in enumerate(adapters):
         rows.setdefault(adapter, []).append(row)
-    return {adapter: np.array(found, np.int64) for adapter, found in rows.items()}
+    return {adapter: np.array(members, np.int64) for adapter, members in rows.items()}
 
 
 def pack(batch: TokenBatch, padded: PaddedOutputs, tokenizer: Tokenizer) -> Representations:

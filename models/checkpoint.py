@@ -124,7 +124,7 @@ class EncodingSettings:
             )
         declared = self.matryoshka_dimensions
         if declared is not None:
-            known = isinstance(declared, list | tuple) and all(type(each) is int for each in declared)
+            known = isinstance(declared, list | tuple) and all(type(size) is int for size in declared)
             if not (known and declared and min(declared) > 0):
                 raise CheckpointError(
                     f"matryoshka_dimensions is {declared!r:.80}; it must be a list of whole numbers above 0"
@@ -241,17 +241,17 @@ def read_settings(folder: Path) -> EncodingSettings:
     config = read_json(transformer / CONFIG_FILE)
     limit = position_limit(config)
     path = folder / SETTINGS_FILE
-    told = (
+    derived = (
         settings_of_sparse_modules(folder)
         or settings_of_multi_vector(folder)
         or settings_of_modules(folder)
         or settings_of_stanford(folder, config)
     )
     own = read_json(path) if path.exists() else {}
-    told |= settings_of_tasks(folder, own)
+    derived |= settings_of_tasks(folder, own)
     declared = {name: config[name] for name in ("matryoshka_dimensions",) if config.get(name) is not None}
-    values = {**declared, **told, **own}
-    late, own_late = told.get(LATE_INTERACTION), own.get(LATE_INTERACTION)
+    values = {**declared, **derived, **own}
+    late, own_late = derived.get(LATE_INTERACTION), own.get(LATE_INTERACTION)
     if late is not None and isinstance(own_late, dict):
         values[LATE_INTERACTION] = {**late, **own_late}
     if "max_length" not in values:

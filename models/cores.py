@@ -44,8 +44,8 @@ def _quotas(root: Path) -> Iterator[float]:
             continue
         for mount in mounts:
             if mount.unified == (not controllers):
-                for place in _places(mount, PurePosixPath(group)):
-                    quota = _quota(root / place.relative_to("/"))
+                for folder in _folders(mount, PurePosixPath(group)):
+                    quota = _quota(root / folder.relative_to("/"))
                     if quota is not None:
                         yield quota
 
@@ -60,14 +60,14 @@ def _mounts(mountinfo: str) -> Iterator[_Mount]:
             yield _Mount(PurePosixPath(top), PurePosixPath(point), kind == "cgroup2")
 
 
-def _places(mount: _Mount, group: PurePosixPath) -> Iterator[PurePosixPath]:
+def _folders(mount: _Mount, group: PurePosixPath) -> Iterator[PurePosixPath]:
     """The folders of a group and all around it, as far as they are mounted."""
     # A container may see its own group mounted as the top, under a name that only the host understands.
     inside = group.relative_to(mount.top) if group.is_relative_to(mount.top) else PurePosixPath()
-    place = mount.point / inside
-    while place != mount.point:
-        yield place
-        place = place.parent
+    folder = mount.point / inside
+    while folder != mount.point:
+        yield folder
+        folder = folder.parent
     yield mount.point
 
 

@@ -56,7 +56,7 @@ class EncoderInfo:
         return sides_of(self.dense_dimension, self.vocabulary_size, self.colbert_dimension)
 
     def given(self, outputs: Sequence[Output]) -> list[Output]:
-        """Those of these outputs that it has."""
+        """The outputs, of those asked for, that the encoder has."""
         return [output for output in outputs if output in self.sides]
 
     def to_json(self) -> dict[str, Any]:
@@ -107,15 +107,15 @@ class AdapterDescription:
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> AdapterDescription:
         """What another process says of an adapter. Raises ValueError that names what cannot be so."""
-        found = AdapterDescription(**values)
-        if not (isinstance(found.name, str) and found.name):
-            raise ValueError(f"name of an adapter is {found.name!r}; it must be text")
+        description = AdapterDescription(**values)
+        if not (isinstance(description.name, str) and description.name):
+            raise ValueError(f"name of an adapter is {description.name!r}; it must be text")
         for name in ("kind", "fingerprint", "description", "language", "domain", "problem"):
-            if not isinstance(getattr(found, name), str | None):
-                raise ValueError(f"{name} of adapter {found.name!r} must be text or null")
-        if not isinstance(found.router, dict | None):
-            raise ValueError(f"router of adapter {found.name!r} must be an object or null")
-        return found
+            if not isinstance(getattr(description, name), str | None):
+                raise ValueError(f"{name} of adapter {description.name!r} must be text or null")
+        if not isinstance(description.router, dict | None):
+            raise ValueError(f"router of adapter {description.name!r} must be an object or null")
+        return description
 
 
 class Encoder(Protocol):
@@ -224,11 +224,11 @@ def with_adapter(encoder: Encoder, adapter: str | None, collection: str | None =
 
     collection: the one that is made or searched, if any, as a fixed router may choose by it.
     """
-    found = None if adapter is None else encoder.resolve_adapter(adapter, collection)
-    if found is None:
+    resolved = None if adapter is None else encoder.resolve_adapter(adapter, collection)
+    if resolved is None:
         return encoder
-    encoder.adapter_info(found)
-    return AdaptedEncoder(encoder, found)
+    encoder.adapter_info(resolved)
+    return AdaptedEncoder(encoder, resolved)
 
 
 def encode(
@@ -259,13 +259,13 @@ def encode_tokens(
 
     Raises UnsoundRepresentationsError where the encoder made something that cannot be used.
     """
-    found = encoder.encode_tokens(batch, outputs, adapters)
-    require_sound(found, len(batch), outputs, encoder.info, encoder.info.max_length, encoder.info.name)
-    return found
+    encoded = encoder.encode_tokens(batch, outputs, adapters)
+    require_sound(encoded, len(batch), outputs, encoder.info, encoder.info.max_length, encoder.info.name)
+    return encoded
 
 
 def require_sound(
-    found: Representations,
+    encoded: Representations,
     texts: int,
     outputs: Sequence[Output],
     info: EncoderInfo,
@@ -277,7 +277,7 @@ def require_sound(
     max_length: tokens of a text at most; made_by: what messages call the encoder.
     """
     blank = info.engine == STATIC  # the mean of no vectors, or of vectors of zeros, has no direction
-    fault = first_fault(found, Expected(texts, info.given(outputs), info, max_length, blank=blank))
+    fault = first_fault(encoded, Expected(texts, info.given(outputs), info, max_length, blank=blank))
     if fault is not None:
         raise UnsoundRepresentationsError(
             f"{made_by} made representations that cannot be used: {fault}; try again, and if that goes on "

@@ -87,8 +87,8 @@ def cached_export(
 
 def entries(cache: Path) -> list[Path]:
     """The exports in a cache, the one used last first."""
-    found = [path for path in cache.glob("*") if path.is_dir() and not path.name.startswith(".")]
-    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+    folders = [path for path in cache.glob("*") if path.is_dir() and not path.name.startswith(".")]
+    return sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def _tell_torch(name: str, why: str) -> None:
@@ -108,8 +108,8 @@ def _key(folder: Path, weights: list[Path], origin: str | None, heads_of: Path |
     ):
         return hashlib.sha256(f"{VERSION} {origin}".encode()).hexdigest()
     kept = {path for path in folder.glob("*.*") if path.suffix in READ_SUFFIXES} | {*weights}
-    for place in _parts(folder):
-        kept |= {path for path in place.glob("*.*") if path.suffix in (*READ_SUFFIXES, ".bin")}
+    for part in _parts(folder):
+        kept |= {path for path in part.glob("*.*") if path.suffix in (*READ_SUFFIXES, ".bin")}
     digests = {str(path.relative_to(folder)): file_digest(path) for path in sorted(kept) if path.is_file()}
     digests |= {f"heads/{path.name}": file_digest(path) for path in lent}
     return json_digest({"version": VERSION, "files": digests})

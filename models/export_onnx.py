@@ -87,7 +87,7 @@ def export(
             f"{checkpoint} holds static embeddings, which have no graph; serve it as it is"
         )
     settings = read_settings(checkpoint)
-    _require_one_task(checkpoint, output, settings)
+    _require_single_task(checkpoint, output, settings)
     require_float_weights(checkpoint, int8=int8)
     model = load_model(checkpoint, settings, heads_of=heads_of)
     tokenizer = Tokenizer.load(checkpoint, settings)
@@ -153,7 +153,7 @@ def require_float_weights(checkpoint: Path, *, int8: bool) -> None:
         )
 
 
-def _require_one_task(checkpoint: Path, output: Path, settings: EncodingSettings) -> None:
+def _require_single_task(checkpoint: Path, output: Path, settings: EncodingSettings) -> None:
     """Raises UnsupportedError where texts of one graph would need the adapters of two tasks, or where those
     beside it would be taken for its own.
     """
@@ -211,7 +211,7 @@ def _write(model: EncoderModel, output: Path, rounding: _Rounding | None) -> tup
             quantize(source, path, rounding.texts, identified=rounding.identified)
             if model.splade is not None:  # rounded to the nearest, so as its weights and no texts say
                 quantize(head_file(source), head_file(path))
-    digests = {name: digest for each in paths for name, digest in _digests(each).items()}
+    digests = {name: digest for path in paths for name, digest in _digests(path).items()}
     return precision, Graph(path.name, digests, {})
 
 

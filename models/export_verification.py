@@ -68,18 +68,18 @@ class ExportReport:
     kept: dict[Output, float]
 
 
-def largest_differences(one: Representations, other: Representations) -> dict[str, float]:
+def largest_differences(reference: Representations, other: Representations) -> dict[str, float]:
     """Largest absolute difference of each output of the same texts.
 
     A lexical weight that only one side has counts in full.
     """
     differences = {}
-    if one.dense is not None and other.dense is not None:
-        differences["dense"] = _largest(one.dense - other.dense)
-    if one.sparse is not None and other.sparse is not None:
-        differences["sparse"] = _sparse_difference(one.sparse, other.sparse)
-    if one.colbert is not None and other.colbert is not None:
-        differences["colbert"] = _largest(one.colbert.vectors - other.colbert.vectors)
+    if reference.dense is not None and other.dense is not None:
+        differences["dense"] = _largest(reference.dense - other.dense)
+    if reference.sparse is not None and other.sparse is not None:
+        differences["sparse"] = _sparse_difference(reference.sparse, other.sparse)
+    if reference.colbert is not None and other.colbert is not None:
+        differences["colbert"] = _largest(reference.colbert.vectors - other.colbert.vectors)
     return differences
 
 
@@ -87,12 +87,12 @@ def _largest(values: Float32) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def _sparse_difference(one: SparseRows, other: SparseRows) -> float:
-    size = 1 + int(max(one.token_ids.max(initial=0), other.token_ids.max(initial=0)))
+def _sparse_difference(reference: SparseRows, other: SparseRows) -> float:
+    size = 1 + int(max(reference.token_ids.max(initial=0), other.token_ids.max(initial=0)))
     largest = 0.0
-    for row in range(len(one)):
+    for row in range(len(reference)):
         dense = np.zeros(size, np.float32)
-        ids, weights = one.row(row)
+        ids, weights = reference.row(row)
         dense[ids] = weights
         ids, weights = other.row(row)
         dense[ids] -= weights
@@ -106,8 +106,8 @@ def verify(reference: Encoder, output: Path, source: Export, precision: str, gra
     limit = LARGEST_DIFFERENCES[precision]
     try:
         expected = encode_tokens(reference, _verified_tokens(reference.tokenizer))
-        found = _encode_with(verify_graph(output, graph), reference)
-        differences = largest_differences(expected, found)
+        encoded = _encode_with(verify_graph(output, graph), reference)
+        differences = largest_differences(expected, encoded)
         if not all(difference <= limit for difference in differences.values()):  # NaN is not within it either
             raise UnsupportedError(
                 f"the {precision} graph of {reference.info.name} differs from torch by {differences}, more "
@@ -138,7 +138,7 @@ def verify(reference: Encoder, output: Path, source: Export, precision: str, gra
         ),
         texts=len(VERIFIED_TEXTS),
         differences=differences,
-        kept=kept_of(expected, found),
+        kept=kept_of(expected, encoded),
     )
 
 

@@ -23,12 +23,12 @@ def alone(lock: Path, busy: str) -> Iterator[None]:
 
     busy: what is logged then.
     """
-    held = _locked(lock, busy)
+    descriptor = _locked(lock, busy)
     try:
         yield
     finally:
         lock.unlink(missing_ok=True)
-        os.close(held)
+        os.close(descriptor)
 
 
 def _locked(lock: Path, busy: str) -> int:

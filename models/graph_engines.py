@@ -32,8 +32,8 @@ class GraphEngine:
 
     def open(self, path: Path, precision: str, heads: HeadWeights) -> OpenGraph:
         """An open graph, which has these heads. Raises UnsupportedError where `native` cannot run it."""
-        found = None if self.engine == "onnxruntime" else self._native(path, precision, heads)
-        return found or open_graph(path, self.placement, self.vocabulary_size, self.settings)
+        native = None if self.engine == "onnxruntime" else self._native(path, precision, heads)
+        return native or open_graph(path, self.placement, self.vocabulary_size, self.settings)
 
     def _native(self, path: Path, precision: str, heads: HeadWeights) -> NativeGraph | None:
         """The graph as our kernels run it. Where they cannot, or are no faster: UnsupportedError, or None."""

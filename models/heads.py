@@ -97,12 +97,12 @@ class Heads(nn.Module):
         float32[B, L, C]; of these the sides that there are. Rows of padding are undefined.
         """
         hidden = hidden.float()
-        found = {
+        compute = {
             "dense": lambda: self.dense(hidden, mask),
             "sparse": lambda: self.token_weights(hidden),
             "colbert": lambda: self.token_vectors(hidden),
         }
-        return tuple(found[side]() for side in self.sides)
+        return tuple(compute[side]() for side in self.sides)
 
     def dense(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors float[B, d] from hidden states float[B, L, d]."""
@@ -125,8 +125,8 @@ class Heads(nn.Module):
     def projected(self, hidden: Tensor) -> Tensor:
         """W·H[i] + c of each token, or what its layers give, float[B, L, C]."""
         if self.token_layers.layers:
-            found: Tensor = self.token_layers(hidden)
-            return found
+            projected: Tensor = self.token_layers(hidden)
+            return projected
         assert self.colbert is not None  # noqa: S101 - as above
         vectors: Tensor = self.colbert(hidden)
         return vectors
@@ -182,19 +182,19 @@ def load_heads(folder: Path, width: int, settings: EncodingSettings, borrowed: P
 def checkpoint_heads(folder: Path, width: int) -> HeadWeights:
     """Heads of a checkpoint as arrays. Raises as `load_heads`."""
     if (folder / HEADS_FILE).is_file():
-        found = read_heads(folder, width)
+        heads = read_heads(folder, width)
     else:
-        found = HeadWeights.from_arrays(_linear_heads(folder), _linear_files(folder), width)
-    if not found.dense:
-        found = replace(found, dense=read_layers(dense_after_pooling(folder), width))
-    if found.colbert_dimension:
-        return found
+        heads = HeadWeights.from_arrays(_linear_heads(folder), _linear_files(folder), width)
+    if not heads.dense:
+        heads = replace(heads, dense=read_layers(dense_after_pooling(folder), width))
+    if heads.colbert_dimension:
+        return heads
     if not (folder / MODULES_FILE).is_file() and is_stanford(read_json(folder / CONFIG_FILE)):
-        return replace(found, colbert=stanford_projection(folder, width))
+        return replace(heads, colbert=stanford_projection(folder, width))
     layers = read_layers(dense_of_tokens(folder), width)
     if len(layers) == 1 and layers[0].is_linear:
-        return replace(found, colbert=linear_of(layers[0]))
-    return replace(found, tokens=layers)
+        return replace(heads, colbert=linear_of(layers[0]))
+    return replace(heads, tokens=layers)
 
 
 def with_heads_of(
@@ -227,8 +227,8 @@ def with_heads_of(
                 f"the heads of {lender} are for states of width {lent}, and {folder} has width {width}; "
                 "borrow from a checkpoint of that width"
             )
-    found = HeadWeights.from_arrays(arrays, source, width)
-    return replace(own, sparse=found.sparse or own.sparse, colbert=found.colbert or own.colbert)
+    borrowed = HeadWeights.from_arrays(arrays, source, width)
+    return replace(own, sparse=borrowed.sparse or own.sparse, colbert=borrowed.colbert or own.colbert)
 
 
 def _linear_files(folder: Path) -> str:
@@ -243,7 +243,7 @@ def _linear(folder: Path, head: str) -> dict[str, Float32]:
     path = folder / f"{head}_linear.pt"
     if not path.is_file():
         return {}
-    found = read_weights(path)
-    if not {"weight", "bias"} <= set(found):
-        raise CheckpointError(f"{path} holds {sorted(found)}; a head has weight and bias")
-    return {f"{head}.{name}": array for name, array in found.items()}
+    arrays = read_weights(path)
+    if not {"weight", "bias"} <= set(arrays):
+        raise CheckpointError(f"{path} holds {sorted(arrays)}; a head has weight and bias")
+    return {f"{head}.{name}": array for name, array in arrays.items()}

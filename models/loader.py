@@ -81,7 +81,7 @@ def load_encoder(
     if is_static(folder):
         if heads is not None:
             raise UnsupportedError(f"{name} has static embeddings, with which no heads go; leave heads out")
-        return _told(StaticEncoder(folder, name, origin=origin, precision=precision))
+        return _ready(StaticEncoder(folder, name, origin=origin, precision=precision))
     _warn(folder, name)
     lender = None if heads is None else resolve_checkpoint(heads)
     if heads is not None and lender is not None:
@@ -99,7 +99,7 @@ def load_encoder(
 
         if lender is not None:
             _require_exported_with(folder, lender)
-        return _told(
+        return _ready(
             OnnxEncoder(
                 folder,
                 name,
@@ -118,7 +118,7 @@ def load_encoder(
                 f"the torch engine needs torch and transformers ({error}): "
                 "pip install -c constraints.txt -e '.[torch]'"
             ) from error
-        return _told(TorchEncoder(folder, name, origin=origin, heads=lender, precision=precision, **options))
+        return _ready(TorchEncoder(folder, name, origin=origin, heads=lender, precision=precision, **options))
     raise UnsupportedError(f"engine {engine!r} is not known; choose onnx, native, onnxruntime or torch")
 
 
@@ -164,7 +164,7 @@ def _require_exported_with(folder: Path, lender: Path) -> None:
         )
 
 
-def _told(encoder: OnnxEncoder | TorchEncoder | StaticEncoder) -> Encoder:
+def _ready(encoder: OnnxEncoder | TorchEncoder | StaticEncoder) -> Encoder:
     """The encoder with its routers; the log tells which sides it lacks, as a lost file may be the reason."""
     lacking = [side for side in OUTPUTS if side not in encoder.info.sides]
     if lacking:

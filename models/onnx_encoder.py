@@ -74,7 +74,7 @@ class OnnxEncoder:
                 f"{folder}: the adapters of its tasks are in no graph; use the torch engine, or where "
                 "queries and documents have one task, `tercet export FOLDER --output ANOTHER`"
             )
-        asked_precision = precision
+        wanted_precision = precision
         precision, graph = choose_graph(export, precision, kind)
         heads = read_heads(folder, hidden_size(folder))
         heads.require_dimension(settings.colbert_dimension, folder)
@@ -115,16 +115,16 @@ class OnnxEncoder:
         )
         with_adapters = adapters if settings.splade is None else None
         library = AdapterLibrary(with_adapters, folder, fingerprint_of(), heads.sizes)
-        self._adapters = AdapterGraphs(library, export, opener, heads, asked_precision, adapter_sessions)
+        self._adapters = AdapterGraphs(library, export, opener, heads, wanted_precision, adapter_sessions)
         self._fingerprint_of = fingerprint_of
 
     def adapter_info(self, name: str) -> EncoderInfo:
         """What identifies this encoder with an adapter, whose graph is checked at its first use."""
-        found = self._adapters.get(name)
+        graph = self._adapters.get(name)
         return replace(
             self.info,
-            fingerprint=self._fingerprint_of(found.quantized, found.digest),
-            precision=found.precision,
+            fingerprint=self._fingerprint_of(graph.quantized, graph.digest),
+            precision=graph.precision,
             adapter=name,
         )
 
@@ -152,10 +152,10 @@ class OnnxEncoder:
             if adapter is not None:
                 self._adapters.get(_single(adapter))
 
-        def encode(texts: TokenBatch, asked: Sequence[Output]) -> Representations:
+        def encode(texts: TokenBatch, wanted: Sequence[Output]) -> Representations:
             return encode_in_batches(
                 texts,
-                asked,
+                wanted,
                 self._budget(texts),
                 self.tokenizer,
                 self.info,

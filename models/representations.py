@@ -268,7 +268,7 @@ class Representations:
         return self if (rows[1:] > rows[:-1]).all() else self.take(np.argsort(rows))
 
     def keep(self, outputs: Sequence[Output]) -> Representations:
-        """The same texts with only these outputs."""
+        """Representations of these texts with only some outputs."""
         return Representations(
             self.tokens,
             self.truncated,

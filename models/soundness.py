@@ -72,23 +72,23 @@ class Fault:
         return f"{self.array}{'' if self.text is None else f' of text {self.text}'} {self.problem}"
 
 
-def first_fault(found: Representations, expected: Expected) -> Fault | None:
+def first_fault(actual: Representations, expected: Expected) -> Fault | None:
     """None where they are sound."""
-    return next(faults(found, expected), None)
+    return next(faults(actual, expected), None)
 
 
-def faults(found: Representations, expected: Expected) -> Iterator[Fault]:
+def faults(actual: Representations, expected: Expected) -> Iterator[Fault]:
     """All faults of values, or the first of shape, which leaves no values to look at."""
-    shape = next(_shape_faults(found, expected), None)
+    shape = next(_shape_faults(actual, expected), None)
     if shape is not None:
         yield shape
         return
-    yield from _count_faults(found, expected)
-    if found.dense is not None:
-        silent = _silent(found) if expected.blank else None
-        yield from _vector_faults("dense", found.dense, None, unit=expected.unit, silent=silent)
-    if found.sparse is not None:
-        indptr, ids, weights = found.sparse.indptr, found.sparse.token_ids, found.sparse.weights
+    yield from _count_faults(actual, expected)
+    if actual.dense is not None:
+        silent = _silent(actual) if expected.blank else None
+        yield from _vector_faults("dense", actual.dense, None, unit=expected.unit, silent=silent)
+    if actual.sparse is not None:
+        indptr, ids, weights = actual.sparse.indptr, actual.sparse.token_ids, actual.sparse.weights
         size = expected.sizes.vocabulary_size
         yield from _at(
             "sparse_token_ids",
@@ -108,9 +108,11 @@ def faults(found: Representations, expected: Expected) -> Iterator[Fault]:
             indptr,
             lambda item: f"holds {weights[item]}; a weight is above 0 and at most {LARGEST_WEIGHT:g}",
         )
-    if found.colbert is not None:
-        yield from _vector_faults("colbert", found.colbert.vectors, found.colbert.offsets, unit=expected.unit)
-    yield from _route_faults(found.routes, expected.texts)
+    if actual.colbert is not None:
+        yield from _vector_faults(
+            "colbert", actual.colbert.vectors, actual.colbert.offsets, unit=expected.unit
+        )
+    yield from _route_faults(actual.routes, expected.texts)
 
 
 def offsets_problem(offsets: Int64, rows: int, items: int) -> str | None:
@@ -121,9 +123,9 @@ def offsets_problem(offsets: Int64, rows: int, items: int) -> str | None:
     return f"must ascend from 0 to {items} in {rows + 1} steps"
 
 
-def columns_problem(found: int, wanted: int, name: str) -> str:
+def columns_problem(columns: int, wanted: int, name: str) -> str:
     """What to say of a vector of another dimension. name: whose dimension is wanted."""
-    return f"has {found} values; {name} has {wanted}"
+    return f"has {columns} values; {name} has {wanted}"
 
 
 def as_token_ids(ids: npt.NDArray[np.integer]) -> Int32:
@@ -133,25 +135,25 @@ def as_token_ids(ids: npt.NDArray[np.integer]) -> Int32:
     return np.where((ids < 0) | (ids > LARGEST_SIZE), -1, ids).astype(np.int32)
 
 
-def _shape_faults(found: Representations, expected: Expected) -> Iterator[Fault]:
+def _shape_faults(actual: Representations, expected: Expected) -> Iterator[Fault]:
     texts, sizes = expected.texts, expected.sizes
-    yield from _array_fault("tokens", found.tokens, np.int64, texts)
-    yield from _array_fault("truncated", found.truncated, np.bool_, texts)
+    yield from _array_fault("tokens", actual.tokens, np.int64, texts)
+    yield from _array_fault("truncated", actual.truncated, np.bool_, texts)
     for side in ("dense", "sparse", "colbert"):
-        if (getattr(found, side) is not None) != (side in expected.outputs):
+        if (getattr(actual, side) is not None) != (side in expected.outputs):
             problem = "is missing; give it" if side in expected.outputs else "was not asked for"
             yield Fault(side, problem)
-    if found.dense is not None:
-        yield from _array_fault("dense", found.dense, np.float32, texts, sizes.dense_dimension, sizes.name)
-    if found.sparse is not None:
-        ids = found.sparse.token_ids
+    if actual.dense is not None:
+        yield from _array_fault("dense", actual.dense, np.float32, texts, sizes.dense_dimension, sizes.name)
+    if actual.sparse is not None:
+        ids = actual.sparse.token_ids
         yield from _array_fault("sparse_token_ids", ids, np.int32, None)
-        yield from _array_fault("sparse_weights", found.sparse.weights, np.float32, len(ids))
-        yield from _offsets_fault("sparse_indptr", found.sparse.indptr, texts, len(ids))
-    if found.colbert is not None:
-        vectors = found.colbert.vectors
+        yield from _array_fault("sparse_weights", actual.sparse.weights, np.float32, len(ids))
+        yield from _offsets_fault("sparse_indptr", actual.sparse.indptr, texts, len(ids))
+    if actual.colbert is not None:
+        vectors = actual.colbert.vectors
         yield from _array_fault("colbert", vectors, np.float32, None, sizes.colbert_dimension, sizes.name)
-        yield from _offsets_fault("colbert_offsets", found.colbert.offsets, texts, len(vectors))
+        yield from _offsets_fault("colbert_offsets", actual.colbert.offsets, texts, len(vectors))
 
 
 def _array_fault(
@@ -180,19 +182,19 @@ def _offsets_fault(name: str, offsets: Int64, rows: int, items: int) -> Iterator
         yield Fault(name, problem)
 
 
-def _count_faults(found: Representations, expected: Expected) -> Iterator[Fault]:
+def _count_faults(actual: Representations, expected: Expected) -> Iterator[Fault]:
     most = expected.max_length
     if most is None:
         return
-    tokens = found.tokens
+    tokens = actual.tokens
     yield from _at(
         "tokens",
         (tokens >= 0) & (tokens <= most),
         None,
         lambda text: f"says {tokens[text]}; a text has 0 to {most}",
     )
-    if found.colbert is not None:
-        counts = lengths_of(found.colbert.offsets)
+    if actual.colbert is not None:
+        counts = lengths_of(actual.colbert.offsets)
         yield from _at(
             "colbert",
             counts <= tokens,
@@ -201,13 +203,13 @@ def _count_faults(found: Representations, expected: Expected) -> Iterator[Fault]
         )
 
 
-def _silent(found: Representations) -> Bool:
+def _silent(actual: Representations) -> Bool:
     """Which texts have neither weights nor token vectors."""
-    silent = np.ones(len(found), np.bool_)
-    if found.sparse is not None:
-        silent &= lengths_of(found.sparse.indptr) == 0
-    if found.colbert is not None:
-        silent &= lengths_of(found.colbert.offsets) == 0
+    silent = np.ones(len(actual), np.bool_)
+    if actual.sparse is not None:
+        silent &= lengths_of(actual.sparse.indptr) == 0
+    if actual.colbert is not None:
+        silent &= lengths_of(actual.colbert.offsets) == 0
     return silent
 
 

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 EncodeRows = Callable[[Int64], Representations]
 Prepare = Callable[[Sequence[str], Int64], tuple[Int64, EncodeRows]]
-"""Texts, and their places in the stream int64[B], to their lengths in tokens int64[B], and what encodes some
+"""Texts, and their numbers in the stream int64[B], to their lengths in tokens int64[B], and what encodes some
 of them, by their rows."""
 Known = Callable[[str], Representations | None]
 Watch = Callable[[Int64, Representations], None]
@@ -47,24 +47,24 @@ def encode_stream(
     max_length: int | None = None,
     truncate: bool = True,
     known: Known = lambda _: None,
-    watch: Watch = lambda _places, _encoded: None,
+    watch: Watch = lambda _numbers, _encoded: None,
 ) -> Generator[Representations]:
     """As `tercet.models.encoder.encode`, for any number of texts: representations of consecutive ones, in
     order.
 
     texts: read in the caller's thread, a window ahead. known: representations that a text has already, which
-    is not encoded then. watch: is told, in the caller's thread, the places in the stream int64[B] of texts as
-    they are encoded, which is not in order; what it raises ends the stream. Leaving the iterator ends all
+    is not encoded then. watch: is told, in the caller's thread, the numbers in the stream int64[B] of texts
+    as they are encoded, which is not in order; what it raises ends the stream. Leaving the iterator ends all
     threads.
-    Raises as `encode`; the error of a text that is too long names its place in the stream.
+    Raises as `encode`; the error of a text that is too long names its number in the stream.
     """
     tokenizer = encoder.tokenizer
     limit = tokenizer.length_limit(max_length)
 
-    def prepare(window: Sequence[str], places: Int64) -> tuple[Int64, EncodeRows]:
+    def prepare(window: Sequence[str], numbers: Int64) -> tuple[Int64, EncodeRows]:
         batch = tokenizer.tokenize(window, input_type, max_length=max_length)
         if not truncate and batch.truncated.any():
-            raise too_long(int(places[batch.truncated.argmax()]), limit)
+            raise too_long(int(numbers[batch.truncated.argmax()]), limit)
         return batch.lengths, lambda rows: encode_tokens(encoder, batch.take(rows), outputs)
 
     window = window_tokens(encoder.info) if encoder.pads else 2 * SLICE_TOKENS
@@ -108,8 +108,8 @@ def encode_windows(
     waited for where the caller leaves; the others as for `encode_stream`.
     """
 
-    def prepared(texts_of_one: tuple[int, list[str]]) -> list[_Slice]:
-        return _slices(*texts_of_one, prepare, slicing, known)
+    def prepared(numbered: tuple[int, list[str]]) -> list[_Slice]:
+        return _slices(*numbered, prepare, slicing, known)
 
     with closing(ahead(prepared, _numbered(groups(texts, str, slicing.window_tokens)), 1)) as windows:
         slices = (part for window in windows for part in window)
@@ -121,9 +121,9 @@ def encode_windows(
                 rows.append(part.rows)
                 parts.append(encoded)
                 if part.completes:
-                    found = Representations.concatenate(parts).in_order(np.concatenate(rows))
+                    whole = Representations.concatenate(parts).in_order(np.concatenate(rows))
                     rows, parts = [], []
-                    yield found
+                    yield whole
 
 
 def ahead(
@@ -171,7 +171,7 @@ def _encoded(part: _Slice) -> tuple[_Slice, Representations]:
 
 
 def _numbered(windows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Each window with the place of its first text."""
+    """Each window with the number of its first text."""
     first = 0
     for window in windows:
         yield first, window
@@ -179,19 +179,19 @@ def _numbered(windows: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _slices(first: int, texts: list[str], prepare: Prepare, slicing: Slicing, known: Known) -> list[_Slice]:
-    found = {row: one for row, text in enumerate(texts) if (one := known(text)) is not None}
+    known_rows = {row: encoded for row, text in enumerate(texts) if (encoded := known(text)) is not None}
     work: list[tuple[Int64, Callable[[], Representations]]] = []
-    if found:
-        ready = list(found.values())
-        work.append((np.array(list(found), np.int64), lambda: Representations.concatenate(ready)))
-    others = np.array([row for row in range(len(texts)) if row not in found], np.int64)
+    if known_rows:
+        ready = list(known_rows.values())
+        work.append((np.array(list(known_rows), np.int64), lambda: Representations.concatenate(ready)))
+    others = np.array([row for row in range(len(texts)) if row not in known_rows], np.int64)
     if len(others):
         lengths, encode = prepare([texts[row] for row in others.tolist()], first + others)
         work += [(others[rows], _call(encode, rows)) for rows in plan_slices(lengths, slicing)]
-    in_order = not (found or slicing.by_length)
+    in_order = not (known_rows or slicing.by_length)
     return [
-        _Slice(first, rows, encode, in_order or place == len(work) - 1)
-        for place, (rows, encode) in enumerate(work)
+        _Slice(first, rows, encode, in_order or number == len(work) - 1)
+        for number, (rows, encode) in enumerate(work)
     ]
 
 

@@ -129,17 +129,17 @@ def read_changes(folder: Path, body: nn.Module) -> dict[str, LayerChange]:
         raise CheckpointError(f"{path} is missing, though {CONFIG} is there")
     scale = alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
     arrays = read_weights(path)
-    found: dict[str, LayerChange] = {}
+    changes: dict[str, LayerChange] = {}
     for ends in (LINEAR, EMBEDDING):
         for name in [name for name in arrays if name.endswith(ends[0])]:
             layer = name.removeprefix(PREFIX).removesuffix(ends[0])
             a, b = arrays.pop(name), arrays.pop(name.removesuffix(ends[0]) + ends[1], None)
-            found[layer] = _change(path, layer, a, b, scale, body, of_embedding=ends is EMBEDDING)
+            changes[layer] = _change(path, layer, a, b, scale, body, of_embedding=ends is EMBEDDING)
     if arrays:
         raise CheckpointError(
             f"{path}: {min(arrays)} is not read here, but LoRA of linear layers and embeddings"
         )
-    return found
+    return changes
 
 
 def _change(

@@ -69,22 +69,22 @@ def settings_of_tasks(folder: Path, own: Mapping[str, Any]) -> dict[str, Any]:
     Raises CheckpointError for tasks that the folder does not have.
     """
     there = tasks_in(folder)
-    asked = own.get(KEY, USUAL if set(USUAL.values()) <= set(there) else None)
-    if asked is None:
+    chosen = own.get(KEY, USUAL if set(USUAL.values()) <= set(there) else None)
+    if chosen is None:
         return {}
-    tasks = Tasks.from_json(asked)
+    tasks = Tasks.from_json(chosen)
     for kind in KINDS:
         if getattr(tasks, kind) not in there:
             raise CheckpointError(
                 f"{folder}: {KEY} names {getattr(tasks, kind)!r:.80}, but there are adapters for {there}"
             )
     prompts = object_in(folder / PROMPTS_FILE).get("prompts")
-    found = {f"{kind}_instruction": _prompt(prompts, getattr(tasks, kind)) for kind in KINDS}
-    return {KEY: tasks.to_json(), **{name: prompt for name, prompt in found.items() if prompt}}
+    instructions = {f"{kind}_instruction": _prompt(prompts, getattr(tasks, kind)) for kind in KINDS}
+    return {KEY: tasks.to_json(), **{name: prompt for name, prompt in instructions.items() if prompt}}
 
 
 def _prompt(prompts: object, task: str) -> str | None:
-    """That of a task, whose name may have dots or hyphens in the place of underscores."""
+    """The prompt of a task, whose name may have dots or hyphens in the place of underscores."""
     if not isinstance(prompts, Mapping):
         return None
     names = (task, task.replace("_", "."), task.replace("_", "-"))

@@ -66,7 +66,7 @@ class Tokenizer:
         self.special_ids = vocabulary.special_ids
         self.pad_id = vocabulary.pad_id
         given = {settings.query_instruction, settings.document_instruction} - {""}
-        self._instructions = vocabulary.token_ids([one.rstrip() for one in sorted(given)])
+        self._instructions = vocabulary.token_ids([text.rstrip() for text in sorted(given)])
 
     @staticmethod
     def load(folder: Path, settings: EncodingSettings) -> Tokenizer:
@@ -78,23 +78,23 @@ class Tokenizer:
         if path.name == SENTENCEPIECE_MODEL:
             _require_sentencepiece(folder)
         content = path.read_bytes()
-        found = Tokenizer(content, settings)
+        tokenizer = Tokenizer(content, settings)
         config = folder / TOKENIZER_CONFIG
         if path.name == TOKENIZER_JSON and config.is_file():
             require_agreement(content, read_json(config), config, REMEDY)
         rows = embedded_tokens(folder)
-        if rows is None or found.vocabulary_size <= rows:
-            return found
+        if rows is None or tokenizer.vocabulary_size <= rows:
+            return tokenizer
         # EmbeddingGemma's file has a token for images, which its model has no vector for.
-        if isinstance(found._vocabulary, JsonVocabulary):
-            found = Tokenizer(without_tokens_from(rows, content), settings, digest=found.digest)
-        frame = np.concatenate([*found.frame("query"), *found.frame("document")])
-        if max(found.vocabulary_size, 1 + int(frame.max())) > rows:
+        if isinstance(tokenizer._vocabulary, JsonVocabulary):
+            tokenizer = Tokenizer(without_tokens_from(rows, content), settings, digest=tokenizer.digest)
+        frame = np.concatenate([*tokenizer.frame("query"), *tokenizer.frame("document")])
+        if max(tokenizer.vocabulary_size, 1 + int(frame.max())) > rows:
             raise CheckpointError(
-                f"{path} has {found.vocabulary_size} tokens, but {CONFIG_FILE} says vocab_size {rows}, so "
-                "that some have no vector; take both files of one model"
+                f"{path} has {tokenizer.vocabulary_size} tokens, but {CONFIG_FILE} says vocab_size {rows}, "
+                "so that some have no vector; take both files of one model"
             )
-        return found
+        return tokenizer
 
     @staticmethod
     def from_bytes(content: bytes, settings: EncodingSettings) -> Tokenizer:
@@ -125,16 +125,16 @@ class Tokenizer:
         They are found by their ids: a text without an instruction that itself begins with that of the other
         type is taken for one with it.
         """
-        found: Bool = np.zeros(len(batch.token_ids), np.bool_)
+        inside: Bool = np.zeros(len(batch.token_ids), np.bool_)
         if not self._instructions:
-            return found
+            return inside
         before = np.where(batch.is_query, len(self._prefixes["query"]), len(self._prefixes["document"]))
         starts = batch.offsets[:-1] + before
         room = batch.lengths - before - len(self._suffix)
         for instruction in self._instructions:
-            places = starts[room >= len(instruction), None] + np.arange(len(instruction))
-            found[places[(batch.token_ids[places] == instruction).all(axis=1)]] = True
-        return found
+            positions = starts[room >= len(instruction), None] + np.arange(len(instruction))
+            inside[positions[(batch.token_ids[positions] == instruction).all(axis=1)]] = True
+        return inside
 
     def has_vector(self, batch: TokenBatch) -> Bool:
         """Which tokens of texts bool[ΣL] have a ColBERT vector.
@@ -151,11 +151,11 @@ class Tokenizer:
             return kept
         position = np.arange(len(batch.token_ids)) - np.repeat(batch.offsets[:-1], batch.lengths)
         every = self.settings.mcls_every
-        found: Bool = position >= min(1, len(self._vocabulary.prefix))
+        has_vector: Bool = position >= min(1, len(self._vocabulary.prefix))
         if every is not None:
             last = np.repeat(batch.lengths - 1, batch.lengths)
-            found &= (position % every != 0) | (position == last)
-        return found
+            has_vector &= (position % every != 0) | (position == last)
+        return has_vector
 
     def token_strings(self, token_ids: npt.NDArray[np.int32]) -> list[str]:
         """The vocabulary's piece of each id; an id outside the vocabulary gives an empty string."""
@@ -209,7 +209,7 @@ class Tokenizer:
         """The text of tokens, without those that the vocabulary does not have, and without special ones
         unless asked.
         """
-        known = [one for one in token_ids if one < self.vocabulary_size]
+        known = [id for id in token_ids if id < self.vocabulary_size]
         return self._vocabulary.text_of(known, special=special)
 
     def tail(self, text: str, input_type: InputType = "document") -> str:
@@ -249,8 +249,8 @@ class Tokenizer:
         marker = "" if late is None else late.marker(input_type)
         if not marker:
             return prefix
-        found = [self._vocabulary.id_of(piece) for piece in (marker, marker.strip())]
-        id = next((one for one in found if one is not None), None)
+        ids = [self._vocabulary.id_of(piece) for piece in (marker, marker.strip())]
+        id = next((known for known in ids if known is not None), None)
         if id is None:
             raise CheckpointError(
                 f"the marker {marker!r} of a {input_type} is not one token of {self.file_name}; add it "
@@ -268,19 +268,19 @@ class Tokenizer:
         if late is None or late.expansion_length is None:
             return None
         names = MASK_NAMES if late.expansion_token is None else (late.expansion_token,)
-        found = next((one for one in map(self._vocabulary.id_of, names) if one is not None), None)
-        if found is None:
+        id = next((id for id in map(self._vocabulary.id_of, names) if id is not None), None)
+        if id is None:
             raise CheckpointError(
                 f"{self.file_name} has none of the tokens {list(names)}, with which queries are filled up; "
                 f"name one as {LATE_INTERACTION}.expansion_token"
             )
-        return found
+        return id
 
     def _skiplist(self) -> Int32:
         """Ids of the tokens that have no vector, those that the vocabulary has."""
         late = self.settings.late_interaction
-        found = map(self._vocabulary.id_of, () if late is None else late.skiplist)
-        return np.array([id for id in found if id is not None], np.int32)
+        ids = map(self._vocabulary.id_of, () if late is None else late.skiplist)
+        return np.array([id for id in ids if id is not None], np.int32)
 
     def _expanded(self, rows: list[Int32], limit: int) -> tuple[list[Int32], Int64 | None]:
         """Queries filled up, and how many of each one's last tokens the others do not see, int64[B]."""
@@ -315,8 +315,8 @@ class Tokenizer:
         pending = list(range(len(texts)))
         while pending:
             unfinished = []
-            found = self._vocabulary.token_ids([texts[row][:characters] for row in pending])
-            for row, token_ids in zip(pending, found, strict=True):
+            encoded = self._vocabulary.token_ids([texts[row][:characters] for row in pending])
+            for row, token_ids in zip(pending, encoded, strict=True):
                 whole = len(texts[row]) <= characters
                 if whole or len(token_ids) > room + CUT_MARGIN_TOKENS:
                     contents[row] = token_ids
@@ -354,10 +354,10 @@ def _require_sentencepiece(folder: Path) -> None:
         )
 
 
-def too_long(place: int, limit: int) -> TextTooLongError:
-    """The error of a text that must not be cut. place: its own among the caller's texts, from 0."""
+def too_long(number: int, limit: int) -> TextTooLongError:
+    """The error of a text that must not be cut. number: its own among the caller's texts, from 0."""
     return TextTooLongError(
-        f"text {place} has more than {limit} tokens, the limit; shorten it, or allow truncation"
+        f"text {number} has more than {limit} tokens, the limit; shorten it, or allow truncation"
     )
 
 

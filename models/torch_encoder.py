@@ -133,9 +133,9 @@ def load_body(folder: Path, precision: str = "float32", *, language_model: bool 
         raise CheckpointError(f"{folder}: the model cannot be loaded: {unreadable(error)}") from error
     mismatched = sorted(report["mismatched_keys"])
     if mismatched:
-        name, found, wanted = mismatched[0]
+        name, shape, wanted = mismatched[0]
         raise CheckpointError(
-            f"{folder}: {name} has shape {list(found)} in the weight files, but {CONFIG_FILE} asks for "
+            f"{folder}: {name} has shape {list(shape)} in the weight files, but {CONFIG_FILE} asks for "
             f"{list(wanted)}; take both files of one model"
         )
     missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
@@ -387,10 +387,10 @@ class TorchEncoder:
         if self._tasks is not None:
             adapters = ["query" if is_query else "document" for is_query in batch.is_query.tolist()]
 
-        def encode(texts: TokenBatch, asked: Sequence[Output]) -> Representations:
+        def encode(texts: TokenBatch, wanted: Sequence[Output]) -> Representations:
             return encode_in_batches(
                 texts,
-                asked,
+                wanted,
                 self.pass_tokens,
                 self.tokenizer,
                 self.info,

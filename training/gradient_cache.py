@@ -22,7 +22,7 @@ class Cacheable(Protocol):
     def representations(self) -> tuple[Tensor, ...]: ...
 
     def detached(self) -> Self:
-        """The same values as leaves that take gradients of their own."""
+        """These values as leaves that take gradients of their own."""
         ...
 
 

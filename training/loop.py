@@ -98,7 +98,7 @@ def train(
         train_body(trained, step >= body_from)
         set_rates(optimizer, step, steps, optimization)
         model.train()
-        found = stage.accumulate(step, scaler.scale, sums.before_last_backward)
+        step_report = stage.accumulate(step, scaler.scale, sums.before_last_backward)
         sums.finish()
         scaler.unscale_(optimizer)
         clipped_from = clip(trained, optimization.clip)
@@ -108,7 +108,7 @@ def train(
         progress.step += 1
         rate = rate_factor(step, body_from, steps, optimization) * optimization.learning_rate
         seconds = time.monotonic() - began
-        readings.add(progress.step, found.losses, clipped_from, rate, found.tokens, seconds)
+        readings.add(progress.step, step_report.losses, clipped_from, rate, step_report.tokens, seconds)
         done = progress.step == steps
         evaluates = done or progress.step % settings.evaluate_steps == 0
         saves = done or progress.step % settings.save_steps == 0

@@ -40,7 +40,7 @@ def mask_of_padding(attention_mask: Tensor | None = None, **options: Any) -> Ten
 
 
 def states(body: nn.Module, ids: Tensor, mask: Tensor, lengths: Int64, layer: int = LAST) -> Tensor:
-    """As `states_of_layers` of one layer."""
+    """Hidden states after one layer, as `states_of_layers` gives them."""
     return states_of_layers(body, ids, mask, lengths, [layer])[0]
 
 
@@ -52,8 +52,8 @@ def states_of_layers(
     ids, mask: int64[B, L], padded on the right; lengths: int64[B] on the host, tokens of each text.
     """
     if not packs(body, ids.device):
-        return _chosen(body(input_ids=ids, attention_mask=mask, **_asked(layers)), layers)
-    places, starts, offsets = (
+        return _chosen(body(input_ids=ids, attention_mask=mask, **_layer_options(layers)), layers)
+    positions, starts, offsets = (
         on_device(array, ids.device)
         for array in (
             np.flatnonzero(np.arange(ids.shape[1]) < lengths[:, None]),
@@ -61,11 +61,11 @@ def states_of_layers(
             offsets_of(lengths).astype(np.int32),
         )
     )
-    tokens = ids.flatten().index_select(0, places)
+    tokens = ids.flatten().index_select(0, positions)
     counted = positions_of(body)
     assert counted is not None  # noqa: S101 - `packs` says so
     longest = int(lengths.max())
-    found = body(
+    output = body(
         input_ids=tokens.unsqueeze(0),
         position_ids=counted.of(tokens, starts).unsqueeze(0),
         cu_seq_lens_q=offsets,
@@ -73,11 +73,13 @@ def states_of_layers(
         max_length_q=longest,
         max_length_k=longest,
         lengths=lengths.tolist(),
-        **_asked(layers),
+        **_layer_options(layers),
     )
     return [
-        each.new_zeros(ids.numel(), each.shape[2]).index_copy(0, places, each[0]).view(*ids.shape, -1)
-        for each in _chosen(found, layers)
+        hidden.new_zeros(ids.numel(), hidden.shape[2])
+        .index_copy(0, positions, hidden[0])
+        .view(*ids.shape, -1)
+        for hidden in _chosen(output, layers)
     ]
 
 
@@ -103,9 +105,9 @@ def drops_attention(body: nn.Module) -> bool:
     return dropped or bool(getattr(config, "attention_dropout", 0.0))
 
 
-def _asked(layers: Sequence[int]) -> dict[str, bool]:
+def _layer_options(layers: Sequence[int]) -> dict[str, bool]:
     return {} if set(layers) == {LAST} else {"output_hidden_states": True}
 
 
-def _chosen(found: Any, layers: Sequence[int]) -> list[Tensor]:
-    return [found.last_hidden_state if layer == LAST else found.hidden_states[layer] for layer in layers]
+def _chosen(output: Any, layers: Sequence[int]) -> list[Tensor]:
+    return [output.last_hidden_state if layer == LAST else output.hidden_states[layer] for layer in layers]

@@ -49,7 +49,7 @@ def learn_router(
                 f"{'the base' if name is None else name} has {len(group)} texts; a router needs at least "
                 f"{HELD_OUT_EVERY} for each adapter, of which one in {HELD_OUT_EVERY} is held out"
             )
-    held = [group[HELD_OUT_EVERY - 1 :: HELD_OUT_EVERY] for group in groups]
+    held_out = [group[HELD_OUT_EVERY - 1 :: HELD_OUT_EVERY] for group in groups]
     kept = [np.delete(group, np.s_[HELD_OUT_EVERY - 1 :: HELD_OUT_EVERY], axis=0) for group in groups]
     scores = settings.scores if isinstance(settings, SoftSettings) else settings.kind
     arrays: Mapping[str, Float32]
@@ -59,8 +59,10 @@ def learn_router(
         weight, bias = fit_gate(kept)
         arrays = {"weight": weight, "bias": bias}
     router = Router(settings, base, arrays)
-    accuracies = [_share(router, group, k) for k, group in enumerate(held)]
-    report = RouterReport(float(np.mean(accuracies)), accuracies, sum(map(len, kept)), sum(map(len, held)))
+    accuracies = [_share(router, group, k) for k, group in enumerate(held_out)]
+    report = RouterReport(
+        float(np.mean(accuracies)), accuracies, sum(map(len, kept)), sum(map(len, held_out))
+    )
     return router, report
 
 

@@ -163,18 +163,18 @@ def finetuning(
         weights = initial_heads(encoder, training, settings.heads, settings.seed)
         base.model.heads = Heads.from_weights(weights, base.encoding).to(device)
     counts = [SourceCount(len(table.training), len(table.development)) for table in tables]
-    held = None
+    anchor_encoder = None
     if anchor is not None:
         if not base.has_heads:
             anchor.heads = deepcopy(base.model.heads)
         anchor.requires_grad_(False).eval()
-        held = TextEncoder(anchor, base.tokenizer, batches.sub_batch_tokens, precision, device)
+        anchor_encoder = TextEncoder(anchor, base.tokenizer, batches.sub_batch_tokens, precision, device)
     prior = None
     if settings.objective.prior > 0:
         passages = [table.passages for table in tables if table.settings.train]
         scale = settings.objective.prior_scale
         prior = LexicalPrior.of(passages, base.tokenizer, base.encoding.lexical, scale)
-    return Finetune(encoder, tables, settings, folder, ranks, held, prior, teacher), counts
+    return Finetune(encoder, tables, settings, folder, ranks, anchor_encoder, prior, teacher), counts
 
 
 def pretraining(

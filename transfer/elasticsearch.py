@@ -62,8 +62,8 @@ def mapping_of(settings: CollectionSettings, description: dict[str, Any]) -> dic
     if settings.window is None:
         properties["dense"] = dense
     else:
-        places = {"start": {"type": "integer"}, "end": {"type": "integer"}}
-        properties["windows"] = {"type": "nested", "properties": {**places, "dense": dense}}
+        offsets = {"start": {"type": "integer"}, "end": {"type": "integer"}}
+        properties["windows"] = {"type": "nested", "properties": {**offsets, "dense": dense}}
     if settings.stores_token_vectors:
         properties["colbert"] = {"type": "rank_vectors", "dims": settings.colbert_dimension}
     return {"mappings": {"_meta": {KEY: description}, "dynamic": False, "properties": properties}}
@@ -72,7 +72,7 @@ def mapping_of(settings: CollectionSettings, description: dict[str, Any]) -> dic
 def bulk_lines(documents: StoredDocuments, *, colbert: bool) -> Iterator[bytes]:
     """For each document the two lines of a bulk request that put it under its id."""
     for row, document in enumerate(documents.documents):
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "title": document.title,
             "text": document.text,
             "metadata": dict(document.metadata),
@@ -80,18 +80,18 @@ def bulk_lines(documents: StoredDocuments, *, colbert: bool) -> Iterator[bytes]:
         }
         texts = documents.encodings(row)
         if documents.windows is None:
-            found["dense"] = documents.dense[row]
+            fields["dense"] = documents.dense[row]
         else:
             spans = documents.windows.spans[texts.start : texts.stop].tolist()
-            found["windows"] = [
+            fields["windows"] = [
                 {"start": start, "end": end, "dense": documents.dense[text]}
                 for (start, end), text in zip(spans, texts, strict=True)
             ]
         tokens = documents.token_vectors(row)
         if colbert and tokens is not None and len(tokens):
-            found["colbert"] = tokens
+            fields["colbert"] = tokens
         action = orjson.dumps({"index": {"_id": document.id}})
-        yield action + b"\n" + orjson.dumps(found, option=_JSON) + b"\n"
+        yield action + b"\n" + orjson.dumps(fields, option=_JSON) + b"\n"
 
 
 def search_body(query: CollectionQuery, *, windows: bool) -> dict[str, Any]:
@@ -114,7 +114,8 @@ def search_body(query: CollectionQuery, *, windows: bool) -> dict[str, Any]:
     )
     if windows:
         knn, dense = (
-            {"nested": {"path": "windows", "score_mode": "max", "query": each}} for each in (knn, dense)
+            {"nested": {"path": "windows", "score_mode": "max", "query": query_part}}
+            for query_part in (knn, dense)
         )
     proposing, scoring = [knn], [dense]
     if query.terms and query.sides.sparse:
@@ -184,8 +185,8 @@ class ElasticsearchTarget:
         path = f"/{self._index}"
         if self._server.ask("HEAD", path, allowed=(404,)).is_success:
             if resume:
-                found = self._server.ask("GET", f"{path}/_mapping").json()
-                mappings: list[dict[str, Any]] = [each.get("mappings", {}) for each in found.values()]
+                indexes = self._server.ask("GET", f"{path}/_mapping").json()
+                mappings: list[dict[str, Any]] = [index.get("mappings", {}) for index in indexes.values()]
                 meta = mappings[0].get("_meta", {}) if mappings else {}
                 require_same(description, meta.get(KEY), self.name)
                 return
@@ -251,14 +252,16 @@ class ElasticsearchTarget:
             if not answer.get("errors"):
                 return
             outcomes = [next(iter(item.values())) for item in answer["items"]]
-            refused = [each for each in outcomes if each["status"] >= 300 and each["status"] not in BUSY]
+            refused = [
+                outcome for outcome in outcomes if outcome["status"] >= 300 and outcome["status"] not in BUSY
+            ]
             if refused:
                 reason = refused[0].get("error", {})
                 raise TransferError(
                     f"{self.name} refused document {refused[0].get('_id')!r:.80}: "
                     f"{reason.get('reason', reason) if isinstance(reason, dict) else reason}"
                 )
-            lines = [line for line, each in zip(lines, outcomes, strict=True) if each["status"] in BUSY]
+            lines = [line for line, outcome in zip(lines, outcomes, strict=True) if outcome["status"] in BUSY]
             time.sleep(pause(attempt, None))
         raise TransferError(f"{self.name} is too busy for {len(lines)} documents; try again later")
 

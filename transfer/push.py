@@ -112,9 +112,9 @@ def left_over(name: str, written: int) -> str:
     )
 
 
-def require_same(description: dict[str, Any], found: object, name: str) -> None:
+def require_same(description: dict[str, Any], present: object, name: str) -> None:
     """Raises TargetExistsError where what is there does not belong to the same encoder and settings."""
-    settings = found.get("settings") if isinstance(found, dict) else None
+    settings = present.get("settings") if isinstance(present, dict) else None
     own = description["settings"]
     if not isinstance(settings, dict):
         raise TargetExistsError(f"{name} was not made by an export; choose another name, or --overwrite it")

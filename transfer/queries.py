@@ -74,8 +74,8 @@ class CollectionQuery:
 
 def shortest(values: Float32) -> list[float]:
     """float32[N] as the numbers of fewest digits that are these float32 again."""
-    found: list[float] = orjson.loads(numbers(values))
-    return found
+    parsed: list[float] = orjson.loads(numbers(values))
+    return parsed
 
 
 def numbers(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:

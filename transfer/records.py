@@ -40,7 +40,7 @@ class StoredDocuments:
         return np.arange(len(self) + 1) if self.windows is None else self.windows.offsets
 
     def encodings(self, row: int) -> range:
-        """Those of a document."""
+        """The rows of a document's encoded texts."""
         return range(int(self.offsets[row]), int(self.offsets[row + 1]))
 
     def terms(self, row: int) -> dict[str, float]:
@@ -49,7 +49,7 @@ class StoredDocuments:
         return dict(zip(map(str, ids.tolist()), weights.tolist(), strict=True))
 
     def token_vectors(self, row: int) -> Float32 | None:
-        """Those of all windows of a document, one after the other; None where none are stored."""
+        """The token vectors of all windows of a document, one after the other; None where none are stored."""
         if self.colbert is None:
             return None
         first, last = (int(self.colbert.offsets[self.offsets[row + step]]) for step in (0, 1))
@@ -87,9 +87,9 @@ class DocumentLimits:
         """Raises TransferError, naming the first document beyond a limit, before anything is written."""
         for documents, rows, tokens in snapshot.sizes():
             if self.token_vectors is not None and (tokens > self.token_vectors).any():
-                place = int(np.argmax(tokens > self.token_vectors))
+                first = int(np.argmax(tokens > self.token_vectors))
                 raise TransferError(
-                    f"document {documents.get(int(rows[place])).id!r:.80} has {tokens[place]} token vectors; "
+                    f"document {documents.get(int(rows[first])).id!r:.80} has {tokens[first]} token vectors; "
                     f"{target} takes {self.token_vectors} of a document: export with --no-colbert"
                 )
             if self.part_bytes is not None:

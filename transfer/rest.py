@@ -74,10 +74,10 @@ def pause(attempt: int, named: str | None) -> float:
 
 def _words(answer: httpx.Response) -> str:
     try:
-        found: Any = answer.json()
+        body: Any = answer.json()
     except ValueError:
         return answer.text[:300]
-    if isinstance(found, dict):
-        error = found.get("error", found.get("message", found))
+    if isinstance(body, dict):
+        error = body.get("error", body.get("message", body))
         return str(error.get("reason", error) if isinstance(error, dict) else error)[:300]
-    return str(found)[:300]
+    return str(body)[:300]

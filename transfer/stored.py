@@ -42,29 +42,29 @@ def ready_documents(
     InvalidDocumentError.
     """
     positions: list[str] = []
-    found: list[tuple[Document, StoredEncodings]] = []
+    pairs: list[tuple[Document, StoredEncodings]] = []
     faults: list[tuple[str, InvalidDocumentError]] = []
     for record in records:
         position = position_of(record)
         try:
-            found.append(read(record))
+            pairs.append(read(record))
             positions.append(position)
         except InvalidDocumentError as error:
             faults.append((position, error))
-    encoded = [encodings for _, encodings in found]
+    encoded = [encodings for _, encodings in pairs]
     windows = None
     if settings.window is not None:
-        spans = [span for each in encoded for span in each.spans]
-        offsets = offsets_of(np.array([len(each.spans) for each in encoded], np.int64))
+        spans = [span for encodings in encoded for span in encodings.spans]
+        offsets = offsets_of(np.array([len(encodings.spans) for encodings in encoded], np.int64))
         windows = offsets, np.array(spans, np.int64).reshape(-1, 2)
     empty = np.empty((0, settings.dense_dimension), np.float32)
     return ReadyBatch.of(
         settings,
         positions,
-        [document for document, _ in found],
+        [document for document, _ in pairs],
         windows,
-        np.concatenate([empty, *(each.dense for each in encoded)]),
-        sparse_rows([terms for each in encoded for terms in each.terms]),
+        np.concatenate([empty, *(encodings.dense for encodings in encoded)]),
+        sparse_rows([terms for encodings in encoded for terms in encodings.terms]),
         _tokens(settings, encoded),
         faults,
     )
@@ -82,10 +82,10 @@ def sparse_rows(terms: Sequence[tuple[Int32, Float32]]) -> SparseRows:
 def _tokens(settings: CollectionSettings, encoded: Sequence[StoredEncodings]) -> TokenVectors | None:
     if not settings.stores_token_vectors:
         return None
-    found = [np.empty((0, settings.colbert_dimension), np.float32)]
-    found += [each.tokens for each in encoded if each.tokens is not None]
-    lengths = [length for each in encoded for length in each.lengths]
-    return TokenVectors(np.concatenate(found), offsets_of(np.array(lengths, np.int64)))
+    vectors = [np.empty((0, settings.colbert_dimension), np.float32)]
+    vectors += [encodings.tokens for encodings in encoded if encodings.tokens is not None]
+    lengths = [length for encodings in encoded for length in encodings.lengths]
+    return TokenVectors(np.concatenate(vectors), offsets_of(np.array(lengths, np.int64)))
 
 
 def matrix_of(values: Any, columns: int, name: str) -> Float32:
@@ -93,8 +93,8 @@ def matrix_of(values: Any, columns: int, name: str) -> Float32:
     if values is None:
         raise InvalidDocumentError(f"it has no vector {name}")
     try:
-        found = np.array(values, np.float32)
-        return found.reshape(-1, columns) if found.ndim < 2 else found.reshape(len(found), columns)
+        matrix = np.array(values, np.float32)
+        return matrix.reshape(-1, columns) if matrix.ndim < 2 else matrix.reshape(len(matrix), columns)
     except (ValueError, TypeError) as error:
         raise InvalidDocumentError(f"its vector {name} has not {columns} values") from error
 
@@ -102,8 +102,8 @@ def matrix_of(values: Any, columns: int, name: str) -> Float32:
 def terms_of(ids: Any, weights: Any) -> tuple[Int32, Float32]:
     """Token ids int32[T], ascending, and weights float32[T]. Raises InvalidDocumentError."""
     try:
-        found, values = np.array(ids, np.int32).reshape(-1), np.array(weights, np.float32).reshape(-1)
-        order = np.argsort(found, kind="stable")
-        return found[order], values[order]
+        token_ids, values = np.array(ids, np.int32).reshape(-1), np.array(weights, np.float32).reshape(-1)
+        order = np.argsort(token_ids, kind="stable")
+        return token_ids[order], values[order]
     except (ValueError, TypeError, OverflowError, IndexError) as error:
         raise InvalidDocumentError(f"its lexical weights cannot be read ({error})") from error

@@ -41,7 +41,7 @@ def feed_fields(documents: StoredDocuments, row: int, settings: CollectionSettin
     """The fields of one document, as the document API and a feed have them."""
     document, texts = documents.documents[row], documents.encodings(row)
     terms = documents.terms(row)
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": document.id.translate(_REFUSED),
         "text": document.text.translate(_REFUSED),
         "metadata": orjson.dumps(document.metadata).decode().translate(_REFUSED),
@@ -50,27 +50,27 @@ def feed_fields(documents: StoredDocuments, row: int, settings: CollectionSettin
         "sparse": {"cells": terms},
     }
     if document.title is not None:
-        found["title"] = document.title.translate(_REFUSED)
+        fields["title"] = document.title.translate(_REFUSED)
     tokens = documents.token_vectors(row) if settings.stores_token_vectors else None
     if documents.windows is None:
-        found["dense"] = {"values": documents.dense[row]}
+        fields["dense"] = {"values": documents.dense[row]}
         if tokens is not None:
-            found["colbert"] = {"blocks": _blocks(tokens)}
-        return found
-    found["dense"] = {"blocks": _blocks(documents.dense[texts.start : texts.stop])}
+            fields["colbert"] = {"blocks": _blocks(tokens)}
+        return fields
+    fields["dense"] = {"blocks": _blocks(documents.dense[texts.start : texts.stop])}
     if tokens is not None and documents.colbert is not None:
         offsets = documents.colbert.offsets
-        found["colbert"] = {
+        fields["colbert"] = {
             "blocks": [
                 {
-                    "address": {"w": str(place), "j": str(token)},
+                    "address": {"w": str(number), "j": str(token)},
                     "values": documents.colbert.vectors[int(offsets[text]) + token],
                 }
-                for place, text in enumerate(texts)
+                for number, text in enumerate(texts)
                 for token in range(int(offsets[text + 1] - offsets[text]))
             ]
         }
-    return found
+    return fields
 
 
 def search_body(name: str, query: CollectionQuery) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def search_body(name: str, query: CollectionQuery) -> dict[str, Any]:
         unit = WEIGHT_UNIT
         pairs = ", ".join(f"[{term}, {max(1, round(weight * unit))}]" for term, weight in query.terms.items())
         proposing.append(f"({{targetHits: {CANDIDATES}}}wand(terms, [{pairs}]))")
-    where = " or ".join(f"({each})" for each in proposing)
+    where = " or ".join(f"({condition})" for condition in proposing)
     body: dict[str, Any] = {
         "yql": f"select id, title, text, metadata from {name} where {where}",  # noqa: S608  # names are ours
         "ranking": PROFILE,
@@ -137,8 +137,8 @@ class VespaTarget:
                 "documents of a Vespa application are not removed from here: remove them there, or give "
                 "--resume, by which documents with the same ids are replaced"
             )
-        found = self._server.ask("GET", f"{self._path}/", params={"wantedDocumentCount": 1}).json()
-        if found.get("documents") and not resume:
+        answer = self._server.ask("GET", f"{self._path}/", params={"wantedDocumentCount": 1}).json()
+        if answer.get("documents") and not resume:
             raise exists(self.name)
         self._pool = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="feed")
 
@@ -203,21 +203,21 @@ class VespaTarget:
 
 def _blocks(vectors: Float32) -> dict[str, Float32]:
     """A tensor with one mapped dimension: rows under their numbers."""
-    return {str(place): vector for place, vector in enumerate(vectors)}
+    return {str(number): vector for number, vector in enumerate(vectors)}
 
 
 def _declared(document: Document, settings: CollectionSettings) -> dict[str, Any]:
     """The values of declared fields that a document has."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for field, kind in settings.fields.items():
         values = field_values(field, kind, document.metadata.get(field))
         if kind == "keyword":
-            found[field_name(field)] = [value.decode().translate(_REFUSED) for value in values]
+            fields[field_name(field)] = [value.decode().translate(_REFUSED) for value in values]
         elif values:
             if len(values) > 1:
                 raise TransferError(
                     f"document {document.id!r:.80} has {len(values)} values in {field!r}, and the schema for "
                     "Vespa has room for one; keep one, or export to another system"
                 )
-            found[field_name(field)] = values[0]
-    return found
+            fields[field_name(field)] = values[0]
+    return fields

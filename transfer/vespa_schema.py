@@ -83,7 +83,7 @@ def schema_of(name: str, settings: CollectionSettings) -> str:
     profile = "\n".join(
         [
             "inputs {",
-            *(f"    {each}" for each in inputs),
+            *(f"    {input_line}" for input_line in inputs),
             "}",
             *functions,
             f"first-phase {{\n    expression: {total}\n}}{second}",

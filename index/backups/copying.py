@@ -25,10 +25,10 @@ def copy_collection(source: Collection, target: CollectionLayout, settings: Coll
     for folder in (target.segments, target.manifests, target.deletes):
         folder.mkdir()
     defaults, effort = source.defaults(), source.effort()
-    found = source.of_current(lambda current: _link_snapshot(source.layout, current, target))
+    manifest_linked = source.of_current(lambda current: _link_snapshot(source.layout, current, target))
     for folder in (target.segments, target.deletes):
         force(folder)
-    manifest = replace(found or Manifest(FIRST_MANIFEST, "", ()), settings_sha256=settings.sha256)
+    manifest = replace(manifest_linked or Manifest(FIRST_MANIFEST, "", ()), settings_sha256=settings.sha256)
     settings.write(target.settings)
     if settings.later_fields:
         settings.write_later_fields(target.settings)

@@ -30,12 +30,12 @@ def make_backup(
     OSError. Then there is no new backup.
     """
     name = collection.settings.name
-    with store.held(name):
+    with store.locked(name):
         folder, created = store.folder_of(name), time_now()
         if id is not None and (not is_id(id) or (folder / id).exists()):
             raise InvalidNameError(f"{id!r:.80} is no id of a backup, or there is one; leave it out")
         ids = iter(new_id, None) if id is None else [id]
-        id = next(each for each in ids if not (folder / each).exists())
+        id = next(candidate for candidate in ids if not (folder / candidate).exists())
         stage = CollectionLayout(folder / f"{id}.partial")
         try:
             stage.folder.mkdir()

@@ -46,7 +46,7 @@ def restore_into(
     OSError, or UnforcedPublicationError; after any but the last the documents are as before, unless only
     those could not be stored.
     """
-    with store.held(backup.collection):
+    with store.locked(backup.collection):
         source = _opened(store, backup)
         manifest = _manifest(source)
         return take_over(collection, live, source, lambda: require_sound(source.layout, manifest, progress))
@@ -55,7 +55,10 @@ def restore_into(
 def take_over(
     collection: Collection, live: LiveCollection, source: Collection, check: Callable[[], None]
 ) -> str:
-    """The same from any folder of a collection. check: of that folder, once writes are noted; may raise."""
+    """Replaces a collection's documents, defaults and effort by those of any collection's folder.
+
+    check: of that folder, once writes are noted; may raise. Returns the new snapshot's name.
+    """
     with live.begin_build() as build:
         defaults, effort = source.defaults(), source.effort()
         check()
@@ -75,7 +78,7 @@ def restore_as(
     backups, or OSError; then there is no new collection.
     """
     _require_free(Aliases(root), root, name)
-    with store.held(backup.collection):
+    with store.locked(backup.collection):
         return copy_as(
             root,
             name,
@@ -90,13 +93,16 @@ def copy_as(
     source: Collection,
     check: Callable[[CollectionLayout, Manifest], None] = lambda _layout, _manifest: None,
 ) -> Collection:
-    """The same of any folder of a collection. check: of the copy, before it gets its name; may raise."""
+    """Makes a collection called `name` from any collection's folder.
+
+    check: of the copy, before it gets its name; may raise.
+    """
     aliases = Aliases(root)
     _require_free(aliases, root, name)
     with _stage(aliases, root, name) as stage:
         check(stage, copy_collection(source, stage, source.settings.of_new_collection(name)))
         force(stage.folder)
-        with aliases.held():
+        with aliases.locked():
             _require_free(aliases, root, name)
             try:
                 put_in_place(stage.folder, root / name)
@@ -144,7 +150,7 @@ def _stage(aliases: Aliases, root: Path, name: str) -> Iterator[CollectionLayout
     stage = CollectionLayout(root / f"{_STAGE_PREFIX}{name}-{secrets.token_hex(4)}")
     lock = ExclusiveLock(stage.lock, f"collection {name!r}")
     try:
-        with aliases.held():
+        with aliases.locked():
             _remove_left(root)
             stage.folder.mkdir()
             lock.acquire()

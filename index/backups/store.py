@@ -33,24 +33,24 @@ class BackupStore:
 
         One whose `backup.json` is damaged is left out, and logged. Raises InvalidNameError.
         """
-        found = []
+        backups = []
         for path in self.folder_of(collection).glob(f"*/{FILE}"):
             if is_id(path.parent.name):
                 try:
-                    found.append(Backup.read(path.parent))
+                    backups.append(Backup.read(path.parent))
                 except DamagedIndexError as error:
                     log.error("a backup is left out of the list: %s", error)
-        return sorted(found, key=lambda backup: backup.id, reverse=True)
+        return sorted(backups, key=lambda backup: backup.id, reverse=True)
 
     def newest(self) -> dict[str, datetime]:
         """When the last backup of each collection that has any was begun; no file is read."""
-        found: dict[str, datetime] = {}
+        times: dict[str, datetime] = {}
         for path in self._folder.glob("*/*"):
             if is_id(path.name):
                 with suppress(ValueError):  # somebody else's folder
                     begun, name = time_of(path.name), path.parent.name
-                    found[name] = max(begun, found.get(name, begun))
-        return found
+                    times[name] = max(begun, times.get(name, begun))
+        return times
 
     def get(self, collection: str, id: str) -> Backup:
         """Raises InvalidNameError, BackupNotFoundError or DamagedIndexError."""
@@ -70,7 +70,7 @@ class BackupStore:
         folder = self.folder_of(collection)
         if not is_id(id) or not (folder / id).is_dir():
             self.get(collection, id)  # which says so
-        with self.held(collection):
+        with self.locked(collection):
             try:
                 rename(folder / id, folder / f"{id}.partial")
             except FileNotFoundError:
@@ -87,7 +87,7 @@ class BackupStore:
         return self._folder / check_collection_name(collection)
 
     @contextmanager
-    def held(self, collection: str) -> Iterator[None]:
+    def locked(self, collection: str) -> Iterator[None]:
         """Keeps others from making, removing and restoring backups of a collection meanwhile.
 
         Removes what killed ones left. Raises CollectionBusyError where somebody holds it.

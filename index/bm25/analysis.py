@@ -129,18 +129,18 @@ def inner_words(text: str) -> Iterator[str]:
     Single letters are none, and where one word alone is left, as of iPhone, there is none.
     """
     end = 0
-    for found in compiled(_BEGINNING).finditer(text):
-        place = found.start()
-        if place >= end:
-            start = place
+    for beginning in compiled(_BEGINNING).finditer(text):
+        position = beginning.start()
+        if position >= end:
+            start = position
             while (
-                start > max(end, place - LONGEST_WORD)
+                start > max(end, position - LONGEST_WORD)
                 and compiled(_LETTERS).match(text, start - 1, start).end() == start
             ):
                 start -= 1
             while unicodedata.category(text[start]).startswith("M"):  # a word begins with a letter or digit
                 start += 1
-            end = compiled(_LETTERS).match(text, place).end()
+            end = compiled(_LETTERS).match(text, position).end()
             inside = [word for word in compiled(_BEGINNING).split(text[start:end]) if len(word) > 1]
             if len(inside) > 1:
                 yield from inside

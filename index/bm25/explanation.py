@@ -28,13 +28,15 @@ class Bm25Terms:
     products: Annotated[Float64, Shape("T")]
 
 
-def explain_bm25(row: int, query: Bm25Query, place: int) -> Bm25Terms:
-    """The terms of one row of the segment at this place."""
-    segment, found, words = query.facts.segments[place], query.places[place], query.words
-    numbers, frequencies = segment.forward.row(row)
-    held = np.flatnonzero(found >= 0)
-    _, asked, there = np.intersect1d(found[held], numbers, assume_unique=True, return_indices=True)
-    known, counted = held[asked], frequencies[there]
+def explain_bm25(row: int, query: Bm25Query, ordinal: int) -> Bm25Terms:
+    """The terms of one row of the segment with this number."""
+    segment, term_numbers, words = query.facts.segments[ordinal], query.numbers[ordinal], query.words
+    document_terms, frequencies = segment.forward.row(row)
+    present = np.flatnonzero(term_numbers >= 0)
+    _, shared, there = np.intersect1d(
+        term_numbers[present], document_terms, assume_unique=True, return_indices=True
+    )
+    known, counted = present[shared], frequencies[there]
     document_weights = weights(counted, int(segment.lengths[row]), query.facts.mean_length)
     products = words.weights[known].astype(np.float64) * document_weights
     order = np.argsort(-products, kind="stable")  # of equal products, the terms ascend

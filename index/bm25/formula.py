@@ -48,5 +48,5 @@ def ratios(longest: int, own_mean: float, mean: float) -> tuple[float, float]:
 def weights(frequencies: Float32, length: int, mean: float) -> Float64:
     """w(t) of terms with frequencies float32[T] in a document, with the mean length of all segments."""
     counted = frequencies.astype(np.float64)
-    found: Float64 = counted / (counted + (BASE + slope(mean) * length))
-    return found
+    shares: Float64 = counted / (counted + (BASE + slope(mean) * length))
+    return shares

@@ -43,13 +43,13 @@ class QueryWords:
 
     def spans(self, text: str) -> list[Span]:
         """Where they are, in order: whole words, and of letters that are read in pairs those two."""
-        found: list[Span] = []
+        spans: list[Span] = []
         for stretch in compiled(_STRETCHES).finditer(text):
             if stretch["word"] is None:
-                found.extend(self._pairs(stretch.group(), stretch.start()))
+                spans.extend(self._pairs(stretch.group(), stretch.start()))
             elif self._has(stretch["word"]):
-                found.append(stretch.span("word"))
-        return found
+                spans.append(stretch.span("word"))
+        return spans
 
     def _has(self, word: str) -> bool:
         known = self._known.get(word)
@@ -58,7 +58,7 @@ class QueryWords:
         return known
 
     def _pairs(self, stretch: str, first: int) -> Iterator[Span]:
-        """Those of a stretch of paired letters, which begins at this character."""
+        """Spans in a stretch of paired letters, which begins at the character `first`."""
         letters, starts, ends = _read(stretch)
         for term in compiled(PAIRS).finditer(letters):
             if term[1] in self._terms:

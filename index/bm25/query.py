@@ -67,23 +67,23 @@ class QueryWords:
 
     def weighed(self, known: WordCounts) -> WeighedWords:
         """Those that some document has, by what is known of them."""
-        found = np.flatnonzero(known.frequencies)
+        present = np.flatnonzero(known.frequencies)
         return WeighedWords(
-            tuple(self.terms[term] for term in found.tolist()),
-            self.counts[found],
-            inverse_document_frequencies(known.documents, known.frequencies[found]),
+            tuple(self.terms[term] for term in present.tolist()),
+            self.counts[present],
+            inverse_document_frequencies(known.documents, known.frequencies[present]),
             mean_length(known.total_length, known.documents),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Bm25Query:
-    """The T words of a query. places: int32[S, T], the number of each in each of S segments, or -1; facts: of
+    """The T words of a query. numbers: int32[S, T], the number of each in each of S segments or -1; facts: of
     the segments.
     """
 
     words: WeighedWords
-    places: Int32
+    numbers: Int32
     facts: SegmentFacts
 
     @property
@@ -91,7 +91,7 @@ class Bm25Query:
         """The query as searches in inverted indexes take it."""
         facts = self.facts
         return LexicalQuery(
-            self.places, self.words.weights, BASE, slope(facts.mean_length), facts.least, facts.most
+            self.numbers, self.words.weights, BASE, slope(facts.mean_length), facts.least, facts.most
         )
 
 
@@ -114,8 +114,8 @@ class SegmentFacts:
         self.documents = sum(segment.documents for segment in segments)
         self.total_length = sum(segment.total_length for segment in segments)
         self.mean_length = mean_length(self.total_length, self.documents) if mean is None else mean
-        found = [ratios(each.longest, each.own_mean, self.mean_length) for each in segments]
-        self.least, self.most = np.array(found, np.float64).reshape(-1, 2).T.copy()
+        extremes = [ratios(segment.longest, segment.own_mean, self.mean_length) for segment in segments]
+        self.least, self.most = np.array(extremes, np.float64).reshape(-1, 2).T.copy()
         self.table = table or TermTable(
             (segment.terms, segment.beginnings, segment.frequencies.read()) for segment in segments
         )
@@ -143,9 +143,9 @@ class Bm25Statistics:
         """The terms of a text. Raises SearchIndexError once closed."""
         facts = self._gathered()
         words = words_of(text, self._language)
-        places, frequencies = facts.table.find(_packed(words.terms))
+        numbers, frequencies = facts.table.find(_packed(words.terms))
         weighed = words.weighed(WordCounts(facts.documents, facts.total_length, frequencies))
-        return Bm25Query(weighed, np.ascontiguousarray(places[:, np.flatnonzero(frequencies)]), facts)
+        return Bm25Query(weighed, np.ascontiguousarray(numbers[:, np.flatnonzero(frequencies)]), facts)
 
     def counts_of(self, terms: Sequence[str]) -> WordCounts:
         """What these segments know of some terms. Raises SearchIndexError once closed."""
@@ -159,8 +159,8 @@ class Bm25Statistics:
         Raises SearchIndexError once closed.
         """
         facts = self._gathered()
-        places, _ = facts.table.find(_packed(words.terms))
-        return Bm25Query(words, places, SegmentFacts(facts.segments, facts.table, words.mean_length))
+        numbers, _ = facts.table.find(_packed(words.terms))
+        return Bm25Query(words, numbers, SegmentFacts(facts.segments, facts.table, words.mean_length))
 
     def _gathered(self) -> SegmentFacts:
         with self._gathering:

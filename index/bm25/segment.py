@@ -74,7 +74,7 @@ class Bm25Segment:
         )
 
     def without(self, deleted: Int64) -> Bm25Segment:
-        """The same, with these rows no longer counted."""
+        """This segment with deleted rows no longer counted."""
         return replace(
             self,
             frequencies=self.frequencies.without(deleted),

@@ -22,14 +22,14 @@ class TermTable:
 
     def __init__(self, segments: Iterable[tuple[PackedBytes, UInt64, Int32]]) -> None:
         self._segments = tuple(
-            terms_of(each.data, each.offsets, first, counts) for each, first, counts in segments
+            terms_of(terms.data, terms.offsets, first, counts) for terms, first, counts in segments
         )
 
     def find(self, wanted: PackedBytes) -> tuple[Int32, Int64]:
         """The number of each of T terms in each segment, int32[S, T], -1 where it is not there; and how many
         documents have it in all, int64[T].
         """
-        places = np.empty((len(self._segments), len(wanted)), np.int32)
+        numbers = np.empty((len(self._segments), len(wanted)), np.int32)
         frequencies = np.zeros(len(wanted), np.int64)
-        find_terms(self._segments, wanted.data, wanted.offsets, places, frequencies)
-        return places, frequencies
+        find_terms(self._segments, wanted.data, wanted.offsets, numbers, frequencies)
+        return numbers, frequencies

@@ -29,13 +29,13 @@ class WordRows:
     def concatenate(parts: Sequence[WordRows]) -> WordRows:
         """The words of all parts, with the terms of each once; a row's token ids no longer ascend."""
         terms = PackedBytes.concatenate([part.terms for part in parts])
-        first, places = distinct(terms)
+        first, numbers = distinct(terms)
         begins = offsets_of(np.array([len(part.terms) for part in parts]))
         rows = SparseRows.concatenate([part.rows for part in parts])
         shifts = np.repeat(begins[:-1], [len(part.rows.token_ids) for part in parts])
         return WordRows(
             terms.gather(first),
-            SparseRows(rows.indptr, places[rows.token_ids + shifts].astype(np.int32), rows.weights),
+            SparseRows(rows.indptr, numbers[rows.token_ids + shifts].astype(np.int32), rows.weights),
             np.concatenate([part.lengths for part in parts]),
         )
 
@@ -44,8 +44,8 @@ class WordRows:
         return WordRows(self.terms, self.rows.take(documents), self.lengths[documents])
 
 
-class _TermPlaces(dict[str, int]):
-    """The place of each piece's term, in order of first occurrence.
+class _TermNumbers(dict[str, int]):
+    """The number of each piece's term, in order of first occurrence.
 
     A piece is analyzed when it is first looked up; every later time costs one look.
     """
@@ -56,21 +56,21 @@ class _TermPlaces(dict[str, int]):
         self.terms: dict[str, int] = {}
 
     def __missing__(self, piece: str) -> int:
-        place = self.terms.setdefault(self._analyzer.term(piece), len(self.terms))
-        self[piece] = place
-        return place
+        number = self.terms.setdefault(self._analyzer.term(piece), len(self.terms))
+        self[piece] = number
+        return number
 
 
 def count_words(texts: Sequence[str], analyzer: Analyzer) -> WordRows:
     """Counts the terms of each text."""
-    places = _TermPlaces(analyzer)
-    rows = [_row(text, analyzer, places) for text in texts]
-    token_ids = [np.empty(0, np.int32), *(found for found, _ in rows)]
+    term_numbers = _TermNumbers(analyzer)
+    rows = [_row(text, analyzer, term_numbers) for text in texts]
+    token_ids = [np.empty(0, np.int32), *(numbers for numbers, _ in rows)]
     frequencies = [np.empty(0, np.float32), *(counts for _, counts in rows)]
     return WordRows(
-        PackedBytes.of([term.encode() for term in places.terms]),
+        PackedBytes.of([term.encode() for term in term_numbers.terms]),
         SparseRows(
-            offsets_of(np.array([len(found) for found, _ in rows], np.int64)),
+            offsets_of(np.array([len(numbers) for numbers, _ in rows], np.int64)),
             np.concatenate(token_ids),
             np.concatenate(frequencies),
         ),
@@ -78,12 +78,12 @@ def count_words(texts: Sequence[str], analyzer: Analyzer) -> WordRows:
     )
 
 
-def _row(text: str, analyzer: Analyzer, places: _TermPlaces) -> tuple[Int32, Float32]:
-    """The places of a text's distinct terms, ascending, and how often each occurs."""
+def _row(text: str, analyzer: Analyzer, term_numbers: _TermNumbers) -> tuple[Int32, Float32]:
+    """The numbers of a text's distinct terms, ascending, and how often each occurs."""
     counts = Counter[int]()
     for pieces in analyzer.pieces(text):
-        counts.update(map(places.__getitem__, pieces))
-    found = np.fromiter(counts, np.int32, len(counts))
+        counts.update(map(term_numbers.__getitem__, pieces))
+    numbers = np.fromiter(counts, np.int32, len(counts))
     frequencies = np.fromiter(counts.values(), np.float32, len(counts))
-    order = np.argsort(found)
-    return found[order], frequencies[order]
+    order = np.argsort(numbers)
+    return numbers[order], frequencies[order]

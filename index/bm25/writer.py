@@ -40,9 +40,9 @@ class Bm25Writer(Streams):
         super().__init__(self._forward, self._lengths)
 
     @property
-    def held_bytes(self) -> int:
+    def buffered_bytes(self) -> int:
         """About how much memory waits for the end of the segment."""
-        return self._numbers.held_bytes
+        return self._numbers.buffered_bytes
 
     def append(self, words: WordRows) -> None:
         """Adds documents, one row each. Their token ids ascend only after `finish`."""
@@ -56,10 +56,10 @@ class Bm25Writer(Streams):
         """Completes the streamed files, and builds the rest from them."""
         super().finish()
         lengths = self._arrays.open(LENGTHS, np.int32)
-        places = self._numbers.write(self._arrays, TERMS)
-        _number_anew(self._arrays, len(lengths), places)
+        ranks = self._numbers.write(self._arrays, TERMS)
+        _number_anew(self._arrays, len(lengths), ranks)
         forward = open_forward_rows(self._arrays, len(lengths), FORWARD)
-        build_indexes(forward, lengths, len(places), self._arrays)
+        build_indexes(forward, lengths, len(ranks), self._arrays)
 
 
 def build_indexes(forward: SparseRows, lengths: Int32, terms: int, arrays: ArrayTarget) -> None:
@@ -74,13 +74,13 @@ def build_indexes(forward: SparseRows, lengths: Int32, terms: int, arrays: Array
     arrays.remove(SCRATCH)
 
 
-def _number_anew(arrays: ArrayTarget, documents: int, places: Int32) -> None:
-    """Gives the rows their terms' places instead of their numbers, ascending again within each row."""
+def _number_anew(arrays: ArrayTarget, documents: int, ranks: Int32) -> None:
+    """Gives the rows their terms' ranks instead of their numbers, ascending again within each row."""
     indptr = open_offsets(arrays, f"{FORWARD}_indptr", documents)
     token_ids = arrays.change(f"{FORWARD}_token_ids")
     weights = arrays.change(f"{FORWARD}_weights")
     for rows, span in _pieces(indptr):
-        keys = _owners(indptr, rows) << NUMBER_BITS | places[token_ids[span]]
+        keys = _owners(indptr, rows) << NUMBER_BITS | ranks[token_ids[span]]
         order = np.argsort(keys)
         token_ids[span] = keys[order] & NUMBERS
         weights[span] = weights[span][order]

@@ -100,9 +100,9 @@ class Aliases:
         SeveralCollectionsError for too many, or DamagedIndexError.
         """
         check_collection_name(alias)
-        with self.held():
+        with self.locked():
             meant = tuple(
-                dict.fromkeys(each for name in (collection, *others) for each in self._existing(name))
+                dict.fromkeys(existing for name in (collection, *others) for existing in self._existing(name))
             )
             if self._exists(alias):
                 raise CollectionExistsError(
@@ -119,12 +119,12 @@ class Aliases:
 
     def remove(self, alias: str) -> None:
         """Removes the alias; its collections stay. Raises as `get`."""
-        with self.held():
+        with self.locked():
             self.get(alias)
             self._write({name: meant for name, meant in self.all().items() if name != alias})
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keeps others from making and removing names below the root meanwhile; waits for who does."""
         make_folder(self._root)
         with waiting_lock(self._lock):
@@ -152,9 +152,9 @@ class Aliases:
     def _existing(self, name: str) -> Meant:
         """The collections that a name means, all of which are there. Raises CollectionNotFoundError."""
         meant = self.collections_of(name)
-        for each in meant:
-            if not self._exists(each):
-                shown = name if len(meant) == 1 else each
+        for collection in meant:
+            if not self._exists(collection):
+                shown = name if len(meant) == 1 else collection
                 raise CollectionNotFoundError(
                     f"collection {shown!r} does not exist; create or build it first"
                 )

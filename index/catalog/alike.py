@@ -47,17 +47,17 @@ def united_settings(alias: str, collections: Sequence[CollectionSettings]) -> Co
     for other in collections[1:]:
         for name, kind in other.fields.items():
             if kinds_of.setdefault(name, kind) != kind:
-                declaring = next(each for each in collections if name in each.fields)
+                declaring = next(member for member in collections if name in member.fields)
                 raise _unlike(alias, f"field {name!r}", declaring, other, kinds_of[name], kind)
-    kinds = {each.dense_kind for each in collections}
+    kinds = {member.dense_kind for member in collections}
     return replace(
         first,
         name=alias,
         title=None,
         dense_kind=first.dense_kind if len(kinds) == 1 else "auto",
         dense_memory_bytes=None,
-        checkpoint=next((each.checkpoint for each in collections if each.checkpoint is not None), None),
-        fields=SharedFields.of({each.name: each.fields for each in collections}),
+        checkpoint=next((member.checkpoint for member in collections if member.checkpoint is not None), None),
+        fields=SharedFields.of({member.name: member.fields for member in collections}),
         later_fields=(),
     )
 
@@ -77,10 +77,15 @@ def _shown(settings: CollectionSettings, name: str) -> Any:
 
 
 def _unlike(
-    alias: str, what: str, one: CollectionSettings, other: CollectionSettings, first: object, second: object
+    alias: str,
+    what: str,
+    member: CollectionSettings,
+    other: CollectionSettings,
+    first: object,
+    second: object,
 ) -> UnlikeCollectionsError:
     return UnlikeCollectionsError(
-        f"alias {alias!r} cannot mean both collection {one.name!r} and {other.name!r}: their {what} is "
+        f"alias {alias!r} cannot mean both collection {member.name!r} and {other.name!r}: their {what} is "
         f"{_words(first)} in the one and {_words(second)} in the other; {_remedy(what)}, or leave one out of "
         "the alias"
     )

@@ -25,7 +25,7 @@ class Fence:
 
     @staticmethod
     def read(layout: CollectionLayout) -> Fence:
-        """That of a collection. Raises DamagedIndexError."""
+        """The fence of a collection. Raises DamagedIndexError."""
         try:
             record = read_json_object(layout.fence, REMEDY)
         except FileNotFoundError:

@@ -90,14 +90,14 @@ class EqualRows:
         return RowSet.of_mask(mask)
 
     def expand(self, rows: Int64) -> tuple[Int64, Int64]:
-        """All rows that distinct ones int64[K] stand for: int64[n], and the place in K of each."""
+        """All rows that distinct ones int64[K] stand for: int64[n], and the index in K of each."""
         groups = np.searchsorted(self.firsts, rows)
         several = np.append(self.firsts, -1)[groups] == rows
-        places = np.flatnonzero(several)
+        indices = np.flatnonzero(several)
         counts = np.ones(len(rows), np.int64)
-        counts[places] = np.diff(self.offsets)[groups[places]]
+        counts[indices] = np.diff(self.offsets)[groups[indices]]
         expanded, owners = np.repeat(rows, counts), np.repeat(np.arange(len(rows)), counts)
-        expanded[several[owners]] = self.rows[ragged_positions(self.offsets, groups[places])]
+        expanded[several[owners]] = self.rows[ragged_positions(self.offsets, groups[indices])]
         return expanded, owners
 
 

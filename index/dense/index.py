@@ -41,7 +41,7 @@ LIST_CANDIDATES: Mapping[DenseKind, int] = {"ivfpq": 8, "ivfrabitq": 4}
 TIE_MARGIN = 16  # rows asked for beyond k, so that most ties with the k-th show at once
 
 
-Found = tuple[Int64, Float32]
+Neighbors = tuple[Int64, Float32]
 """Rows int64[K] and their scores float32[K]."""
 
 
@@ -162,9 +162,9 @@ class DenseIndex:
         float32[K], best first, equal scores by row. All rows found that tie with the k-th are returned, so K
         may exceed k.
         """
-        found = self.without_scan(query, k, allowed, options or DenseOptions())
-        if found is not None:
-            return found
+        nearest = self.without_scan(query, k, allowed, options or DenseOptions())
+        if nearest is not None:
+            return nearest
         scan = DenseScan([Scanned(0, self.record, len(self._vectors), allowed)], query, k)
         parts = zip(*(part() for part in scan.parts), strict=True)
         _, rows, scores = (np.concatenate(columns) for columns in parts)
@@ -172,19 +172,19 @@ class DenseIndex:
 
     def without_scan(
         self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
-    ) -> Found | None:
-        """As `search`; None where that compares the query with all rows that are allowed."""
+    ) -> Neighbors | None:
+        """The k nearest rows; None where `search` compares the query with all rows that are allowed."""
         k = min(k, len(self._vectors) if allowed is None else len(allowed))
         if k <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         distinct = allowed if self._equal is None or allowed is None else self._equal.among(allowed)
         passing = self._count if distinct is None else len(distinct)
         wanted = min(k, passing)
-        found = self._proposed(query, wanted, distinct, passing, options)
-        if found is None or len(found[0]) < wanted:
+        nearest = self._proposed(query, wanted, distinct, passing, options)
+        if nearest is None or len(nearest[0]) < wanted:
             return None
-        found = _cut(*found, wanted)
-        return found if self._equal is None else _expanded(self._equal, *found, k, allowed)
+        nearest = _cut(*nearest, wanted)
+        return nearest if self._equal is None else _expanded(self._equal, *nearest, k, allowed)
 
     def _among(self, query: Float32, k: int, rows: Int64) -> tuple[Int64, Float32]:
         query = np.ascontiguousarray(query, np.float32)
@@ -192,7 +192,7 @@ class DenseIndex:
 
     def _proposed(
         self, query: Float32, k: int, allowed: RowSet | None, passing: int, options: DenseOptions
-    ) -> Found | None:
+    ) -> Neighbors | None:
         """Rows among which the best are, with exact scores; None where scanning all allowed is as fast."""
         if self._gpu is not None and allowed is None:
             wanted = LIST_CANDIDATES.get(self._used, 1) * k + TIE_MARGIN
@@ -209,7 +209,7 @@ class DenseIndex:
             return self._among(query, k, rows) if len(rows) >= k else None
         return None
 
-    def _from_graph_among(self, query: Float32, k: int, allowed: RowSet, effort: int) -> Found | None:
+    def _from_graph_among(self, query: Float32, k: int, allowed: RowSet, effort: int) -> Neighbors | None:
         """The allowed ones of the vectors that are nearest to the query, as many of these as it takes.
 
         FAISS's own selectors are not asked: they return what the walk came by, and miss what lies nearer
@@ -234,7 +234,7 @@ class DenseIndex:
 
     def _by_codes(
         self, query: Float32, count: int, allowed: RowSet | None, passing: int, nprobe: int
-    ) -> Found:
+    ) -> Neighbors:
         """So many of the allowed rows by their codes, best first; fewer where the lists that are looked at
         have no more, none where comparing all is as fast.
         """
@@ -247,12 +247,12 @@ class DenseIndex:
             parameters = faiss.SearchParametersPreTransform(index_params=parameters)
         row = np.ascontiguousarray(query, np.float32)[None]
         with calling_thread_only():
-            found_scores, found_rows = self._index.search(row, count, params=parameters)
-        scores, rows = found_scores[0], found_rows[0]
+            batch_scores, batch_rows = self._index.search(row, count, params=parameters)
+        scores, rows = batch_scores[0], batch_rows[0]
         return (rows, scores) if rows[-1] >= 0 else (rows[rows >= 0], scores[rows >= 0])  # -1: no more
 
 
-def _cut(rows: Int64, scores: Float32, k: int) -> Found:
+def _cut(rows: Int64, scores: Float32, k: int) -> Neighbors:
     """The k best and all that tie with the k-th, best first, then by row."""
     if len(rows) > k:
         kept = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]

@@ -44,15 +44,15 @@ def bytes_in_graphs(vectors: int, dimension: int) -> int:
 
 
 def collection_kind(
-    asked: DenseKind, vectors: int, dimension: int, memory_bytes: int | None, present: Vectors
+    requested: DenseKind, vectors: int, dimension: int, memory_bytes: int | None, present: Vectors
 ) -> tuple[DenseKind, str]:
     """The kind of a collection, and why it has that.
 
-    asked: its setting; vectors: all that it has, those to come included; memory_bytes: what they and their
-    graphs may take, None for `usual_memory_bytes`; present: those of segments that stay as they are.
+    requested: its setting; vectors: all that it has, those to come included; memory_bytes: what they and
+    their graphs may take, None for `usual_memory_bytes`; present: those of segments that stay as they are.
     """
-    if asked != "auto":
-        return asked, "as the collection was created"
+    if requested != "auto":
+        return requested, "as the collection was created"
     memory_bytes = usual_memory_bytes() if memory_bytes is None else memory_bytes
     needed = bytes_in_graphs(vectors, dimension)
     sizes = f"{vectors:,} vectors with graphs take {_gib(needed)} of a budget of {_gib(memory_bytes)}"
@@ -67,9 +67,9 @@ def collection_kind(
     return suited, sizes
 
 
-def segment_kind(collection: DenseKind, asked: DenseKind, vectors: int, scanned: int) -> DenseKind:
+def segment_kind(collection: DenseKind, requested: DenseKind, vectors: int, scanned: int) -> DenseKind:
     """The kind of a segment of so many vectors. scanned: with `auto`, fewer are scanned in any collection."""
-    return collection if asked != "auto" or vectors >= scanned else "flat"
+    return collection if requested != "auto" or vectors >= scanned else "flat"
 
 
 def kind_used(kind: DenseKind, vectors: int) -> DenseKind:

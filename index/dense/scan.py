@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 16_384  # of a segment, by one thread before it takes others
 FEW_ROWS = 32  # one row in so many, or fewer, is taken by its number rather than by going through all
 NO_BITS = -1
 
-Found = tuple[Int64, Int64, Float32]
+SegmentNeighbors = tuple[Int64, Int64, Float32]
 """Segments int64[K], rows int64[K] and scores float32[K]."""
 
 
@@ -29,7 +29,7 @@ class Scanned:
     rows count, None for all.
     """
 
-    place: int
+    ordinal: int
     vectors: Record
     documents: int
     allowed: RowSet | Bool | None
@@ -49,7 +49,7 @@ class DenseScan:
         for number, segment in enumerate(segments):
             start, stop, numbered, bits = chosen.add(segment)
             stretches += [
-                (segment.place, number, first, min(first + ROWS_AT_ONCE, stop), numbered, bits)
+                (segment.ordinal, number, first, min(first + ROWS_AT_ONCE, stop), numbered, bits)
                 for first in range(start, stop, ROWS_AT_ONCE)
             ]
         self._numbers, self._bits = chosen.joined()
@@ -60,11 +60,11 @@ class DenseScan:
         self.costs = [int(part.sum()) for part in np.split(lengths, edges)] if len(table) else []
 
     @property
-    def parts(self) -> list[Callable[[], Found]]:
+    def parts(self) -> list[Callable[[], SegmentNeighbors]]:
         """What compares some of the rows each, for threads to take."""
         return [partial(self.find, stretches) for stretches in self._stretches]
 
-    def find(self, stretches: Int64) -> Found:
+    def find(self, stretches: Int64) -> SegmentNeighbors:
         """What may be among the k best of all, and all that tie with the last, in some stretches of rows."""
         return scan_vectors(
             self._vectors, stretches, self._numbers, self._bits, self._query, self._k, self._floor

@@ -85,7 +85,7 @@ class Curve:
 
     @staticmethod
     def of(boost: DecayBoost, kind: FieldType) -> Curve:
-        """That of a boost over a field of this type. Raises InvalidQueryError."""
+        """The curve of a boost over a field of this type. Raises InvalidQueryError."""
         if kind == "datetime":
             origin, scale, offset = _moment(boost.origin), _duration("scale", boost.scale), 0.0
             if boost.offset != 0:
@@ -155,14 +155,14 @@ def _part(given: Mapping[str, object], name: str, kinds: tuple[type, ...], defau
 
 
 def check_boosts(boosts: Sequence[Boost], fields: Mapping[str, FieldType]) -> None:
-    """Raises InvalidQueryError, naming the boost by its place, where one does not fit the declared fields."""
+    """Raises InvalidQueryError, naming the boost by its index, where one does not fit the declared fields."""
     if len(boosts) > MAX_BOOSTS:
         raise InvalidQueryError(f"{len(boosts)} boosts are given; the limit is {MAX_BOOSTS}")
-    for place, boost in enumerate(boosts):
+    for index, boost in enumerate(boosts):
         try:
             check_boost(boost, fields)
         except InvalidQueryError as error:
-            raise InvalidQueryError(f"boosts.{place}: {error}") from error
+            raise InvalidQueryError(f"boosts.{index}: {error}") from error
 
 
 def check_boost(boost: Boost, fields: Mapping[str, FieldType]) -> None:
@@ -193,8 +193,8 @@ def _moment(value: str | float) -> float:
 
 def _duration(name: str, value: str | float) -> float:
     """Microseconds."""
-    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         if isinstance(value, str) and _LONG_DURATION.fullmatch(value):
             raise InvalidQueryError(
                 f"{name} is {value!r:.80}; use at most {MAX_DIGITS} digits, and {MAX_DECIMALS} behind the "
@@ -203,7 +203,7 @@ def _duration(name: str, value: str | float) -> float:
         raise InvalidQueryError(
             f"{name} is {value!r:.80}, but the field is datetime; use a number with s, m, h, d or w, as '30d'"
         )
-    return float(found[1]) * _SECONDS[found[2]] * 1e6
+    return float(match[1]) * _SECONDS[match[2]] * 1e6
 
 
 def _number(name: str, value: str | float, kind: FieldType) -> float:

@@ -36,7 +36,7 @@ class CheckedDocuments(Sequence[Document]):
         """Checks documents against the declared fields. Those that were checked so before are given back.
 
         distinct: whether ids that occur twice are looked for, too.
-        Raises InvalidDocumentError or DuplicateDocumentError, with the place of the first document at fault.
+        Raises InvalidDocumentError or DuplicateDocumentError, with the index of the first document at fault.
         """
         if isinstance(documents, CheckedDocuments):
             if documents.fields == fields and (documents.distinct or not distinct):
@@ -45,11 +45,11 @@ class CheckedDocuments(Sequence[Document]):
         if distinct:
             _require_distinct(documents)
         ids, contents = [], []
-        for place, document in enumerate(documents):
+        for index, document in enumerate(documents):
             try:
                 id, content = encode_document(document)
             except InvalidDocumentError as error:
-                error.place = place
+                error.index = index
                 raise
             ids.append(id)
             contents.append(content)
@@ -66,21 +66,21 @@ class CheckedDocuments(Sequence[Document]):
         return len(self.documents)
 
     @overload
-    def __getitem__(self, place: int) -> Document: ...
+    def __getitem__(self, index: int) -> Document: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Document]: ...
+    def __getitem__(self, index: slice) -> Sequence[Document]: ...
 
-    def __getitem__(self, place: int | slice) -> Document | Sequence[Document]:
-        return self.documents[place]
+    def __getitem__(self, index: int | slice) -> Document | Sequence[Document]:
+        return self.documents[index]
 
 
 def _require_distinct(documents: Sequence[Document]) -> None:
     seen: set[str] = set()
-    for place, document in enumerate(documents):
+    for index, document in enumerate(documents):
         if document.id in seen:
             raise DuplicateDocumentError(
-                f"document id {document.id!r:.80} occurs twice in one write; give each document once", place
+                f"document id {document.id!r:.80} occurs twice in one write; give each document once", index
             )
         seen.add(document.id)
 
@@ -91,10 +91,10 @@ def _columns(documents: Sequence[Document], fields: Mapping[str, FieldType]) -> 
             fields, [document.id for document in documents], [document.metadata for document in documents]
         )
     except InvalidDocumentError:
-        for place, document in enumerate(documents):  # the first at fault, of whichever field
+        for index, document in enumerate(documents):  # the first at fault, of whichever field
             try:
                 columns_of(fields, [document.id], [document.metadata])
             except InvalidDocumentError as error:
-                error.place = place
+                error.index = index
                 raise
         raise

@@ -139,7 +139,7 @@ def condition_of(filter: Filter, fields: Mapping[str, FieldType]) -> Condition:
 
 
 def checked_condition(filter: Filter, fields: Mapping[str, FieldType]) -> Condition:
-    """The same of a filter to be checked. Raises InvalidQueryError where it does not fit the fields."""
+    """The condition of a filter. Raises InvalidQueryError where that does not fit the fields."""
     check_filter(filter, fields)
     return condition_of(filter, fields)
 

@@ -22,12 +22,12 @@ MINUTE = 60_000_000  # microseconds
 
 def microseconds_of(text: str) -> int:
     """Microseconds since 1970 in UTC; finer fractions are cut. Raises ValueError for another string."""
-    found = _MOMENT.fullmatch(text)
-    if found is None:
+    match = _MOMENT.fullmatch(text)
+    if match is None:
         raise ValueError(
             "use a form such as 2024-05-17T09:30:00Z, 2024-05-17 09:30:00.25+09:00 or 2024-05-17"
         )
-    year, month, day, hour, minute, second, fraction, sign, hours, minutes = found.groups()
+    year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
     moment = datetime(
         int(year),
         int(month),

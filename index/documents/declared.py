@@ -25,7 +25,8 @@ class SharedFields(dict[str, FieldType]):
         for fields in collections.values():
             known = {**fields, **known}
         lacking = {
-            name: [each for each, fields in collections.items() if name not in fields] for name in known
+            name: [collection for collection, fields in collections.items() if name not in fields]
+            for name in known
         }
         shared = cls({name: kind for name, kind in known.items() if not lacking[name]})
         shared.lacking = {name: others for name, others in lacking.items() if others}
@@ -35,7 +36,7 @@ class SharedFields(dict[str, FieldType]):
 def undeclared(field: str, fields: Mapping[str, FieldType]) -> str:
     """That a field is not among those declared, which there are, and what to do."""
     shown = repr(field[:SHOWN_CHARACTERS])
-    alike = next((each for each in fields if normalize("NFC", each) == normalize("NFC", field)), field)
+    alike = next((other for other in fields if normalize("NFC", other) == normalize("NFC", field)), field)
     if alike != field:
         written = f"{alike!a}, not {field[:SHOWN_CHARACTERS]!a}"
         return f"{shown} is declared in another Unicode form, which looks the same: write it as {written}"
@@ -61,5 +62,5 @@ def unsuited(field: str, fields: Mapping[str, FieldType], kinds: Sequence[FieldT
     takes = f"takes a field of type {' or '.join(kinds)}, but"
     if field not in fields:
         return f"{takes} {undeclared(field, fields)}"
-    suited = ", ".join(each for each in sorted(fields) if fields[each] in kinds) or "none"
+    suited = ", ".join(declared for declared in sorted(fields) if fields[declared] in kinds) or "none"
     return f"{takes} {field[:SHOWN_CHARACTERS]!r} is {fields[field]}; such fields: {suited}"

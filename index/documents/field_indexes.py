@@ -20,7 +20,7 @@ STORED_DOCUMENTS = 4_096  # those of fewer are made in less than a millisecond
 
 
 class FieldIndexes:
-    """Those of the columns of N documents."""
+    """The postings and sorted values of the columns of N documents."""
 
     def __init__(
         self, columns: Mapping[str, Column], documents: int, stored: Mapping[str, Postings | SortedValues]

@@ -50,9 +50,9 @@ class FurtherValues:
     rows: Int64
 
     def take(self, rows: Int64) -> FurtherValues | None:
-        """Those of these documents; None where there are none."""
-        owners, places = _of_rows(self.rows, rows)
-        return FurtherValues(self.values[places], owners) if len(owners) else None
+        """The further values of these documents; None where there are none."""
+        owners, indices = _of_rows(self.rows, rows)
+        return FurtherValues(self.values[indices], owners) if len(owners) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ScalarColumn:
 
 @dataclass(frozen=True, slots=True)
 class KeywordColumn:
-    """strings: the distinct strings in ascending order; codes: int32[P], places in `strings`;
+    """strings: the distinct strings in ascending order; codes: int32[P], indices in `strings`;
     rows: int64[P], the document of each code, ascending; name: what messages call the strings.
     """
 
@@ -81,9 +81,9 @@ class KeywordColumn:
     name: str = "strings in memory"
 
     def take(self, rows: Int64) -> KeywordColumn:
-        """The values of these documents, as places in the same strings."""
-        owners, places = _of_rows(self.rows, rows)
-        return KeywordColumn(self.strings, self.codes[places], owners, self.name)
+        """The values of these documents, as indices in the same strings."""
+        owners, indices = _of_rows(self.rows, rows)
+        return KeywordColumn(self.strings, self.codes[indices], owners, self.name)
 
     def text(self, string: bytes) -> str:
         """One of the strings. Raises DamagedIndexError where it is not UTF-8."""
@@ -164,17 +164,17 @@ def _moment(name: str, value: str) -> int:
 def column_of(kind: FieldType, values: Sequence[list[Any]]) -> Column:
     """The column of a field from the `field_values` of each document."""
     if kind == "keyword":
-        members = [member for found in values for member in found]
+        members = [member for document_values in values for member in document_values]
         strings = sorted(set(members))
-        places = {string: place for place, string in enumerate(strings)}
-        codes = np.fromiter(map(places.__getitem__, members), np.int32, len(members))
-        rows = np.repeat(np.arange(len(values)), [len(found) for found in values])
+        code_of = {string: code for code, string in enumerate(strings)}
+        codes = np.fromiter(map(code_of.__getitem__, members), np.int32, len(members))
+        rows = np.repeat(np.arange(len(values)), [len(document_values) for document_values in values])
         return KeywordColumn(PackedBytes.of(strings), codes, rows.astype(np.int64))
     dtype = np.dtype(SCALAR_DTYPES[kind])
-    further = [(member, row) for row, found in enumerate(values) for member in found[1:]]
+    further = [(member, row) for row, document_values in enumerate(values) for member in document_values[1:]]
     return ScalarColumn(
-        np.array([found[0] if found else 0 for found in values], dtype),
-        np.array([bool(found) for found in values], np.bool_),
+        np.array([document_values[0] if document_values else 0 for document_values in values], dtype),
+        np.array([bool(document_values) for document_values in values], np.bool_),
         FurtherValues(
             np.array([member for member, _ in further], dtype),
             np.array([row for _, row in further], np.int64),
@@ -198,9 +198,9 @@ def columns_of(
     columns = {}
     for name, kind in fields.items():
         values = []
-        for id, found in zip(ids, metadata, strict=True):
+        for id, document_metadata in zip(ids, metadata, strict=True):
             try:
-                values.append(field_values(name, kind, found.get(name), rounded=rounded))
+                values.append(field_values(name, kind, document_metadata.get(name), rounded=rounded))
             except InvalidDocumentError as error:
                 raise InvalidDocumentError(f"document {id!r:.80}: {error}", f"metadata.{name}") from error
         columns[name] = column_of(kind, values)
@@ -247,8 +247,8 @@ def _open_further(
 
 
 def field_stems(names: Iterable[str | None], first: int = 0) -> dict[str, str]:
-    """How the names of the arrays of each field begin: those of a segment's fields, from this place on.
+    """How the names of the arrays of each field begin: those of a segment's fields, from this number on.
 
-    None takes a place that is nobody's.
+    None takes a number that is nobody's.
     """
-    return {name: f"field_{place:03d}" for place, name in enumerate(names, first) if name is not None}
+    return {name: f"field_{number:03d}" for number, name in enumerate(names, first) if name is not None}

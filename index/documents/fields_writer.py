@@ -38,9 +38,9 @@ class FieldsWriter(Streams):
         super().__init__(*self._columns.values())
 
     @property
-    def held_bytes(self) -> int:
+    def buffered_bytes(self) -> int:
         """About how much memory the distinct strings take so far."""
-        return sum(column.held_bytes for column in self._columns.values())
+        return sum(column.buffered_bytes for column in self._columns.values())
 
     def append(self, columns: Mapping[str, Column], documents: int) -> None:
         """Adds the columns of so many documents, one for each field."""
@@ -49,7 +49,7 @@ class FieldsWriter(Streams):
 
 
 class _ScalarWriter(Streams):
-    held_bytes = 0
+    buffered_bytes = 0
 
     def __init__(self, arrays: ArrayTarget, stem: str, kind: ScalarType) -> None:
         self._arrays = arrays
@@ -79,7 +79,7 @@ class _ScalarWriter(Streams):
 
 
 class _KeywordWriter(Streams):
-    """Strings are numbered as they come; once all are known, the numbers give way to places in order."""
+    """Strings are numbered as they come; once all are known, the numbers give way to ranks in order."""
 
     def __init__(self, arrays: ArrayTarget, stem: str) -> None:
         self._arrays = arrays
@@ -91,8 +91,8 @@ class _KeywordWriter(Streams):
         super().__init__(self._codes, self._rows)
 
     @property
-    def held_bytes(self) -> int:
-        return self._numbers.held_bytes
+    def buffered_bytes(self) -> int:
+        return self._numbers.buffered_bytes
 
     def append(self, column: Column, documents: int) -> None:
         assert isinstance(column, KeywordColumn)  # noqa: S101 - of a field of this type
@@ -101,10 +101,10 @@ class _KeywordWriter(Streams):
         self._documents += documents
 
     def finish(self) -> None:
-        places = self._numbers.write(self._arrays, f"{self._stem}_strings")
+        ranks = self._numbers.write(self._arrays, f"{self._stem}_strings")
         super().finish()
         if self._codes.rows:
             codes = self._arrays.change(f"{self._stem}_codes")
             for start in range(0, len(codes), CODES_AT_ONCE):
                 some = slice(start, start + CODES_AT_ONCE)
-                codes[some] = places[codes[some]]
+                codes[some] = ranks[codes[some]]

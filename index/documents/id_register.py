@@ -56,8 +56,8 @@ class IdRegister:
         wanted = np.array(digests, f"S{DIGEST_BYTES}")
         known = np.array([digest in self._recent for digest in digests], np.bool_)
         for older in self._sorted:
-            places = np.minimum(np.searchsorted(older, wanted), len(older) - 1)
-            known |= older[places] == wanted
+            indices = np.minimum(np.searchsorted(older, wanted), len(older) - 1)
+            known |= older[indices] == wanted
         return known
 
     def _settle(self) -> None:

@@ -52,9 +52,9 @@ class Intervals:
         if len(self) == 1:
             within: npt.NDArray[np.bool_] = (values >= self.lows[0]) & (values <= self.highs[0])
             return within
-        place = np.searchsorted(self.lows, values, "right") - 1
-        found: npt.NDArray[np.bool_] = (place >= 0) & (self.highs[place] >= values)
-        return found
+        interval = np.searchsorted(self.lows, values, "right") - 1
+        inside: npt.NDArray[np.bool_] = (interval >= 0) & (self.highs[interval] >= values)
+        return inside
 
 
 def counted(starts: Int64, stops: Int64) -> Int64:

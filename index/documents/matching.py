@@ -40,8 +40,8 @@ CACHED_BYTES = 2  # for each document: as much as 16 conditions that many docume
 CACHED_LEAST = 4_096
 ENTRY_BYTES = 300  # of a condition's key, and of what holds its rows
 
-Places = tuple[Int64, Int64]
-"""Where the places that a condition allows begin and end, int64[K] each, ascending: places among the strings
+Ranges = tuple[Int64, Int64]
+"""Where the ranges that a condition allows begin and end, int64[K] each, ascending: among the strings
 of a keyword, or among the values of another field in order."""
 
 
@@ -64,16 +64,16 @@ class Matching:
                 self._known.move_to_end(condition.key)
                 return known
         evaluation = _Evaluation(self._columns, self._indexes, self._documents)
-        found = RowSet.of_bitmap(evaluation.rows(condition, None), self._documents)
-        self._remember(condition.key, found)
-        return found
+        rows = RowSet.of_bitmap(evaluation.rows(condition, None), self._documents)
+        self._remember(condition.key, rows)
+        return rows
 
-    def _remember(self, key: bytes, found: RowSet) -> None:
+    def _remember(self, key: bytes, rows: RowSet) -> None:
         allowed = max(CACHED_LEAST, CACHED_BYTES * self._documents)
         with self._changing:
             if key not in self._known:
-                self._known[key] = found
-                self._known_bytes += found.nbytes + ENTRY_BYTES
+                self._known[key] = rows
+                self._known_bytes += rows.nbytes + ENTRY_BYTES
             while self._known_bytes > allowed:
                 _, oldest = self._known.popitem(last=False)
                 self._known_bytes -= oldest.nbytes + ENTRY_BYTES
@@ -86,7 +86,7 @@ class _Evaluation:
         self._columns = columns
         self._indexes = indexes
         self._documents = documents
-        self._places: dict[bytes, Places] = {}
+        self._ranges: dict[bytes, Ranges] = {}
 
     def rows(self, condition: Condition, among: AbstractBitMap | None) -> AbstractBitMap:
         """Those that it allows, of some or, for None, of all."""
@@ -97,8 +97,8 @@ class _Evaluation:
                     return NOTHING
             return self._all() if among is None else among
         if isinstance(condition, AnyOf):
-            found = [self.rows(part, among) for part in condition.parts]
-            return BitMap.union(*found) if found else NOTHING
+            bitmaps = [self.rows(part, among) for part in condition.parts]
+            return BitMap.union(*bitmaps) if bitmaps else NOTHING
         if isinstance(condition, Except):
             everything = self._all() if among is None else among
             return everything - self.rows(condition.part, among)
@@ -122,7 +122,7 @@ class _Evaluation:
             return self._documents - self.estimate(condition.part)
         if isinstance(condition, Present):
             return self._documents
-        starts, stops = self._found(condition)
+        starts, stops = self._ranges_of(condition)
         postings = self._indexes.postings(condition.field)
         if postings is not None:
             return min(self._documents, postings.count(starts, stops))
@@ -148,7 +148,7 @@ class _Evaluation:
             if isinstance(column, KeywordColumn):
                 return bitmap_of(column.rows, self._documents)
             return bitmap_of_mask(column.present)
-        starts, stops = self._found(condition)
+        starts, stops = self._ranges_of(condition)
         if not len(starts):
             return NOTHING
         postings = self._indexes.postings(condition.field)
@@ -157,10 +157,10 @@ class _Evaluation:
         many = int((stops - starts).sum()) * SCANNED_SHARE > self._documents
         if many and isinstance(condition, Within) and len(condition.intervals) == 1:
             assert isinstance(column, ScalarColumn)  # noqa: S101 - as all fields with intervals
-            held = condition.intervals.hold(column.values) & column.present
+            inside = condition.intervals.hold(column.values) & column.present
             if column.further is not None:
-                held[column.further.rows[condition.intervals.hold(column.further.values)]] = True
-            return bitmap_of_mask(held)
+                inside[column.further.rows[condition.intervals.hold(column.further.values)]] = True
+            return bitmap_of_mask(inside)
         return bitmap_of(self._indexes.sorted_values(condition.field).taken(starts, stops), self._documents)
 
     def _compared(self, condition: Within, among: AbstractBitMap) -> AbstractBitMap:
@@ -168,25 +168,25 @@ class _Evaluation:
         column = self._columns[condition.field]
         assert isinstance(column, ScalarColumn)  # noqa: S101 - as all fields with intervals
         rows = np.frombuffer(among.to_array(), np.uint32)
-        held = condition.intervals.hold(column.values[rows]) & column.present[rows]
-        return bitmap_of_ascending(rows[held])
+        inside = condition.intervals.hold(column.values[rows]) & column.present[rows]
+        return bitmap_of_ascending(rows[inside])
 
-    def _found(self, condition: OneOf | Between | Within) -> Places:
-        known = self._places.get(condition.key)
+    def _ranges_of(self, condition: OneOf | Between | Within) -> Ranges:
+        known = self._ranges.get(condition.key)
         if known is None:
-            known = self._places[condition.key] = self._look_up(condition)
+            known = self._ranges[condition.key] = self._look_up(condition)
         return known
 
-    def _look_up(self, condition: OneOf | Between | Within) -> Places:
+    def _look_up(self, condition: OneOf | Between | Within) -> Ranges:
         if isinstance(condition, Within):
             if condition.kind == "boolean":
                 return condition.intervals.lows, condition.intervals.highs + 1
-            return self._indexes.sorted_values(condition.field).places(condition.intervals)
+            return self._indexes.sorted_values(condition.field).ranges(condition.intervals)
         column = self._columns[condition.field]
         assert isinstance(column, KeywordColumn)  # noqa: S101 - as all fields with strings
         if isinstance(condition, OneOf):
-            places = common_strings(column.strings, condition.strings)
-            return places, places + 1
+            numbers = common_strings(column.strings, condition.strings)
+            return numbers, numbers + 1
         first_from = partial(first_not_below, len(column.strings), column.strings.__getitem__)
         low = first_from(condition.low)
         high = len(column.strings) if condition.high is None else first_from(condition.high)

@@ -47,16 +47,16 @@ class MetadataChange:
 
 def merged(metadata: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata changed as a JSON Merge Patch says (RFC 7396): objects are merged, null removes."""
-    found = dict(metadata)
+    changed = dict(metadata)
     for name, value in patch.items():
         if value is None:
-            found.pop(name, None)
+            changed.pop(name, None)
         elif isinstance(value, Mapping):
-            present = found.get(name)
-            found[name] = merged(present if isinstance(present, Mapping) else {}, value)
+            present = changed.get(name)
+            changed[name] = merged(present if isinstance(present, Mapping) else {}, value)
         else:
-            found[name] = value
-    return found
+            changed[name] = value
+    return changed
 
 
 def _fault(value: object, level: int) -> tuple[str, str] | None:

@@ -24,10 +24,10 @@ def as_integer(value: int | float) -> int | float:
 
 def exact_integer(value: int | float) -> int:
     """The signed integer of 64 bits that a number is. Raises ValueError saying why it is none."""
-    found = comparable_integer(value)
-    if isinstance(found, float):
+    number = comparable_integer(value)
+    if isinstance(number, float):
         raise ValueError(f"{shown(value)} is no whole number; use one, or a field of type number")
-    return found
+    return number
 
 
 def comparable_integer(value: int | float) -> int | float:
@@ -35,22 +35,22 @@ def comparable_integer(value: int | float) -> int | float:
 
     Raises ValueError where it is neither, or is not known exactly.
     """
-    found = as_integer(value)
-    if isinstance(found, int):
-        if not INT64[0] <= found <= INT64[1]:
+    number = as_integer(value)
+    if isinstance(number, int):
+        if not INT64[0] <= number <= INT64[1]:
             raise ValueError(
-                f"{shown(found)} does not fit in 64 bits, from {INT64[0]} to {INT64[1]}; use a field of type "
-                "keyword and strings"
+                f"{shown(number)} does not fit in 64 bits, from {INT64[0]} to {INT64[1]}; use a field of "
+                "type keyword and strings"
             )
-        return found
-    if not math.isfinite(found):
-        raise ValueError(f"{found} is not finite; leave it out")
-    if found.is_integer():
+        return number
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is not finite; leave it out")
+    if number.is_integer():
         raise ValueError(
-            f"{shown(found)} is a float beyond ±{EXACT}, where floats are rounded; write the digits of an "
+            f"{shown(number)} is a float beyond ±{EXACT}, where floats are rounded; write the digits of an "
             "integer, without a point or an exponent"
         )
-    return found
+    return number
 
 
 def exact_number(value: int | float) -> float:

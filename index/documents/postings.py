@@ -70,11 +70,11 @@ class Postings:
         bitmaps = PackedBytes.open(arrays, f"{stem}_bitmaps")
         numbered: Int32 = arrays.open(f"{stem}_bitmap_values", np.int32, (2,), len(bitmaps))
         sound = len(few) == 0 or 0 <= few.min() <= few.max() < documents
-        places = numbered[:, 0]
+        numbers = numbered[:, 0]
         if (
             not sound
-            or (np.diff(places) <= 0).any()
-            or (len(places) and not 0 <= places[0] <= places[-1] < values)
+            or (np.diff(numbers) <= 0).any()
+            or (len(numbers) and not 0 <= numbers[0] <= numbers[-1] < values)
         ):
             raise damaged(
                 arrays.path(f"{stem}_few"), f"or {stem}_bitmap_values names a row or value that is not there"
@@ -96,37 +96,37 @@ class Postings:
             and np.array_equal(self.few, other.few)
             and np.array_equal(self.few_offsets, other.few_offsets)
             and np.array_equal(self.bitmap_values, other.bitmap_values)
-            and all(self._bitmap(place) == other._bitmap(place) for place in range(len(self.bitmaps)))
+            and all(self._bitmap(number) == other._bitmap(number) for number in range(len(self.bitmaps)))
         )
 
     def count(self, starts: Int64, stops: Int64) -> int:
         """How many rows the values from each start up to its stop have, added up value by value."""
         few = (self.few_offsets[stops] - self.few_offsets[starts]).sum()
-        places = self._bitmaps_within(starts, stops)
-        return int(few) + int(self.bitmap_values[places, 1].sum(dtype=np.int64))
+        bitmaps = self._bitmaps_within(starts, stops)
+        return int(few) + int(self.bitmap_values[bitmaps, 1].sum(dtype=np.int64))
 
     def rows(self, starts: Int64, stops: Int64) -> AbstractBitMap:
         """The rows that have a value from a start up to its stop; int64[K] both, ascending and apart.
 
         Raises DamagedIndexError where a bitmap cannot be read.
         """
-        found = [self._bitmap(place) for place in self._bitmaps_within(starts, stops).tolist()]
+        bitmaps = [self._bitmap(number) for number in self._bitmaps_within(starts, stops).tolist()]
         first, last = self.few_offsets[starts], self.few_offsets[stops]
-        places = slice(int(first[0]), int(last[0])) if len(starts) == 1 else counted(first, last)
-        few = self.few[places]
+        indices = slice(int(first[0]), int(last[0])) if len(starts) == 1 else counted(first, last)
+        few = self.few[indices]
         if len(few):
-            found.append(bitmap_of(few, self.documents))
-        return found[0] if len(found) == 1 else BitMap.union(*found) if found else NOTHING
+            bitmaps.append(bitmap_of(few, self.documents))
+        return bitmaps[0] if len(bitmaps) == 1 else BitMap.union(*bitmaps) if bitmaps else NOTHING
 
     def _bitmaps_within(self, starts: Int64, stops: Int64) -> Int64:
         values = self.bitmap_values[:, 0]
         return counted(np.searchsorted(values, starts), np.searchsorted(values, stops))
 
-    def _bitmap(self, place: int) -> AbstractBitMap:
+    def _bitmap(self, number: int) -> AbstractBitMap:
         try:
-            bitmap = FrozenBitMap.deserialize(self.bitmaps[place])
+            bitmap = FrozenBitMap.deserialize(self.bitmaps[number])
         except (ValueError, IndexError) as error:
             raise damaged(self.name, f"holds what is no bitmap ({error})") from error
-        if not 0 < len(bitmap) == self.bitmap_values[place, 1] or bitmap.max() >= self.documents:
+        if not 0 < len(bitmap) == self.bitmap_values[number, 1] or bitmap.max() >= self.documents:
             raise damaged(self.name, "has a bitmap of other rows than were written")
         return bitmap

@@ -56,7 +56,7 @@ class RowSet:
 
     @property
     def nbytes(self) -> int:
-        return sum(held.nbytes for held in (self._numbers, self._packed) if held is not None)
+        return sum(array.nbytes for array in (self._numbers, self._packed) if array is not None)
 
     @property
     def rows(self) -> Int64:
@@ -82,14 +82,14 @@ class RowSet:
         """Of rows int64[K] each, whether it is in the set: bool[K]."""
         if self._packed is None:
             numbers = self.rows
-            places = np.searchsorted(numbers, rows)
-            found: Bool = np.append(numbers, -1)[places] == rows
-            return found
+            indices = np.searchsorted(numbers, rows)
+            present: Bool = np.append(numbers, -1)[indices] == rows
+            return present
         bits: Bool = (self._packed[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(np.bool_)
         return bits
 
     def also(self, kept: Bool) -> RowSet:
-        """Those of the set where bool[N] is true as well."""
+        """The rows of the set where bool[N] is true as well."""
         if self._numbers is not None:
             return RowSet.of(self._numbers[kept[self._numbers]], self.documents)
         return RowSet.of_mask(self.mask & kept)

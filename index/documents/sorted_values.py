@@ -54,7 +54,7 @@ class SortedValues:
             and np.array_equal(self.rows, other.rows)
         )
 
-    def places(self, wanted: Intervals) -> tuple[Int64, Int64]:
+    def ranges(self, wanted: Intervals) -> tuple[Int64, Int64]:
         """Where values of the intervals begin and end: int64[K] each, ascending and apart."""
         lows, highs = wanted.lows, wanted.highs
         if not len(self.values):

@@ -63,8 +63,8 @@ def encode_document(document: Document) -> tuple[bytes, bytes]:
 
 def decode_document(identifier: str, content: bytes) -> Document:
     """The document of an id and its stored content. Raises ValueError, TypeError or KeyError for another."""
-    found = orjson.loads(content)
-    return Document(identifier, found["text"], found["title"], found["metadata"])
+    record = orjson.loads(content)
+    return Document(identifier, record["text"], record["title"], record["metadata"])
 
 
 def encode_id(identifier: str) -> bytes:

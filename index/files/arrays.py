@@ -67,7 +67,7 @@ class ArrayTarget(ArraySource, Protocol):
 
 
 def frozen(array: Array) -> Array:
-    """The same memory as a plain read-only array, the one type that kernels are compiled for."""
+    """An array's memory as a plain read-only array, the one type that kernels are compiled for."""
     if type(array) is np.ndarray and not array.flags.writeable:
         return array
     view = np.asarray(array).view(np.ndarray)
@@ -83,7 +83,7 @@ def open_rows(
     dtype: npt.DTypeLike = np.int64,
 ) -> Array:
     """Rows of documents, dtype[rows], as `ArraySource.open`; one outside the documents is damage, too."""
-    found = arrays.open(name, dtype, rows=rows)
-    if len(found) and not 0 <= found.min() <= found.max() < documents:
+    array = arrays.open(name, dtype, rows=rows)
+    if len(array) and not 0 <= array.min() <= array.max() < documents:
         raise damaged(arrays.path(name), f"names a row outside the {documents} documents")
-    return found
+    return array

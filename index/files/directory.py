@@ -36,10 +36,10 @@ def make_folder(folder: Path) -> None:
 
     What is forced within a folder is lost with the folder's own name.
     """
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for each in missing:
-        force(each.parent)
+    for path in missing:
+        force(path.parent)
 
 
 def write_atomically(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tercet.index.errors import CollectionBusyError, CollectionNotFoundError
 
-LOOKS, LOOK_SECONDS = 2, 0.001  # `is_held` has the lock for some microseconds
+LOOKS, LOOK_SECONDS = 2, 0.001  # `is_locked` has the lock for some microseconds
 
 
 class ExclusiveLock:
@@ -75,7 +75,7 @@ def _lock(descriptor: int) -> None:
     return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def is_held(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether somebody holds the lock of a file, or that cannot be told. One that is missing nobody holds."""
     try:
         descriptor = os.open(path, os.O_RDONLY)

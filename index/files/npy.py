@@ -33,10 +33,10 @@ def npy_header(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> bytes:
 
 def type_and_shape(header: bytes, path: Path) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """What `npy_header` was given. Raises DamagedIndexError, naming the file, for what it did not write."""
-    found = _TEXT.fullmatch(header)
-    if found is None:
+    match = _TEXT.fullmatch(header)
+    if match is None:
         raise damaged(path, "is not an array of this index")
-    return np.dtype(found[1].decode()), tuple(int(each) for each in found[2].split(b",") if each)
+    return np.dtype(match[1].decode()), tuple(int(length) for length in match[2].split(b",") if length)
 
 
 def row_bytes(dtype: npt.DTypeLike, row_shape: tuple[int, ...]) -> int:
@@ -50,9 +50,9 @@ def array_in(
 
     Raises DamagedIndexError, naming the file, where its header or size differ.
     """
-    size, each = len(content), row_bytes(dtype, row_shape)
-    count = max(0, size - HEADER_BYTES) // each if rows is None else rows
-    shape, expected = (count, *row_shape), HEADER_BYTES + count * each
+    size, bytes_per_row = len(content), row_bytes(dtype, row_shape)
+    count = max(0, size - HEADER_BYTES) // bytes_per_row if rows is None else rows
+    shape, expected = (count, *row_shape), HEADER_BYTES + count * bytes_per_row
     if size != expected:
         raise damaged(
             path,

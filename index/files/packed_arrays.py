@@ -39,7 +39,7 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Entry:
     """An array's type and shape, and where its values lie among those of the file, in bytes."""
 
     dtype: np.dtype[Any]
@@ -59,16 +59,16 @@ class PackedArrays(ArraySource):
         try:
             start = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
             header = json.loads(bytes(content[LENGTH_BYTES:start]))
-            places = {name: _parse_place(record) for name, record in header.items()}
-            _require_filled(places.values(), len(content) - start)
+            entries = {name: _parse_entry(record) for name, record in header.items()}
+            _require_filled(entries.values(), len(content) - start)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise damaged(file, f"does not hold packed arrays ({error})") from error
         self._file = file
         self._values = content[start:]
-        self._places = places
+        self._entries = entries
 
     def has(self, name: str) -> bool:
-        return name in self._places
+        return name in self._entries
 
     def path(self, name: str) -> Path:
         return self._file / name
@@ -76,26 +76,26 @@ class PackedArrays(ArraySource):
     def open(
         self, name: str, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = (), rows: int | None = None
     ) -> Array:
-        place = self._places.get(name)
-        if place is None:
+        entry = self._entries.get(name)
+        if entry is None:
             raise missing(self.path(name))
-        expected = (place.shape[0] if rows is None else rows, *row_shape)
-        if (place.dtype, place.shape) != (np.dtype(dtype), expected):
+        expected = (entry.shape[0] if rows is None else rows, *row_shape)
+        if (entry.dtype, entry.shape) != (np.dtype(dtype), expected):
             raise damaged(
                 self.path(name),
-                f"has shape {place.shape} and type {place.dtype}, not {expected} and {np.dtype(dtype)}",
+                f"has shape {entry.shape} and type {entry.dtype}, not {expected} and {np.dtype(dtype)}",
             )
-        if place.start == place.end:
+        if entry.start == entry.end:
             return np.empty(expected, dtype)
-        return np.frombuffer(self._values[place.start : place.end], dtype).reshape(expected)
+        return np.frombuffer(self._values[entry.start : entry.end], dtype).reshape(expected)
 
     def all(self) -> dict[str, Array]:
         """Every array, of whatever type and shape."""
-        return {name: self.open(name, place.dtype, place.shape[1:]) for name, place in self._places.items()}
+        return {name: self.open(name, entry.dtype, entry.shape[1:]) for name, entry in self._entries.items()}
 
     def sizes(self) -> dict[str, int]:
         """How many bytes the values of each array take."""
-        return {name: place.end - place.start for name, place in self._places.items()}
+        return {name: entry.end - entry.start for name, entry in self._entries.items()}
 
 
 def write_packed(file: Path, arrays: Mapping[str, Array]) -> None:
@@ -118,19 +118,19 @@ def write_packed(file: Path, arrays: Mapping[str, Array]) -> None:
                 opened.write(np.ascontiguousarray(array).data)
 
 
-def _parse_place(record: Any) -> _Place:
+def _parse_entry(record: Any) -> _Entry:
     """Raises ValueError, TypeError or KeyError for what `write_packed` does not write."""
     start, end = record["data_offsets"]
-    place = _Place(_DTYPES[record["dtype"]], tuple(record["shape"]), start, end)
-    if not place.shape or any(type(number) is not int or number < 0 for number in (*place.shape, start, end)):
-        raise ValueError(f"an array of shape {place.shape} from byte {start} to {end}")
-    if place.dtype.itemsize * math.prod(place.shape) != end - start:
-        raise ValueError(f"shape {place.shape} of {place.dtype} in {end - start} bytes")
-    return place
+    entry = _Entry(_DTYPES[record["dtype"]], tuple(record["shape"]), start, end)
+    if not entry.shape or any(type(number) is not int or number < 0 for number in (*entry.shape, start, end)):
+        raise ValueError(f"an array of shape {entry.shape} from byte {start} to {end}")
+    if entry.dtype.itemsize * math.prod(entry.shape) != end - start:
+        raise ValueError(f"shape {entry.shape} of {entry.dtype} in {end - start} bytes")
+    return entry
 
 
-def _require_filled(places: Iterable[_Place], size: int) -> None:
+def _require_filled(entries: Iterable[_Entry], size: int) -> None:
     """Raises ValueError where the arrays do not lie end to end over so many bytes."""
-    ends = [(0, 0), *sorted((place.start, place.end) for place in places), (size, size)]
+    ends = [(0, 0), *sorted((entry.start, entry.end) for entry in entries), (size, size)]
     if any(before[1] != after[0] for before, after in pairwise(ends)):
         raise ValueError(f"its arrays do not fill {size} bytes")

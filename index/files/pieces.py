@@ -35,11 +35,11 @@ class Pieces:
 
     @staticmethod
     def of(array: Array, starts: Int64, ends: Int64) -> Pieces:
-        """Those of a C-contiguous array that hold its rows from each of `starts` to each of `ends`."""
+        """Pieces of a C-contiguous array that hold its rows from each of `starts` to each of `ends`."""
         address, row = array.__array_interface__["data"][0], array.strides[0]
         return Pieces(address + row * starts, address + row * ends)
 
-    def and_those(self, *others: Pieces) -> Pieces:
+    def joined_with(self, *others: Pieces) -> Pieces:
         parts = (self, *others)
         return Pieces(
             np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts])
@@ -99,7 +99,7 @@ class DiskWatch:
 
 @cache
 def disk_watch() -> DiskWatch:
-    """That of this process."""
+    """The watch that all searches of this process share."""
     return DiskWatch()
 
 
@@ -113,7 +113,7 @@ def read_ahead(segments: Int64, rows: Int64, pieces_of: Callable[[int, Int64], P
         return
     sampled = range(0, len(rows), len(rows) // SAMPLED)
     all_in_memory = all(
-        pieces_of(int(segments[place]), rows[place : place + 1]).in_memory() for place in sampled
+        pieces_of(int(segments[number]), rows[number : number + 1]).in_memory() for number in sampled
     )
     watch.saw(all_in_memory=all_in_memory)
     if not all_in_memory:

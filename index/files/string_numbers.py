@@ -17,23 +17,25 @@ class StringNumbers:
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
-        self.held_bytes = 0
+        self.buffered_bytes = 0
 
-    def of(self, strings: PackedBytes, places: Int32) -> Int32:
-        """The numbers of the strings at `places` int32[P]: int32[P]. New ones get the next."""
-        used, inverse = np.unique(places, return_inverse=True)
-        found = strings.take(used)
+    def of(self, strings: PackedBytes, indices: Int32) -> Int32:
+        """The numbers of the strings at `indices` int32[P]: int32[P]. New ones get the next."""
+        used, inverse = np.unique(indices, return_inverse=True)
+        taken = strings.take(used)
         before = len(self._numbers)
         numbers = np.fromiter(
-            (self._numbers.setdefault(string, len(self._numbers)) for string in found), np.int32, len(found)
+            (self._numbers.setdefault(string, len(self._numbers)) for string in taken),
+            np.int32,
+            len(taken),
         )
         new = numbers >= before
         lengths = strings.offsets[used + 1] - strings.offsets[used]
-        self.held_bytes += int(lengths[new].sum()) + STRING_BYTES * int(new.sum())
+        self.buffered_bytes += int(lengths[new].sum()) + STRING_BYTES * int(new.sum())
         return numbers[inverse]
 
     def write(self, arrays: ArrayTarget, stem: str) -> Int32:
-        """Writes the strings in ascending order and forgets them; gives each one's place in it, int32[X], by
+        """Writes the strings in ascending order and forgets them; gives the rank of each in it, int32[X], by
         its number.
         """
         ordered = sorted(self._numbers)
@@ -41,10 +43,10 @@ class StringNumbers:
         for start in range(0, len(ordered), STRINGS_AT_ONCE):
             writer.append(PackedBytes.of(ordered[start : start + STRINGS_AT_ONCE]))
         writer.finish()
-        places = np.empty(len(ordered), np.int32)
-        places[np.fromiter(map(self._numbers.__getitem__, ordered), np.int32, len(ordered))] = np.arange(
+        ranks = np.empty(len(ordered), np.int32)
+        ranks[np.fromiter(map(self._numbers.__getitem__, ordered), np.int32, len(ordered))] = np.arange(
             len(ordered), dtype=np.int32
         )
         self._numbers.clear()
-        self.held_bytes = 0
-        return places
+        self.buffered_bytes = 0
+        return ranks

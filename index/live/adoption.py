@@ -122,9 +122,9 @@ class Adoption:
 
     def _adopt(self, build: Build, source: CollectionLayout, mode: AdoptionMode, mark: str | None) -> str:
         publisher = self._publisher
-        found, entries = _entries_of(source, publisher.settings)
+        settings, entries = _entries_of(source, publisher.settings)
         with publisher.naming(len(entries), mark) as ids:
-            linked = [self._linked(source, found, *pair) for pair in zip(entries, ids, strict=True)]
+            linked = [self._linked(source, settings, *pair) for pair in zip(entries, ids, strict=True)]
             opened = [_opened(publisher, source, *pair) for pair in zip(linked, entries, strict=True)]
             with publisher.lock:
                 flushed = self._flush.run_locked()
@@ -134,15 +134,17 @@ class Adoption:
                     self._former(entry, segment, build.since, opened, mode)
                     for entry, segment in zip(publisher.manifest.segments, state.published, strict=True)
                 ]
-                written = [each.segment.documents.ids.gather(np.flatnonzero(each.later)) for each in formers]
+                written = [
+                    former.segment.documents.ids.gather(np.flatnonzero(former.later)) for former in formers
+                ]
                 overridden = PackedBytes.concatenate([*written, *state.deleted_after(build.since, flushed)])
-                adopted = [_overridden(each, overridden, position) for each in opened]
+                adopted = [_overridden(built, overridden, position) for built in opened]
                 self._publish(formers, adopted, flushed)
                 name = publisher.manifest.name
                 self._committer.change(
                     lambda now: now.adopted(
-                        [None if each.marks.all() else each.dropped for each in formers],
-                        [each.segment for each in adopted if not each.marks.all()],
+                        [None if former.marks.all() else former.dropped for former in formers],
+                        [built.segment for built in adopted if not built.marks.all()],
                         flushed,
                         name,
                     )
@@ -157,20 +159,20 @@ class Adoption:
             self._committer.change(lambda state: replace(state, deleted=None))
 
     def _linked(
-        self, source: CollectionLayout, found: CollectionSettings, entry: SegmentEntry, id: str
+        self, source: CollectionLayout, built: CollectionSettings, entry: SegmentEntry, id: str
     ) -> SegmentEntry:
         """A segment under this id in the collection, with columns of all its fields.
 
-        found: the settings that it was made with.
+        built: the settings that it was made with.
         """
         settings, target = self._publisher.settings, self._publisher.layout
-        if found.fields.keys() != settings.fields.keys():  # fields were declared since
-            segment = Segment.open(source, entry, found)
-            return with_later_columns(source, entry, segment, found, target, id, settings)
+        if built.fields.keys() != settings.fields.keys():  # fields were declared since
+            segment = Segment.open(source, entry, built)
+            return with_later_columns(source, entry, segment, built, target, id, settings)
         link_folder(source.segment(entry.id), target.segment(id), sorted(entry.files))
         fields = entry.fields
         if settings.later_fields and fields is None:  # whose first ones are others than the collection's
-            fields = tuple(found.first_fields)
+            fields = tuple(built.first_fields)
         return replace(entry, id=id, deletes=None, fields=fields)
 
     def _former(
@@ -184,8 +186,10 @@ class Adoption:
         later = segment.positions > since
         dropped = np.full(len(segment), mode == "replace")
         if mode == "upsert":
-            for each in opened:
-                rows = segment.documents.find_all(each.segment.documents.ids.gather(each.segment.rows_kept()))
+            for built in opened:
+                rows = segment.documents.find_all(
+                    built.segment.documents.ids.gather(built.segment.rows_kept())
+                )
                 dropped[rows[rows >= 0]] = True
         dropped &= ~later
         marks = dropped.copy()
@@ -193,8 +197,8 @@ class Adoption:
         return _Former(entry, segment, dropped, marks, later)
 
     def _publish(self, formers: Sequence[_Former], adopted: Sequence[_Adopted], flushed: int) -> None:
-        segments = [(each.entry, each.marks) for each in formers]
-        segments += [(each.entry, each.marks) for each in adopted]
+        segments = [(segment.entry, segment.marks) for segment in formers]
+        segments += [(segment.entry, segment.marks) for segment in adopted]
         publisher = self._publisher
         entries = [
             publisher.marked(entry, np.flatnonzero(marks)) for entry, marks in segments if not marks.all()
@@ -212,20 +216,20 @@ def _entries_of(
 ) -> tuple[CollectionSettings, tuple[SegmentEntry, ...]]:
     """The settings of a folder, which may lack fields, and the segments of its current snapshot."""
     try:
-        found = CollectionSettings.read(source.settings)
+        built = CollectionSettings.read(source.settings)
     except FileNotFoundError as error:
         raise missing(source.settings) from error
-    present = {name: kind for name, kind in settings.fields.items() if name in found.fields}
-    if replace(found, name=settings.name) != replace(settings, fields=present, later_fields=()):
+    present = {name: kind for name, kind in settings.fields.items() if name in built.fields}
+    if replace(built, name=settings.name) != replace(settings, fields=present, later_fields=()):
         raise FingerprintMismatchError(
             f"what was built has other settings than collection {settings.name!r} (encoder "
-            f"{found.fingerprint}, not {settings.fingerprint}, or another dense kind, codec, or fields); "
+            f"{built.fingerprint}, not {settings.fingerprint}, or another dense kind, codec, or fields); "
             "restore it under a new name, or build it again"
         )
     name = source.read_current()
     if name is None:
         raise DamagedIndexError(f"{source.folder} has no published snapshot; build it again")
-    return found, Manifest.read(source.manifest(name)).segments
+    return built, Manifest.read(source.manifest(name)).segments
 
 
 def _opened(

@@ -411,7 +411,9 @@ class LiveCollection:
             for entry in manifest.segments
         )
         position = manifest.ledger_position
-        return LiveState(self._settings, manifest.name, segments, position=position, held=position)
+        return LiveState(
+            self._settings, manifest.name, segments, position=position, flushed_position=position
+        )
 
     def _running(self) -> _Parts:
         if self._parts is None:

@@ -172,20 +172,20 @@ class Committer:
         """Forces operations to the disk: all of them appear at once, or fail together."""
         started = time.perf_counter()
         state, accepted, following = self._carried_out(group)
-        entries = [one.entry for one in accepted if one.entry is not None]
+        entries = [operation.entry for operation in accepted if operation.entry is not None]
         applied = time.perf_counter()
         try:
             if entries:
                 last = self._ledger.append(entries, least_position=self._state.position + 1)
                 assert last == state.position  # noqa: S101 - this process alone writes the ledger
         except Exception as error:  # noqa: BLE001 - the disk's failure, which all callers get
-            for one in accepted:
-                one.written.set_exception(error)
+            for operation in accepted:
+                operation.written.set_exception(error)
         else:
             self._state = state
-            self.written_documents += sum(one.answer.documents for one in accepted)
-            for one in accepted:
-                one.written.set_result(one.answer)
+            self.written_documents += sum(operation.answer.documents for operation in accepted)
+            for operation in accepted:
+                operation.written.set_result(operation.answer)
         logged = time.perf_counter()
         self.busy_seconds += logged - started
         self._observer.wrote("apply", applied - started)
@@ -210,11 +210,11 @@ class Committer:
                 if former is not None:
                     waiting.written.set_result(former)
                     continue
-                state, one = _accept(waiting, state)
+                state, operation = _accept(waiting, state)
             except Exception as error:  # noqa: BLE001 - the operation's own failure, which its caller gets
                 waiting.written.set_exception(error)
                 continue
-            accepted.append(one)
+            accepted.append(operation)
             if waiting.key is not None:
                 keys.add(waiting.key.key)
         return state, accepted, ()

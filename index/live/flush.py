@@ -49,7 +49,7 @@ class Flush:
             return self.run_locked()
 
     def run_locked(self) -> int:
-        """The same, for one that holds the publisher's lock."""
+        """Flushes and publishes as `run` does, for a caller that holds the publisher's lock."""
         publisher, started = self._publisher, time.perf_counter()
         start = self._committer.change(LiveState.set_aside)
         if start.position == publisher.manifest.ledger_position:
@@ -85,7 +85,7 @@ class Flush:
         ]
         written = None
         if any(segment.documents_kept for segment in start.aside):
-            rows = (part for each in start.aside for part in rows_in_parts(each, each.rows_kept()))
+            rows = (part for segment in start.aside for part in rows_in_parts(segment, segment.rows_kept()))
             # Writes wait for a flush, and a merge will index what it leaves to be scanned.
             others, settings = dense_vectors(entries), self._publisher.settings
             writer = self._publisher.writing(rows, others, FLAT_VECTORS + 1, settings)

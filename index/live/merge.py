@@ -32,15 +32,15 @@ SPARSE = 0.5  # share of deleted documents from which on a segment is written an
 
 
 def to_merge(entries: Sequence[SegmentEntry], width: int) -> list[int]:
-    """The places of the segments that are to be joined next; none where all is well."""
-    for place, entry in enumerate(entries):
+    """The ordinals of the segments that are to be merged next; none where all is well."""
+    for ordinal, entry in enumerate(entries):
         if entry.documents_kept < (1 - SPARSE) * entry.documents:
-            return [place]
+            return [ordinal]
     tiers: dict[int, list[int]] = defaultdict(list)
-    for place, entry in enumerate(entries):
+    for ordinal, entry in enumerate(entries):
         if entry.documents_kept <= LARGEST // width:
-            tiers[_tier(entry.documents_kept, width)].append(place)
-    full = [tier for tier, places in tiers.items() if len(places) >= width]
+            tiers[_tier(entry.documents_kept, width)].append(ordinal)
+    full = [tier for tier, ordinals in tiers.items() if len(ordinals) >= width]
     return tiers[min(full)][:width] if full else []
 
 
@@ -90,7 +90,7 @@ class Merge:
         self._publisher = publisher
         self._committer = committer
         self._observer = observer
-        self._one_at_a_time = threading.Lock()
+        self._merging = threading.Lock()
 
     @property
     def is_due(self) -> bool:
@@ -104,7 +104,7 @@ class Merge:
         Raises MergeStoppedError, OSError, DamagedIndexError or UnforcedPublicationError; then all is as
         before.
         """
-        with self._one_at_a_time:
+        with self._merging:
             started = time.perf_counter()
             with self._publisher.lock:
                 settings = self._publisher.settings
@@ -132,14 +132,14 @@ class Merge:
     def _chosen(self) -> tuple[list[_Source], Vectors]:
         """What is to be joined, as the current manifest has it, and the dense vectors of other segments."""
         entries = self._publisher.manifest.segments
-        places = to_merge(entries, self._width)
+        ordinals = to_merge(entries, self._width)
         published = self._committer.state.published
         sources = []
-        for place in places:
-            deleted = read_deletes(self._publisher.layout, entries[place])
-            rows = np.setdiff1d(np.arange(entries[place].documents), deleted)
-            sources.append(_Source(entries[place].id, published[place], rows))
-        others = (entry for place, entry in enumerate(entries) if place not in places)
+        for ordinal in ordinals:
+            deleted = read_deletes(self._publisher.layout, entries[ordinal])
+            rows = np.setdiff1d(np.arange(entries[ordinal].documents), deleted)
+            sources.append(_Source(entries[ordinal].id, published[ordinal], rows))
+        others = (entry for ordinal, entry in enumerate(entries) if ordinal not in ordinals)
         return sources, dense_vectors(others)
 
     def _publish(self, sources: Sequence[_Source], joined: tuple[SegmentEntry, Segment] | None) -> None:
@@ -149,23 +149,23 @@ class Merge:
         """
         publisher = self._publisher
         manifest = publisher.manifest
-        place_of = {each.id: place for place, each in enumerate(manifest.segments)}
-        places = [place_of.get(source.id) for source in sources]
-        entries = [each for place, each in enumerate(manifest.segments) if place not in places]
+        ordinal_of = {entry.id: ordinal for ordinal, entry in enumerate(manifest.segments)}
+        ordinals = [ordinal_of.get(source.id) for source in sources]
+        entries = [entry for ordinal, entry in enumerate(manifest.segments) if ordinal not in ordinals]
         if joined is not None:
-            deleted = [self._deleted_now(*each) for each in zip(sources, places, strict=True)]
+            deleted = [self._deleted_now(*pair) for pair in zip(sources, ordinals, strict=True)]
             entries.append(publisher.marked(joined[0], np.flatnonzero(np.concatenate(deleted))))
         publisher.publish(entries, manifest.ledger_position)
         name, rows = publisher.manifest.name, [source.rows for source in sources]
         written = None if joined is None else joined[1]
-        self._committer.change(lambda state: state.merged(places, rows, name, written))
+        self._committer.change(lambda state: state.merged(ordinals, rows, name, written))
         publisher.remove_former()
 
-    def _deleted_now(self, source: _Source, place: int | None) -> Bool:
+    def _deleted_now(self, source: _Source, ordinal: int | None) -> Bool:
         """Which of a source's rows the current manifest does not have any more."""
-        if place is None:
+        if ordinal is None:
             return np.ones(len(source.rows), np.bool_)
-        entry = self._publisher.manifest.segments[place]
+        entry = self._publisher.manifest.segments[ordinal]
         return np.isin(source.rows, read_deletes(self._publisher.layout, entry))
 
 

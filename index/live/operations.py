@@ -99,7 +99,7 @@ class Delete:
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Counts the documents that were there."""
-        known = [found for _, _, found in state.find(self.ids)]
+        known = [matched for _, _, matched in state.find(self.ids)]
         count = sum(map(len, known))
         ids = self.ids
         if state.deleted is None:  # else a build may bring those that are not there now
@@ -133,13 +133,13 @@ class Patch:
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Raises DocumentNotFoundError, DocumentChangedError, or InvalidDocumentError for the metadata."""
-        places = state.find(PackedBytes.of([self.id]))
-        if not places:
+        matches = state.find(PackedBytes.of([self.id]))
+        if not matches:
             raise DocumentNotFoundError(
                 f"document {self.id.decode()!r:.80} is not in collection {state.settings.name!r}"
             )
-        ((place, rows, _),) = places
-        changed = _changed(state.segments[place], rows, self.change, state.settings.fields)
+        ((ordinal, rows, _),) = matches
+        changed = _changed(state.segments[ordinal], rows, self.change, state.settings.fields)
         return Put.of(changed, self.if_position).apply(state, position)
 
 
@@ -158,8 +158,8 @@ class Update:
     def apply(self, state: LiveState, position: int) -> Applied:
         """Counts the documents that were changed. Raises InvalidDocumentError for what one would become."""
         left, parts = state, []
-        for place, rows, _ in state.find(self.ids):
-            segment = state.segments[place]
+        for ordinal, rows, _ in state.find(self.ids):
+            segment = state.segments[ordinal]
             allowed = None if self.condition is None else segment.allowed(self.condition)
             if allowed is not None:
                 rows = rows[allowed.has(rows)]
@@ -198,8 +198,8 @@ def matching_ids(state: LiveState, condition: Condition) -> PackedBytes:
 
 
 def _require_unchanged(state: LiveState, ids: PackedBytes, if_position: int) -> None:
-    for place, rows, known in state.find(ids):
-        positions = state.segments[place].positions[rows]
+    for ordinal, rows, known in state.find(ids):
+        positions = state.segments[ordinal].positions[rows]
         later = np.flatnonzero(positions > if_position)
         if len(later):
             id = ids[int(known[later[0]])].decode()

@@ -58,9 +58,9 @@ def _after(state: LiveState, events: Sequence[Event]) -> LiveState:
     first, numbers = distinct(ids)
     last = np.empty(len(first), np.int64)
     last[numbers] = np.arange(len(ids))  # of equal numbers the last is what stays
-    places = (np.cumsum(is_put) - 1)[np.sort(last[is_put[last]])]
+    indices = (np.cumsum(is_put) - 1)[np.sort(last[is_put[last]])]
     left = None
-    if len(places):
+    if len(indices):
         put = DocumentRows.concatenate([rows for *_, rows in events if rows is not None])
-        left = with_stored_fields(put.take(places), state.settings)
+        left = with_stored_fields(put.take(indices), state.settings)
     return state.replaced(ids.gather(first), left, events[-1][0])

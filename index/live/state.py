@@ -28,8 +28,8 @@ JOINED_BYTES = 2**25  # to copy more than so much takes longer than to search on
 
 NO_ROWS = SparseRows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))
 
-Places = list[tuple[int, Int64, Int64]]
-"""Of each segment that has some of the ids sought: its place, its rows, and which ids these have."""
+Matches = list[tuple[int, Int64, Int64]]
+"""Of each segment that has some of the ids sought: its ordinal, its rows, and which ids these have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class LiveState:
     segments of what was written since; aside: those that a flush is writing to the disk. deleted: while a
     build is under way, the ids that were deleted and the position of each such operation; else None.
     adoptions: how often other segments took the place of documents, which is no operation of its own.
-    written: the position of the last operation that changed documents; held: of the last that the manifest
-    holds, with all before it. terms: of its documents, for the idf.
+    written: the position of the last operation that changed documents; flushed_position: of the last that
+    the manifest holds, with all before it. terms: of its documents, for the idf.
     """
 
     settings: CollectionSettings
@@ -53,12 +53,12 @@ class LiveState:
     deleted: tuple[tuple[int, PackedBytes], ...] | None = None
     adoptions: int = 0
     written: int = 0
-    held: int = 0
+    flushed_position: int = 0
     terms: TermVersion = field(default_factory=TermVersion)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """All of them: published first."""
+        """The segments of this state, published ones first."""
         return self.published + self.aside + self.memory
 
     @property
@@ -83,20 +83,20 @@ class LiveState:
 
     def snapshot(self) -> Snapshot:
         """What searches of this moment go through."""
-        later = self.written if self.written > self.held else None
+        later = self.written if self.written > self.flushed_position else None
         return Snapshot(
             self.name, self.settings, self.segments, later, terms=self.terms, reached=self.position
         )
 
-    def find(self, ids: PackedBytes) -> Places:
+    def find(self, ids: PackedBytes) -> Matches:
         """Where the documents of these ids are; no id is in two segments."""
-        places: Places = []
-        for place, segment in enumerate(self.segments):
+        matches: Matches = []
+        for ordinal, segment in enumerate(self.segments):
             rows = segment.find_all(ids)
             known = np.flatnonzero(rows >= 0)
             if len(known):
-                places.append((place, rows[known], known))
-        return places
+                matches.append((ordinal, rows[known], known))
+        return matches
 
     def put(self, rows: DocumentRows, position: int) -> LiveState:
         """With these documents of distinct ids, in the place of those that had their ids."""
@@ -109,28 +109,30 @@ class LiveState:
 
     def replaced(self, ids: PackedBytes, rows: DocumentRows | None, position: int) -> LiveState:
         """Without the documents of these ids, and with others of some of them, which have their positions."""
-        places = self.find(ids)
-        left = self._without(places, position)
+        matches = self.find(ids)
+        left = self._without(matches, position)
         if rows is None:
-            return replace(left, terms=self.terms.after(lambda: self._change(places, NO_ROWS)))
+            return replace(left, terms=self.terms.after(lambda: self._change(matches, NO_ROWS)))
         memory = _with_rows(left.memory, rows, self.settings)
         forward = memory[-1].forward
         added = np.arange(len(forward) - len(rows), len(forward))
-        terms = self.terms.after(lambda: self._change(places, forward.take(added)))
+        terms = self.terms.after(lambda: self._change(matches, forward.take(added)))
         return replace(left, memory=memory, terms=terms)
 
     def deleted_after(self, since: int, up_to: int) -> list[PackedBytes]:
         """The ids that were deleted by operations after one position, up to another."""
         return [ids for position, ids in self.deleted or () if since < position <= up_to]
 
-    def _change(self, places: Places, added: SparseRows) -> TermChange:
-        """What it does to terms that documents at these places go, and others come."""
-        return TermChange(added, tuple(self.segments[place].forward.take(rows) for place, rows, _ in places))
+    def _change(self, matches: Matches, added: SparseRows) -> TermChange:
+        """What it does to terms that documents in these rows go, and others come."""
+        return TermChange(
+            added, tuple(self.segments[ordinal].forward.take(rows) for ordinal, rows, _ in matches)
+        )
 
-    def _without(self, places: Places, position: int) -> LiveState:
+    def _without(self, matches: Matches, position: int) -> LiveState:
         segments = list(self.segments)
-        for place, rows, _ in places:
-            segments[place] = segments[place].without(rows)
+        for ordinal, rows, _ in matches:
+            segments[ordinal] = segments[ordinal].without(rows)
         aside = len(self.published)
         memory = aside + len(self.aside)
         return replace(
@@ -162,19 +164,19 @@ class LiveState:
         if written is not None:
             rows = [segment.rows_kept() for segment in start.aside]
             published.append(_without_deleted(written, self.aside, rows))
-        return replace(self, name=name, published=tuple(published), aside=(), held=start.position)
+        return replace(self, name=name, published=tuple(published), aside=(), flushed_position=start.position)
 
     def merged(
-        self, places: Sequence[int | None], rows: Sequence[Int64], name: str, written: Segment | None
+        self, ordinals: Sequence[int | None], rows: Sequence[Int64], name: str, written: Segment | None
     ) -> LiveState:
         """With some published segments joined by the manifest of this name.
 
-        places: of the segments, None for one that is gone; rows: which of each segment's documents `written`
-        has, in order. written: None where there were none.
+        ordinals: of the segments, None for one that is gone; rows: which of each segment's documents
+        `written` has, in order. written: None where there were none.
         """
-        published = [segment for place, segment in enumerate(self.published) if place not in places]
+        published = [segment for ordinal, segment in enumerate(self.published) if ordinal not in ordinals]
         if written is not None:
-            sources = [None if place is None else self.published[place] for place in places]
+            sources = [None if ordinal is None else self.published[ordinal] for ordinal in ordinals]
             published.append(_without_deleted(written, sources, rows))
         return replace(self, name=name, published=tuple(published))
 
@@ -201,7 +203,7 @@ class LiveState:
             name=name,
             published=tuple(published),
             adoptions=self.adoptions + 1,
-            held=flushed,
+            flushed_position=flushed,
             terms=TermVersion(),
         )
 

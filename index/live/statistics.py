@@ -80,7 +80,7 @@ def live_statistics(
         memory_bytes=state.memory_bytes,
         ledger_bytes=ledger_bytes,
         position=state.position,
-        flushed_position=state.held,
+        flushed_position=state.flushed_position,
         flushing=flushing,
         merging=merging,
     )
@@ -93,7 +93,7 @@ def live_counts(state: LiveState) -> CollectionCounts:
         sum(len(segment) - segment.documents_kept for segment in state.published),
         len(state.published),
         sum(segment.documents_kept for segment in state.aside + state.memory),
-        state.position - state.held,
+        state.position - state.flushed_position,
     )
 
 

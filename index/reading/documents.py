@@ -29,8 +29,8 @@ from tercet.index.segments.segment import Segment
 from tercet.index.segments.stored import StoredQuery, StoredRepresentations
 from tercet.models.representations import Int64
 
-DocumentPlace = tuple[int, int]
-"""That of a segment, and a row of it."""
+DocAddress = tuple[int, int]
+"""The ordinal of a segment, and a row of it."""
 
 
 class StoredDocuments:
@@ -67,12 +67,12 @@ class StoredDocuments:
 
         Raises AmbiguousDocumentError where several of the collections that this is of have one.
         """
-        found = self._find(id)
-        return None if found is None else self._document(found)
+        address = self._find(id)
+        return None if address is None else self._document(address)
 
     def get_all(self, ids: Sequence[str]) -> list[list[Document]]:
         """The stored documents of each id: one at most of each collection."""
-        return [[self._document(place) for place in self._all(id)] for id in ids]
+        return [[self._document(address) for address in self._all(id)] for id in ids]
 
     def count(self, filter: Filter | None = None) -> int:
         """How many documents a filter over declared fields allows; all of them without one.
@@ -94,7 +94,7 @@ class StoredDocuments:
         """
         id, segments = None if after is None else encode_id(after), self._opened()
         starts = starts_behind(id, after_collection, len(segments), self._collections)
-        return [self._document(place) for place in page_of(segments, starts, limit, self._condition(filter))]
+        return list(map(self._document, page_of(segments, starts, limit, self._condition(filter))))
 
     def ordered_page(
         self, order: Order, after: Place | None, limit: int, filter: Filter | None = None
@@ -129,8 +129,8 @@ class StoredDocuments:
 
     def stored(self, id: str) -> tuple[Document, StoredRepresentations] | None:
         """A document and its stored representations; None where it is not there. Raises as `get`."""
-        found = self._find(id)
-        return None if found is None else (self._document(found), self._stored(found))
+        address = self._find(id)
+        return None if address is None else (self._document(address), self._stored(address))
 
     def stored_query(self, id: str, window: int = 0, collection: str | None = None) -> StoredQuery:
         """What is stored of a document as a query for others like it: of its only text, or of one window.
@@ -138,10 +138,10 @@ class StoredDocuments:
         collection: the document's, where this is of several.
         Raises DocumentNotFoundError, InvalidQueryError where it has no such window, and as `get`.
         """
-        found = self._find(id, collection)
-        if found is None:
+        address = self._find(id, collection)
+        if address is None:
             raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {id[:600]!r}")
-        return StoredQuery.of(self._document(found), self._stored(found), window)
+        return StoredQuery.of(self._document(address), self._stored(address), window)
 
     def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery:
         """A query for documents like some, unlike others: see `index/reading/examples.py`. Its text is theirs
@@ -156,14 +156,14 @@ class StoredDocuments:
         """What `examples_query` takes of each document, with so many token vectors at most, and its text;
         None of one that is not there. Raises as `get`.
         """
-        segments, found = self._opened(), list[tuple[Example, str] | None]()
-        for place in map(self._find, ids):
-            if place is None:
-                found.append(None)
+        segments, examples = self._opened(), list[tuple[Example, str] | None]()
+        for address in map(self._find, ids):
+            if address is None:
+                examples.append(None)
             else:
-                example = Example.of(segments[place[0]], place[1], most_tokens)
-                found.append((example, self._document(place).encoded_text))
-        return found
+                example = Example.of(segments[address[0]], address[1], most_tokens)
+                examples.append((example, self._document(address).encoded_text))
+        return examples
 
     def encodings_of(
         self, document_ids: Sequence[str], collections: Sequence[str | None] | None = None
@@ -173,67 +173,67 @@ class StoredDocuments:
         collections: of the documents, where this is of several. Raises InvalidQueryError for an unknown id.
         """
         segments = self._opened()
-        places = self._places(document_ids, collections)
-        return sum(len(segments[place].texts_of(np.array([row]))[0]) for place, row in places)
+        addresses = self._addresses(document_ids, collections)
+        return sum(len(segments[ordinal].texts_of(np.array([row]))[0]) for ordinal, row in addresses)
 
-    def _places(self, ids: Sequence[str], collections: Sequence[str | None] | None) -> list[DocumentPlace]:
-        """Where the documents of these ids are.
+    def _addresses(self, ids: Sequence[str], collections: Sequence[str | None] | None) -> list[DocAddress]:
+        """The addresses of the documents of these ids.
 
         collections: of the documents, where there are several. Raises InvalidQueryError for one that is not
         there, and as `get`.
         """
         known = [None] * len(ids) if collections is None else collections
-        places = []
+        addresses = []
         for id, collection in zip(ids, known, strict=True):
-            found = self._find(id, collection)
-            if found is None:
+            address = self._find(id, collection)
+            if address is None:
                 raise InvalidQueryError(
                     f"document {id[:80]!r} is not in snapshot {self.name} of {self.settings.name!r}"
                 )
-            places.append(found)
-        return places
+            addresses.append(address)
+        return addresses
 
-    def _find(self, id: str, collection: str | None = None) -> DocumentPlace | None:
-        """Where the document of an id is; None where it is not there.
+    def _find(self, id: str, collection: str | None = None) -> DocAddress | None:
+        """The address of the document of an id; None where it is not there.
 
         collection: its own, where there are several. Raises AmbiguousDocumentError where that is not said,
         and several have one.
         """
-        found = [*self._all(id, collection)]
-        if len(found) > 1 and self._collections is not None:
-            having = names_of([self._collections[number] for number, _ in found])
+        addresses = [*self._all(id, collection)]
+        if len(addresses) > 1 and self._collections is not None:
+            having = names_of([self._collections[ordinal] for ordinal, _ in addresses])
             raise AmbiguousDocumentError(
                 f"document {id[:80]!r} is in collections {having}, all of which {self.settings.name!r} "
                 "means: say which, or ask that collection by its own name"
             )
-        return found[0] if found else None
+        return addresses[0] if addresses else None
 
-    def _all(self, id: str, collection: str | None = None) -> Iterator[DocumentPlace]:
-        """Where documents of an id are, in order of collection; of one collection, one at most."""
+    def _all(self, id: str, collection: str | None = None) -> Iterator[DocAddress]:
+        """The addresses of an id's documents, in order of collection; of one collection, one at most."""
         segments = self._opened()
         try:
             encoded = encode_id(id)
         except InvalidDocumentError:
             return  # no document can have this id
-        for number, segment in enumerate(segments):
-            if self._collections is not None and collection not in (None, self._collections[number]):
+        for ordinal, segment in enumerate(segments):
+            if self._collections is not None and collection not in (None, self._collections[ordinal]):
                 continue
             row = segment.find(encoded)
             if row is not None:
-                yield number, row
+                yield ordinal, row
                 if self._collections is None:
                     return
 
-    def _document(self, place: DocumentPlace) -> Document:
-        """The stored document of a place, with its collection where there are several."""
-        number, row = place
-        document = self._opened()[number].documents.get(row)
-        return (
-            document if self._collections is None else replace(document, collection=self._collections[number])
-        )
+    def _document(self, address: DocAddress) -> Document:
+        """The stored document at an address, with its collection where there are several."""
+        ordinal, row = address
+        document = self._opened()[ordinal].documents.get(row)
+        if self._collections is None:
+            return document
+        return replace(document, collection=self._collections[ordinal])
 
-    def _stored(self, place: DocumentPlace) -> StoredRepresentations:
-        return StoredRepresentations.of(self._opened()[place[0]].take(np.array([place[1]])))
+    def _stored(self, address: DocAddress) -> StoredRepresentations:
+        return StoredRepresentations.of(self._opened()[address[0]].take(np.array([address[1]])))
 
     def _opened(self) -> tuple[Segment, ...]:
         if self._segments is None:

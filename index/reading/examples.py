@@ -86,13 +86,13 @@ def examples_query(collection: str, like: Sequence[str], unlike: Sequence[str], 
     """
     check_examples(like, unlike)
     like, unlike = list(dict.fromkeys(like)), list(dict.fromkeys(unlike))
-    found = [*read(like, MOST_TOKENS // len(like)), *(read(unlike, 0) if unlike else ())]
-    missing = [id for id, each in zip([*like, *unlike], found, strict=True) if each is None]
+    documents = [*read(like, MOST_TOKENS // len(like)), *(read(unlike, 0) if unlike else ())]
+    missing = [id for id, document in zip([*like, *unlike], documents, strict=True) if document is None]
     if missing:
         named = ", ".join(f"{id[:80]!r}" for id in missing[:NAMED])
         others = f" and {len(missing) - NAMED} others" if len(missing) > NAMED else ""
         raise DocumentNotFoundError(f"collection {collection!r} has no document {named}{others}")
-    there = [each for each in found if each is not None]
+    there = [document for document in documents if document is not None]
     examples, texts = [example for example, _ in there], [text for _, text in there]
     query = query_of(examples[: len(like)], examples[len(like) :])
     return StoredQuery(query, "\n".join(texts[: len(like)]))
@@ -100,10 +100,10 @@ def examples_query(collection: str, like: Sequence[str], unlike: Sequence[str], 
 
 def query_of(like: Sequence[Example], unlike: Sequence[Example]) -> Representations:
     """The representations of a query for what is like the ones, at least one, and unlike the others."""
-    dense = _mean([one.dense for one in like])
+    dense = _mean([example.dense for example in like])
     if unlike:
-        dense = dense - AWAY * _mean([one.dense for one in unlike])
-    vectors, tokens = [one.tokens for one in like if one.tokens is not None], None
+        dense = dense - AWAY * _mean([example.dense for example in unlike])
+    vectors, tokens = [example.tokens for example in like if example.tokens is not None], None
     if vectors:
         tokens = TokenVectors(np.concatenate(vectors), np.array([0, sum(map(len, vectors))]))
     return Representations(
@@ -123,13 +123,17 @@ def _normalized(vector: Float64) -> Float32:
 
 
 def _terms(like: Sequence[Example], unlike: Sequence[Example]) -> SparseRows:
-    """Those of the highest weights, `MOST_TERMS` at most, as one row."""
+    """The terms of the highest weights, `MOST_TERMS` at most, as one row."""
     shares = [1 / len(like)] * len(like) + [-AWAY / max(1, len(unlike))] * len(unlike)
     examples = [*like, *unlike]
-    weights = [share * one.weights.astype(np.float64) for share, one in zip(shares, examples, strict=True)]
-    token_ids, places = np.unique(np.concatenate([one.token_ids for one in examples]), return_inverse=True)
+    weights = [
+        share * example.weights.astype(np.float64) for share, example in zip(shares, examples, strict=True)
+    ]
+    token_ids, columns = np.unique(
+        np.concatenate([example.token_ids for example in examples]), return_inverse=True
+    )
     sums = np.zeros(len(token_ids))
-    np.add.at(sums, places, np.concatenate(weights))
+    np.add.at(sums, columns, np.concatenate(weights))
     best = np.argsort(-sums, kind="stable")[:MOST_TERMS]
     kept = np.sort(best[sums[best] > 0])
     return SparseRows(np.array([0, len(kept)]), token_ids[kept], sums[kept].astype(np.float32))

@@ -74,24 +74,24 @@ def ordered_page(
 
     collections: of the segments, in order, where they are of several.
     """
-    found: list[PlacedDocument] = []
+    page: list[PlacedDocument] = []
     id, collection = (None, None) if after is None else (after.id, after.collection)
     starts = starts_behind(id, collection, len(segments), collections)
     names: Sequence[str | None] = [None] * len(segments) if collections is None else collections
     sides = [
-        _Side(place, segment, order, condition, starts[place], names[place])
-        for place, segment in enumerate(segments)
+        _Side(ordinal, segment, order, condition, starts[ordinal], names[ordinal])
+        for ordinal, segment in enumerate(segments)
     ]
     if after is None or after.value is not None:
         for side in sides:
-            found += side.with_values(after, limit)
-        found.sort(key=lambda each: each.at.id)
-        found.sort(key=_value_of, reverse=order.descending)  # a stable sort
-    if len(found) < limit:
+            page += side.with_values(after, limit)
+        page.sort(key=lambda placed: placed.at.id)
+        page.sort(key=_value_of, reverse=order.descending)  # a stable sort
+    if len(page) < limit:
         begun = after is not None and after.value is None
-        without = [each for side in sides for each in side.without_value(limit - len(found), begun=begun)]
-        found += sorted(without, key=lambda each: each.at.id)
-    return found[:limit]
+        without = [placed for side in sides for placed in side.without_value(limit - len(page), begun=begun)]
+        page += sorted(without, key=lambda placed: placed.at.id)
+    return page[:limit]
 
 
 class _Side:
@@ -102,14 +102,14 @@ class _Side:
 
     def __init__(
         self,
-        place: int,
+        ordinal: int,
         segment: Segment,
         order: Order,
         condition: Condition | None,
         start: bytes,
         collection: str | None,
     ) -> None:
-        self._place = place
+        self._ordinal = ordinal
         self._start = start
         self._collection = collection
         self._segment = segment
@@ -139,7 +139,7 @@ class _Side:
         rows = self._in_order_of_ids(self._allowed & ~self._present, least, limit)
         ids = self._segment.documents.ids.take(rows)
         return [
-            PlacedDocument(Place(None, id, self._collection), self._place, row)
+            PlacedDocument(Place(None, id, self._collection), self._ordinal, row)
             for id, row in zip(ids, rows.tolist(), strict=True)
         ]
 
@@ -183,7 +183,7 @@ class _Side:
             values = list(strings)
         ids = self._segment.documents.ids.take(rows)
         for value, id, row in zip(values, ids, rows.tolist(), strict=True):
-            yield PlacedDocument(Place(value, id, self._collection), self._place, row)
+            yield PlacedDocument(Place(value, id, self._collection), self._ordinal, row)
 
 
 def _value_of(placed: PlacedDocument) -> Any:
@@ -191,7 +191,7 @@ def _value_of(placed: PlacedDocument) -> Any:
 
 
 def _keys(column: Column, documents: int, *, descending: bool) -> tuple[Keys, Bool]:
-    """What stands for each document's value, in their order: for keywords a place in the strings."""
+    """What stands for each document's value, in their order: for keywords an index in the strings."""
     if not isinstance(column, KeywordColumn):
         values = column.values.astype(np.int64) if column.values.dtype == np.bool_ else column.values
         if column.further is not None:

@@ -24,10 +24,10 @@ def page_of(
     starts: the least id that may come of each segment, as `starts_behind` gives them.
     """
     following = (
-        _ids_from(place, segment, start, condition)
-        for place, (segment, start) in enumerate(zip(segments, starts, strict=True))
+        _ids_from(ordinal, segment, start, condition)
+        for ordinal, (segment, start) in enumerate(zip(segments, starts, strict=True))
     )
-    return [(place, row) for _, place, row in islice(heapq.merge(*following), limit)]
+    return [(ordinal, row) for _, ordinal, row in islice(heapq.merge(*following), limit)]
 
 
 def starts_behind(
@@ -43,7 +43,7 @@ def starts_behind(
     behind = id + b"\0"  # no string lies between one and itself with a zero byte behind
     if collections is None or collection is None:
         return [behind] * segments
-    return [id if each > collection else behind for each in collections]
+    return [id if name > collection else behind for name in collections]
 
 
 def rows_from(store: DocumentStore, least: bytes) -> Int64:
@@ -55,7 +55,7 @@ def rows_from(store: DocumentStore, least: bytes) -> Int64:
 
 
 def _ids_from(
-    place: int, segment: Segment, least: bytes, condition: Condition | None
+    ordinal: int, segment: Segment, least: bytes, condition: Condition | None
 ) -> Iterator[tuple[bytes, int, int]]:
     """Id, the segment's place and row of each of its documents from an id on."""
     allowed, following = segment.allowed(condition), rows_from(segment.documents, least)
@@ -64,4 +64,4 @@ def _ids_from(
         if allowed is not None:
             rows = rows[allowed.has(rows)]
         for id, row in zip(segment.documents.ids.take(rows), rows.tolist(), strict=True):
-            yield id, place, row
+            yield id, ordinal, row

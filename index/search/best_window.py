@@ -15,20 +15,26 @@ from tercet.index.segments.segment import Segment
 
 
 def best_windows(
-    segments: Sequence[Segment], found: Candidates, query: CheckedQuery, weights: Weights, late: WindowScores
+    segments: Sequence[Segment],
+    candidates: Candidates,
+    query: CheckedQuery,
+    weights: Weights,
+    late: WindowScores,
 ) -> list[Window | None]:
     """Of each document the window of highest weighted sum, of equal ones the first.
 
     late: the exact `s_mul` of the documents' windows. None in a collection without windows, and for a query
     that shares no side with it but BM25, whose words are counted in whole documents.
     """
-    used = None if len(found) == 0 or segments[0].windows is None else _used(weights, query, segments[0])
+    used = None if len(candidates) == 0 or segments[0].windows is None else _used(weights, query, segments[0])
     if used is None:
-        return [None] * len(found)
-    dense = dense_scores(segments, query.dense, found.segments, found.rows)
+        return [None] * len(candidates)
+    dense = dense_scores(segments, query.dense, candidates.segments, candidates.rows)
     windows: list[Window | None] = []
-    for number, (place, row) in enumerate(zip(found.segments.tolist(), found.rows.tolist(), strict=True)):
-        store, best = segments[place].windows, 0
+    for number, (ordinal, row) in enumerate(
+        zip(candidates.segments.tolist(), candidates.rows.tolist(), strict=True)
+    ):
+        store, best = segments[ordinal].windows, 0
         assert store is not None  # noqa: S101 - all segments of a collection have windows, or none has
         of_document = store.of(row)
         if len(of_document) > 1:
@@ -52,4 +58,4 @@ def _used(weights: Weights, query: CheckedQuery, segment: Segment) -> Weights | 
     used = Weights(
         weights.dense * there.dense, weights.sparse * there.sparse, weights.colbert * there.colbert
     )
-    return next((each for each in (used, there) if each.dense or each.sparse or each.colbert), None)
+    return next((sides for sides in (used, there) if sides.dense or sides.sparse or sides.colbert), None)

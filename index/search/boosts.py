@@ -18,19 +18,19 @@ from tercet.models.representations import Bool, Float64, Int64
 
 def boosts_at(
     segments: Sequence[Segment],
-    places: Int64,
+    ordinals: Int64,
     rows: Int64,
     boosts: Sequence[Boost],
     fields: Mapping[str, FieldType],
 ) -> Float64:
-    """What each of B checked boosts adds to rows int64[K] of the segments at places int64[K], in runs of one
-    segment: float64[B, K], rounded as scores are.
+    """What each of B checked boosts adds to rows int64[K] of the segments at ordinals int64[K], in runs of
+    one segment: float64[B, K], rounded as scores are.
     """
     shares = np.zeros((len(boosts), len(rows)))
     for number, boost in enumerate(boosts):
         share_of = _share_of(boost, fields)
-        for place, run in runs(places):
-            shares[number, run] = share_of(segments[place], rows[run])
+        for ordinal, run in runs(ordinals):
+            shares[number, run] = share_of(segments[ordinal], rows[run])
     adds = np.array([boost.add for boost in boosts], np.float64)
     return np.round(adds[:, None] * shares, DECIMALS)
 

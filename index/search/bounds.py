@@ -42,7 +42,7 @@ Bounds = tuple[Float64, float]
 
 def bounds_of(
     segments: Sequence[Segment],
-    found: Candidates,
+    candidates: Candidates,
     query: CheckedQuery,
     weights: Weights,
     sides: int,
@@ -56,15 +56,15 @@ def bounds_of(
     estimates: whether the share may be below 1. It is seen on all candidates of a search, so a shard, which
     has but some of them, does not estimate it.
     """
-    if len(found) <= choice.wanted:
-        return np.full(len(found), np.inf), choice.floor
-    sums = _Sums(segments, found, query, weights, sides)
-    everything = np.arange(len(found))
+    if len(candidates) <= choice.wanted:
+        return np.full(len(candidates), np.inf), choice.floor
+    sums = _Sums(segments, candidates, query, weights, sides)
+    everything = np.arange(len(candidates))
     seen = max(SEEN, 2 * choice.wanted)
     first = None
     # With a weight below zero the worst would have to be guessed.
-    if estimates and weights.colbert > 0 and len(found) > 2 * seen:
-        first = first_scores(segments, query, found.segments, found.rows)
+    if estimates and weights.colbert > 0 and len(candidates) > 2 * seen:
+        first = first_scores(segments, query, candidates.segments, candidates.rows)
     if first is None:
         sums.read(everything)
     else:
@@ -81,9 +81,9 @@ def bounds_of(
     return sums.high, sums.least(choice)
 
 
-def _spread(places: Int64) -> Int64:
+def _spread(indices: Int64) -> Int64:
     """`SPREAD` of them, evenly from first to last."""
-    return places[np.linspace(0, len(places) - 1, SPREAD).astype(np.int64)]
+    return indices[np.linspace(0, len(indices) - 1, SPREAD).astype(np.int64)]
 
 
 def _share_of(first: FirstScores, late: Float64, shown: Int64) -> float:
@@ -104,43 +104,43 @@ class _Sums:
     def __init__(
         self,
         segments: Sequence[Segment],
-        found: Candidates,
+        candidates: Candidates,
         query: CheckedQuery,
         weights: Weights,
         sides: int,
     ) -> None:
         self._segments = segments
-        self._found = found
+        self._candidates = candidates
         self._query = query
         self._weights = weights
         self._sides = sides
-        self.late = np.zeros(len(found))
-        self.low = np.full(len(found), -np.inf)
-        self.high = np.full(len(found), -np.inf)
-        self.is_read = np.zeros(len(found), np.bool_)
+        self.late = np.zeros(len(candidates))
+        self.low = np.full(len(candidates), -np.inf)
+        self.high = np.full(len(candidates), -np.inf)
+        self.is_read = np.zeros(len(candidates), np.bool_)
 
-    def with_late(self, places: Int64, late: Float64) -> Float64:
+    def with_late(self, indices: Int64, late: Float64) -> Float64:
         """The sums of some candidates with this late interaction, float64[n]."""
-        return weighted_sum(self._found.take(places).components(late, self._sides), self._weights)
+        return weighted_sum(self._candidates.take(indices).components(late, self._sides), self._weights)
 
-    def read(self, places: Int64) -> None:
+    def read(self, indices: Int64) -> None:
         """Scores candidates by their token vectors, if these count: quickly, with how far the `s_mul` of each
         may be from the exact one.
         """
-        if len(places) == 0:
+        if len(indices) == 0:
             return
-        late = errors = np.zeros(len(places))
+        late = errors = np.zeros(len(indices))
         tokens = self._query.colbert
         if self._weights.colbert != 0 and tokens is not None:
-            found = self._found.segments[places], self._found.rows[places]
-            parts = TokenParts.of(self._segments, tokens, *found, near_packed_maxsim)
+            rows = self._candidates.segments[indices], self._candidates.rows[indices]
+            parts = TokenParts.of(self._segments, tokens, *rows, near_packed_maxsim)
             done = zip(*segment_threads().run(parts.parts, parts.costs), strict=True)
-            late, errors = (WindowScores(np.concatenate(each), parts.offsets).best() for each in done)
-        sums = self.with_late(places, late)
+            late, errors = (WindowScores(np.concatenate(columns), parts.offsets).best() for columns in done)
+        sums = self.with_late(indices, late)
         off = abs(self._weights.colbert) * errors
         off[off > 0] += ROUNDING * float(np.abs(sums).max(initial=0))
-        self.late[places], self.low[places], self.high[places] = late, sums - off, sums + off
-        self.is_read[places] = True
+        self.late[indices], self.low[indices], self.high[indices] = late, sums - off, sums + off
+        self.is_read[indices] = True
 
     def least(self, choice: Choice) -> float:
         """What the last hit's sum is at least, if so many of those read are hits as are wanted."""

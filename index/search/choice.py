@@ -24,7 +24,7 @@ BEHIND_ALL = "~"  # any name of a collection
 
 
 class Choice:
-    """Chooses hits among K candidates, which it names by their places."""
+    """Chooses hits among K candidates, which it names by their numbers."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Choice:
     @staticmethod
     def among(
         segments: Sequence[Segment],
-        found: Candidates,
+        candidates: Candidates,
         top_k: int,
         page: Page,
         group_by: str | None,
@@ -60,16 +60,16 @@ class Choice:
         may be a hit. collections: of the segments, where they are of several.
         """
 
-        def collections_of(places: Int64) -> list[str]:
+        def collections_of(indices: Int64) -> list[str]:
             assert collections is not None  # noqa: S101 - asked for only then
-            return [collections[place] for place in found.segments[places].tolist()]
+            return [collections[ordinal] for ordinal in candidates.segments[indices].tolist()]
 
         return Choice(
-            len(found),
-            partial(ids_at, segments, found.segments, found.rows),
+            len(candidates),
+            partial(ids_at, segments, candidates.segments, candidates.rows),
             top_k,
             page,
-            None if group_by is None else Groups.of(group_values(segments, found, group_by)),
+            None if group_by is None else Groups.of(group_values(segments, candidates, group_by)),
             None if collections is None else collections_of,
         )
 
@@ -90,7 +90,7 @@ class Choice:
         return order[first : first + self.top_k]
 
     def surely_of(self, order: Int64, highest: Float64) -> Int64:
-        """As `of`, of candidates whose sums are not known, by what they are at least.
+        """The hits among candidates whose sums are not known, by what they are at least.
 
         highest: float64[K], what they are at most. Behind a cursor are only those whose highest sum is there.
         """
@@ -116,4 +116,4 @@ class Choice:
 def _not_behind(ordered: Sequence[Key], key: Key) -> int:
     """How many are not behind the one of a key, or where it would be."""
     # Sums that differ less than their numbers can say stay in their order.
-    return ordered.index(key) + 1 if key in ordered else sum(each < key for each in ordered)
+    return ordered.index(key) + 1 if key in ordered else sum(other < key for other in ordered)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tercet.index.candidates import DenseOptions
 from tercet.index.dense.expectation import likely_at_most
-from tercet.index.dense.scan import DenseScan, Found, Scanned
+from tercet.index.dense.scan import DenseScan, Scanned, SegmentNeighbors
 from tercet.index.documents.row_set import RowSet
 from tercet.index.search.list_search import Listed, search_lists
 from tercet.index.search.segment_search import search_segment
@@ -24,7 +24,7 @@ from tercet.index.search.threads import segment_threads
 from tercet.index.segments.segment import Segment
 from tercet.models.representations import Float32, Int64
 
-NOTHING: Found = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+NOTHING: SegmentNeighbors = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
 
 
 class DenseSearch:
@@ -52,70 +52,72 @@ class DenseSearch:
         ]
         self._total = max(1, sum(self._passing))
         self._k = k = min(k, self._total)
-        self._asked = [min(k, likely_at_most(k * count / self._total)) for count in self._passing]
+        self._counts = [min(k, likely_at_most(k * count / self._total)) for count in self._passing]
         self._efforts: dict[int, DenseOptions] = {}
         self._listed: list[Listed] = []
         self._others: list[int] = []
         scanned: list[Scanned] = []
-        for place, segment in enumerate(segments):
-            rows, index = allowed[place], segment.dense_index
+        for ordinal, segment in enumerate(segments):
+            rows, index = allowed[ordinal], segment.dense_index
             if _is_divided(segment):
-                self._others.append(place)
-            elif index.scans_for(self._asked[place], rows, self._effort(self._asked[place])):
-                scanned.append(self._scanned(place))
-            elif self._passing[place] and index.has_lists:
+                self._others.append(ordinal)
+            elif index.scans_for(self._counts[ordinal], rows, self._effort(self._counts[ordinal])):
+                scanned.append(self._scanned(ordinal))
+            elif self._passing[ordinal] and index.has_lists:
                 # What is deleted often lay together: near it, lists would propose nothing else.
                 passing = segment.allowed(None) if rows is None else rows
-                self._listed.append(Listed(place, segment, passing))
-            elif self._passing[place]:
-                self._others.append(place)
+                self._listed.append(Listed(ordinal, segment, passing))
+            elif self._passing[ordinal]:
+                self._others.append(ordinal)
         self._scan = DenseScan(scanned, query, k)
-        self.costs = [*(self._passing[place] for place in self._others), *self._scan.costs]
+        self.costs = [*(self._passing[ordinal] for ordinal in self._others), *self._scan.costs]
 
     @property
-    def parts(self) -> list[Callable[[], Found | None]]:
+    def parts(self) -> list[Callable[[], SegmentNeighbors | None]]:
         """What searches one segment each, or some of the rows that are scanned, for threads to take."""
-        return [*(partial(self._of_one, place) for place in self._others), *self._scan.parts]
+        return [*(partial(self._propose, ordinal) for ordinal in self._others), *self._scan.parts]
 
-    def best(self, done: Sequence[Found | None]) -> Found:
+    def best(self, done: Sequence[SegmentNeighbors | None]) -> SegmentNeighbors:
         """The best of all parts, and of lists; what gave too little is asked again."""
-        asked_first = dict(zip(self._others, done, strict=False))
-        found = {place: each for place, each in asked_first.items() if each is not None}
-        rest = [each for each in done[len(self._others) :] if each is not None]
-        left = [self._scanned(place) for place, each in asked_first.items() if each is None]
+        first = dict(zip(self._others, done, strict=False))
+        nearest = {ordinal: parts for ordinal, parts in first.items() if parts is not None}
+        rest = [part for part in done[len(self._others) :] if part is not None]
+        left = [self._scanned(ordinal) for ordinal, parts in first.items() if parts is None]
         if left:
             scan = DenseScan(left, self._query, self._k)
             rest += segment_threads().run(scan.parts, scan.costs)
         if self._listed:
             rest.append(search_lists(self._listed, self._query, self._k, self._total, self._options))
-        asked, k = self._asked, self._k
+        counts, k = self._counts, self._k
         while True:
-            joined = _joined([*found.values(), *rest])
-            more = [place for place in found if asked[place] < min(k, self._passing[place])]
+            joined = _joined([*nearest.values(), *rest])
+            more = [ordinal for ordinal in nearest if counts[ordinal] < min(k, self._passing[ordinal])]
             if not more:
                 return joined
             lowest = _lowest(joined, k)
-            short = [place for place in more if found[place][2].min(initial=math.inf) > lowest]
+            short = [ordinal for ordinal in more if nearest[ordinal][2].min(initial=math.inf) > lowest]
             if not short:
                 return joined
-            for place in short:
-                asked[place] = k if self._segments[place].dense_index.scans else min(k, 2 * asked[place])
-                found[place] = self._ask(place, asked[place])
+            for ordinal in short:
+                counts[ordinal] = (
+                    k if self._segments[ordinal].dense_index.scans else min(k, 2 * counts[ordinal])
+                )
+                nearest[ordinal] = self._nearest(ordinal, counts[ordinal])
 
-    def _of_one(self, place: int) -> Found | None:
+    def _propose(self, ordinal: int) -> SegmentNeighbors | None:
         """What one segment proposes. None where it has to be scanned, too, as too little of what lies near
         the query is allowed.
         """
-        segment, rows, count = self._segments[place], self._allowed[place], self._asked[place]
+        segment, rows, count = self._segments[ordinal], self._allowed[ordinal], self._counts[ordinal]
         if rows is None or _is_divided(segment):
-            return self._ask(place, count)
-        found = segment.dense_index.without_scan(self._query, count, rows, self._effort(count))
-        return None if found is None else _of_segment(place, found)
+            return self._nearest(ordinal, count)
+        nearest = segment.dense_index.without_scan(self._query, count, rows, self._effort(count))
+        return None if nearest is None else _of_segment(ordinal, nearest)
 
-    def _scanned(self, place: int) -> Scanned:
-        segment, rows = self._segments[place], self._allowed[place]
+    def _scanned(self, ordinal: int) -> Scanned:
+        segment, rows = self._segments[ordinal], self._allowed[ordinal]
         return Scanned(
-            place, segment.dense_index.record, len(segment), segment.kept if rows is None else rows
+            ordinal, segment.dense_index.record, len(segment), segment.kept if rows is None else rows
         )
 
     def _effort(self, count: int) -> DenseOptions:
@@ -126,10 +128,10 @@ class DenseSearch:
             self._efforts[count] = replace(self._options, ef_search=ef_search)
         return self._efforts[count]
 
-    def _ask(self, place: int, count: int) -> Found:
-        segment = self._segments[place]
-        found = search_segment(segment, self._query, count, self._allowed[place], self._effort(count))
-        return _of_segment(place, found)
+    def _nearest(self, ordinal: int, count: int) -> SegmentNeighbors:
+        segment = self._segments[ordinal]
+        nearest = search_segment(segment, self._query, count, self._allowed[ordinal], self._effort(count))
+        return _of_segment(ordinal, nearest)
 
 
 def _is_divided(segment: Segment) -> bool:
@@ -137,17 +139,17 @@ def _is_divided(segment: Segment) -> bool:
     return segment.windows is not None and not segment.windows.undivided
 
 
-def _of_segment(place: int, found: tuple[Int64, Float32]) -> Found:
-    rows, scores = found
-    return np.full(len(rows), place), rows, scores
+def _of_segment(ordinal: int, nearest: tuple[Int64, Float32]) -> SegmentNeighbors:
+    rows, scores = nearest
+    return np.full(len(rows), ordinal), rows, scores
 
 
-def _lowest(found: Found, k: int) -> float:
+def _lowest(nearest: SegmentNeighbors, k: int) -> float:
     """The score of the k-th best; less than any where there are fewer."""
-    _, _, scores = found
+    _, _, scores = nearest
     return float(np.partition(scores, len(scores) - k)[len(scores) - k]) if len(scores) >= k else -math.inf
 
 
-def _joined(found: Sequence[Found]) -> Found:
-    segments, rows, scores = (np.concatenate(parts) for parts in zip(NOTHING, *found, strict=True))
+def _joined(parts: Sequence[SegmentNeighbors]) -> SegmentNeighbors:
+    segments, rows, scores = (np.concatenate(columns) for columns in zip(NOTHING, *parts, strict=True))
     return segments, rows, scores

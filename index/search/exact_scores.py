@@ -32,7 +32,7 @@ DOCUMENTS_PER_ROW = 4
 class Candidates:
     """K distinct documents with all scores but late interaction, in order of segment and row.
 
-    segments: int64[K], places of the segments; rows: int64[K], rows within them; dense, sparse, bm25:
+    segments: int64[K], ordinals of the segments; rows: int64[K], rows within them; dense, sparse, bm25:
     float64[K], exact scores; boost: float64[K], what is added, None where nothing is.
     """
 
@@ -53,14 +53,14 @@ class Candidates:
             columns.append(self.boost)
         return np.array(columns[:sides]).T
 
-    def take(self, places: Int64) -> Candidates:
+    def take(self, indices: Int64) -> Candidates:
         return Candidates(
-            self.segments[places],
-            self.rows[places],
-            self.dense[places],
-            self.sparse[places],
-            self.bm25[places],
-            None if self.boost is None else self.boost[places],
+            self.segments[indices],
+            self.rows[indices],
+            self.dense[indices],
+            self.sparse[indices],
+            self.bm25[indices],
+            None if self.boost is None else self.boost[indices],
         )
 
 
@@ -81,66 +81,66 @@ class WindowScores:
         best: Float64 = np.maximum.reduceat(self.scores, self.offsets[:-1])
         return best
 
-    def of(self, place: int) -> Float64:
-        """Those of one document's windows."""
-        return self.scores[self.offsets[place] : self.offsets[place + 1]]
+    def of(self, document: int) -> Float64:
+        """The scores of one document's windows."""
+        return self.scores[self.offsets[document] : self.offsets[document + 1]]
 
-    def take(self, places: Int64) -> WindowScores:
-        counts = self.offsets[places + 1] - self.offsets[places]
-        return WindowScores(self.scores[ragged_positions(self.offsets, places)], offsets_of(counts))
+    def take(self, documents: Int64) -> WindowScores:
+        counts = self.offsets[documents + 1] - self.offsets[documents]
+        return WindowScores(self.scores[ragged_positions(self.offsets, documents)], offsets_of(counts))
 
 
 def scored(
     segments: Sequence[Segment],
     query: CheckedQuery,
-    places: Int64,
+    ordinals: Int64,
     rows: Int64,
     dense: Float64 | None = None,
 ) -> Candidates:
-    """Rows int64[K] of the segments at places int64[K], ascending, with `s_dense`, `s_lex` and `s_bm25`.
+    """Rows int64[K] of the segments at ordinals int64[K], ascending, with `s_dense`, `s_lex` and `s_bm25`.
 
     dense: `s_dense`, where that was computed before. 0 for a side that is not in the query.
     """
     if len(rows) == 0:
-        return Candidates(places, rows, *(np.empty(0) for _ in range(3)))
-    read_ahead(places, rows, lambda place, some: segments[place].pieces(some))
+        return Candidates(ordinals, rows, *(np.empty(0) for _ in range(3)))
+    read_ahead(ordinals, rows, lambda ordinal, some: segments[ordinal].pieces(some))
     lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
-    sums = [partial(lexical.sums, [segment.inverted for segment in segments], places, rows)]
+    sums = [partial(lexical.sums, [segment.inverted for segment in segments], ordinals, rows)]
     if query.bm25 is not None:
         indexes = [part.inverted for part in query.bm25.facts.segments]
-        read_ahead(places, rows, lambda place, some: indexes[place].pieces(some))
-        sums.append(partial(query.bm25.lexical.sums, indexes, places, rows))
+        read_ahead(ordinals, rows, lambda ordinal, some: indexes[ordinal].pieces(some))
+        sums.append(partial(query.bm25.lexical.sums, indexes, ordinals, rows))
     sides: list[Callable[[], Any]] = [*sums]
     if dense is None:
-        sides.append(partial(dense_scores, segments, query.dense, places, rows))
+        sides.append(partial(dense_scores, segments, query.dense, ordinals, rows))
     done = segment_threads().run(sides, [DOCUMENTS_PER_ROW * len(rows)] * len(sides))
     if dense is None:
         dense = done.pop().best()
-    sparse, *words = (np.round(each, DECIMALS) for each in done)
-    return Candidates(places, rows, dense, sparse, words[0] if words else np.zeros(len(rows)))
+    sparse, *words = (np.round(sums, DECIMALS) for sums in done)
+    return Candidates(ordinals, rows, dense, sparse, words[0] if words else np.zeros(len(rows)))
 
 
 def dense_scores(
-    segments: Sequence[Segment], query: Float32 | None, places: Int64, rows: Int64
+    segments: Sequence[Segment], query: Float32 | None, ordinals: Int64, rows: Int64
 ) -> WindowScores:
-    """`s_dense` of each window of rows int64[K] of the segments at places int64[K]."""
-    places, texts, offsets = texts_of(segments, places, rows)
+    """`s_dense` of each window of rows int64[K] of the segments at ordinals int64[K]."""
+    ordinals, texts, offsets = texts_of(segments, ordinals, rows)
     if query is None:
         return WindowScores(np.zeros(len(texts)), offsets)
     vectors = tuple(segment.dense_index.record for segment in segments)
-    return WindowScores(np.round(exact_products_at(vectors, places, texts, query), DECIMALS), offsets)
+    return WindowScores(np.round(exact_products_at(vectors, ordinals, texts, query), DECIMALS), offsets)
 
 
-def texts_of(segments: Sequence[Segment], places: Int64, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """What was encoded of rows int64[K] of the segments at places int64[K].
+def texts_of(segments: Sequence[Segment], ordinals: Int64, rows: Int64) -> tuple[Int64, Int64, Int64]:
+    """What was encoded of rows int64[K] of the segments at ordinals int64[K].
 
     Returns the segments int64[W] and rows int64[W] of these texts, which are the documents' own where there
     are no windows; and where those of each document begin, int64[K+1].
     """
     if len(rows) == 0 or segments[0].windows is None:
-        return places, rows, np.arange(len(rows) + 1)
+        return ordinals, rows, np.arange(len(rows) + 1)
     counts, texts = np.empty(len(rows), np.int64), []
-    for place, run in runs(places):
-        some, counts[run] = segments[place].texts_of(rows[run])
+    for ordinal, run in runs(ordinals):
+        some, counts[run] = segments[ordinal].texts_of(rows[run])
         texts.append(some)
-    return np.repeat(places, counts), np.concatenate(texts), offsets_of(counts)
+    return np.repeat(ordinals, counts), np.concatenate(texts), offsets_of(counts)

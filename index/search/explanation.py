@@ -38,13 +38,13 @@ class MatchingTerms:
         """What each term adds to the score."""
         return self.query_weights * self.idf * self.document_weights
 
-    def take(self, places: Int64) -> MatchingTerms:
+    def take(self, indices: Int64) -> MatchingTerms:
         return MatchingTerms(
-            self.token_ids[places],
-            self.query_weights[places],
-            self.idf[places],
-            self.document_weights[places],
-            None if self.windows is None else self.windows[places],
+            self.token_ids[indices],
+            self.query_weights[indices],
+            self.idf[indices],
+            self.document_weights[indices],
+            None if self.windows is None else self.windows[indices],
         )
 
 
@@ -73,13 +73,13 @@ class Explanation:
 
 def explain(
     segments: Sequence[Segment],
-    place: int,
+    ordinal: int,
     row: int,
     query: CheckedQuery,
     idf: CollectionIdf | GivenIdf | None,
 ) -> Explanation:
-    """Explains the scores of a row of the segment at a place. query: with the encoder's own weights."""
-    return Explanation(_terms(segments[place], row, query, idf), _alignment(segments, place, row, query))
+    """Explains the scores of a row of the segment at an ordinal. query: with the encoder's own weights."""
+    return Explanation(_terms(segments[ordinal], row, query, idf), _alignment(segments, ordinal, row, query))
 
 
 def _terms(
@@ -100,14 +100,14 @@ def _terms(
 
 
 @one_blas_thread
-def _alignment(segments: Sequence[Segment], place: int, row: int, query: CheckedQuery) -> Alignment:
-    segment, tokens = segments[place], query.colbert
+def _alignment(segments: Sequence[Segment], ordinal: int, row: int, query: CheckedQuery) -> Alignment:
+    segment, tokens = segments[ordinal], query.colbert
     store = segment.token_vectors
     if store is None or tokens is None:
         return Alignment(np.zeros(0, np.int64), np.zeros(0), None)
     text, window = row, None
     if segment.windows is not None:
-        best = int(np.argmax(late_scores(segments, query, np.array([place]), np.array([row])).scores))
+        best = int(np.argmax(late_scores(segments, query, np.array([ordinal]), np.array([row])).scores))
         text, window = int(segment.windows.of(row)[best]), segment.windows.window(row, best)
     vectors = store.of(text)
     if len(vectors) == 0:

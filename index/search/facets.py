@@ -58,12 +58,12 @@ def counts_of(
     segments: Sequence[Segment], fields: Sequence[str], condition: Condition | None
 ) -> dict[str, FieldCounts]:
     """Of each declared keyword or boolean field all values, over all documents that the condition allows."""
-    found = {}
+    field_counts = {}
     for name, facet in facets_of(segments, dict.fromkeys(fields, EVERY_VALUE), condition).items():
-        values = [_text(each.value) for each in facet.values]
-        counts = np.array([each.count for each in facet.values], np.int64)
-        found[name] = FieldCounts(PackedBytes.of(values), counts, facet.missing)
-    return found
+        values = [_text(bucket.value) for bucket in facet.values]
+        counts = np.array([bucket.count for bucket in facet.values], np.int64)
+        field_counts[name] = FieldCounts(PackedBytes.of(values), counts, facet.missing)
+    return field_counts
 
 
 def merged_facet(parts: Sequence[FieldCounts], limit: int, *, boolean: bool) -> Facet:
@@ -104,13 +104,14 @@ class _Allowed:
 
 def _of_keywords(columns: Sequence[KeywordColumn], limit: int, allowed: _Allowed) -> Facet:
     records = tuple(
-        keyword_column(each.strings.data, each.strings.offsets, each.codes, each.rows) for each in columns
+        keyword_column(column.strings.data, column.strings.offsets, column.codes, column.rows)
+        for column in columns
     )
     seed = secrets.randbits(SEED_BITS)
-    found, distinct, having = count_facet(records, allowed.sizes, allowed.bits, allowed.begins, limit, seed)
+    rows, distinct, having = count_facet(records, allowed.sizes, allowed.bits, allowed.begins, limit, seed)
     values = [
-        FacetValue(columns[segment].text(columns[segment].strings[place]), count)
-        for segment, place, count in found.reshape(-1, 3).tolist()
+        FacetValue(columns[segment].text(columns[segment].strings[code]), count)
+        for segment, code, count in rows.reshape(-1, 3).tolist()
     ]
     return Facet(values, distinct, allowed.documents - having)
 
@@ -123,5 +124,5 @@ def _of_booleans(columns: Sequence[ScalarColumn], limit: int, allowed: _Allowed)
         counts[True] += true
         counts[False] += int(np.count_nonzero(present)) - true
     there = [FacetValue(value, count) for value, count in counts.items() if count]
-    commonest = sorted(there, key=lambda each: -each.count)[:limit]
+    commonest = sorted(there, key=lambda bucket: -bucket.count)[:limit]
     return Facet(commonest, len(there), allowed.documents - sum(counts.values()))

@@ -35,7 +35,7 @@ class Groups:
 
     @staticmethod
     def of(named: GroupValues) -> Groups:
-        """Those of candidates with these values."""
+        """The groups of candidates with these values."""
         first, numbers = distinct(named.values)
         offsets = offsets_of(np.maximum(named.counts, 1))
         members = np.empty(offsets[-1], np.int64)
@@ -51,13 +51,13 @@ class Groups:
         return order[np.unique(owners[first])]
 
 
-def group_values(segments: Sequence[Segment], found: Candidates, field: str) -> GroupValues:
+def group_values(segments: Sequence[Segment], candidates: Candidates, field: str) -> GroupValues:
     """The values of candidates, which are in order of segment, in a declared keyword field."""
-    counts, values = np.zeros(len(found), np.int64), [PackedBytes.of([])]
-    for place, run in runs(found.segments):
-        column = segments[place].columns[field]
+    counts, values = np.zeros(len(candidates), np.int64), [PackedBytes.of([])]
+    for ordinal, run in runs(candidates.segments):
+        column = segments[ordinal].columns[field]
         assert isinstance(column, KeywordColumn)  # noqa: S101 - checked before any search
-        taken = column.take(found.rows[run])
+        taken = column.take(candidates.rows[run])
         counts[run] = np.bincount(taken.rows, minlength=run.stop - run.start)
         values.append(taken.strings.gather(taken.codes.astype(np.int64)))
     return GroupValues(counts, PackedBytes.concatenate(values))

@@ -27,22 +27,22 @@ def hits_of(
 
     collections: of the segments, where they are of several.
     """
-    found = ranked.found
-    windows = best_windows(segments, found, query, weights, ranked.late)
-    columns = map(np.ndarray.tolist, (found.segments, found.rows, ranked.sums, ranked.components))
+    candidates = ranked.candidates
+    windows = best_windows(segments, candidates, query, weights, ranked.late)
+    columns = map(np.ndarray.tolist, (candidates.segments, candidates.rows, ranked.sums, ranked.components))
     hits = []
-    for place, row, total, components, window in zip(*columns, windows, strict=True):
+    for ordinal, row, total, components, window in zip(*columns, windows, strict=True):
         dense, sparse, late_interaction, *others = components
         scores = Scores(
             dense,
             sparse,
             None if query.colbert is None else late_interaction,
             None if query.bm25 is None else others[0],
-            None if found.boost is None else others[-1],
+            None if candidates.boost is None else others[-1],
         )
-        documents = segments[place].documents
+        documents = segments[ordinal].documents
         document = documents.get(row) if contents else documents.name(row)
         if collections is not None:
-            document = replace(document, collection=collections[place])
+            document = replace(document, collection=collections[ordinal])
         hits.append(Hit(document, total, scores, window))
     return hits

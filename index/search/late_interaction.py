@@ -47,16 +47,16 @@ class FirstScores:
         """What each may have more at most, float64[K], and never less than rounding may be off."""
         return np.maximum(self.highest - self.scores, LEAST_LEFT * self.highest)
 
-    def shares(self, late: Float64, places: Int64) -> Float64:
+    def shares(self, late: Float64, indices: Int64) -> Float64:
         """What some candidates have more, of what they may have more: float64[n]. late: float64[K]."""
-        shares: Float64 = (late[places] - self.scores[places]) / self.left[places]
+        shares: Float64 = (late[indices] - self.scores[indices]) / self.left[indices]
         return shares
 
 
 def first_scores(
-    segments: Sequence[Segment], query: CheckedQuery, places: Int64, rows: Int64
+    segments: Sequence[Segment], query: CheckedQuery, ordinals: Int64, rows: Int64
 ) -> FirstScores | None:
-    """A first look at rows int64[K] of the segments at places int64[K]; None without several centroids, or
+    """A first look at rows int64[K] of the segments at ordinals int64[K]; None without several centroids, or
     where all scores are 0.
     """
     tokens = query.colbert
@@ -66,9 +66,9 @@ def first_scores(
     if not tokens.codebook.several or not lengths.any():
         return None
     highest = float(lengths.mean()) * (1 + OFF) + ROUNDING  # stored vectors have length 1
-    read_ahead(places, rows, lambda place, some: segments[place].centroid_pieces(some))
+    read_ahead(ordinals, rows, lambda ordinal, some: segments[ordinal].centroid_pieces(some))
     products = CentroidProducts.of(tokens.integers, tokens.codebook)
-    texts, offsets = _stored_texts(segments, places, rows)
+    texts, offsets = _stored_texts(segments, ordinals, rows)
     parts, costs = _parts_of(texts, products.scores, CENTROIDS_AT_ONCE, 1 / CENTROIDS_PER_DOCUMENT)
     scores = segment_threads().run(parts, costs)
     best = WindowScores(np.concatenate([np.empty(0), *scores]), offsets).best()
@@ -91,35 +91,37 @@ class TokenParts(Generic[Scored]):
     def of(
         segments: Sequence[Segment],
         tokens: QueryTokens,
-        places: Int64,
+        ordinals: Int64,
         rows: Int64,
         score: Callable[[QueryTokens, StoredTexts], Scored],
     ) -> TokenParts[Scored]:
-        """Of rows int64[K] of the segments at places int64[K], read from the disk at once."""
-        read_ahead(places, rows, lambda place, some: segments[place].token_pieces(some))
-        texts, offsets = _stored_texts(segments, places, rows)
+        """Of rows int64[K] of the segments at ordinals int64[K], read from the disk at once."""
+        read_ahead(ordinals, rows, lambda ordinal, some: segments[ordinal].token_pieces(some))
+        texts, offsets = _stored_texts(segments, ordinals, rows)
         values = -(-len(tokens) // LANES) * tokens.vectors.shape[1]  # that a stored token is compared with
         parts, costs = _parts_of(texts, partial(score, tokens), TEXTS_AT_ONCE, values / VALUES_PER_DOCUMENT)
         return TokenParts(parts, costs, offsets)
 
 
-def late_scores(segments: Sequence[Segment], query: CheckedQuery, places: Int64, rows: Int64) -> WindowScores:
-    """The exact `s_mul` of each window of rows int64[K] of the segments at places int64[K]; 0 where the query
-    has no token vectors.
+def late_scores(
+    segments: Sequence[Segment], query: CheckedQuery, ordinals: Int64, rows: Int64
+) -> WindowScores:
+    """The exact `s_mul` of each window of rows int64[K] of the segments at ordinals int64[K]; 0 where the
+    query has no token vectors.
     """
     tokens = query.colbert
     if tokens is None or len(rows) == 0:
-        offsets = texts_of(segments, places, rows)[2]
+        offsets = texts_of(segments, ordinals, rows)[2]
         return WindowScores(np.zeros(int(offsets[-1])), offsets)
-    parts = TokenParts.of(segments, tokens, places, rows, packed_maxsim)
+    parts = TokenParts.of(segments, tokens, ordinals, rows, packed_maxsim)
     return WindowScores(np.concatenate(segment_threads().run(parts.parts, parts.costs)), parts.offsets)
 
 
-def _stored_texts(segments: Sequence[Segment], places: Int64, rows: Int64) -> tuple[StoredTexts, Int64]:
-    """As `texts_of`, in the token vectors, which all segments of a collection have where a query has any."""
-    places, texts, offsets = texts_of(segments, places, rows)
+def _stored_texts(segments: Sequence[Segment], ordinals: Int64, rows: Int64) -> tuple[StoredTexts, Int64]:
+    """The texts of rows, with the token vectors that all segments have, and where each document begins."""
+    ordinals, texts, offsets = texts_of(segments, ordinals, rows)
     stores = [segment.token_vectors for segment in segments if segment.token_vectors is not None]
-    return StoredTexts.across(stores, places, texts), offsets
+    return StoredTexts.across(stores, ordinals, texts), offsets
 
 
 def _parts_of(

@@ -26,7 +26,7 @@ DOCUMENTS_PER_ROW = 128
 ALL_ALLOWED = mask(None)
 GROUPS = 2 * usable_cores()  # of segments at most: few to begin, and to share the last of them well
 
-Found = tuple[Int64, Int64, Int64]
+BoundedCandidates = tuple[Int64, Int64, Int64]
 """Segments, ascending, rows and bounds, int64[K] each."""
 
 
@@ -47,35 +47,35 @@ class LexicalSearch:
         self._query = query
         self._k = min(k, max(1, sum(index.documents for index in indexes)))
         self._records = tuple(index.record for index in indexes)
-        self._places = np.empty(query.terms.shape, np.int64)
+        self._terms = np.empty(query.terms.shape, np.int64)
         self._multipliers = np.empty(query.terms.shape, np.uint16)
         self._unit, self._slack, self._narrow = quantize_query(
-            self._records, query.terms, query.weights, query.most, self._places, self._multipliers
+            self._records, query.terms, query.weights, query.most, self._terms, self._multipliers
         )
         self._scored_singly: list[tuple[int, Int64]] = []
         masks = [ALL_ALLOWED] * len(indexes)
-        for place, some in enumerate(allowed):
+        for ordinal, some in enumerate(allowed):
             if some is None:
                 continue
-            if isinstance(some, RowSet) and len(some) * DOCUMENTS_PER_ROW <= indexes[place].documents:
-                self._scored_singly.append((place, some.rows))
-                self._places[place] = -1
+            if isinstance(some, RowSet) and len(some) * DOCUMENTS_PER_ROW <= indexes[ordinal].documents:
+                self._scored_singly.append((ordinal, some.rows))
+                self._terms[ordinal] = -1
             else:
-                masks[place] = mask(some.mask if isinstance(some, RowSet) else some)
+                masks[ordinal] = mask(some.mask if isinstance(some, RowSet) else some)
         self._masks = tuple(masks)
         self._floors = np.ones(1, np.int64)
         self._edges, self.costs = _groups([index.documents for index in indexes])
 
     @property
-    def parts(self) -> list[Callable[[], Found]]:
+    def parts(self) -> list[Callable[[], BoundedCandidates]]:
         """What finds candidates in some segments each, for threads to take."""
         return [partial(self.find, first, last) for first, last in pairwise(self._edges)]
 
-    def find(self, first: int, last: int) -> Found:
+    def find(self, first: int, last: int) -> BoundedCandidates:
         """What may be among the best of all segments, in those from `first` up to `last`."""
         return find_candidates(
             self._records,
-            self._places,
+            self._terms,
             self._multipliers,
             self._slack,
             self._query.least / self._query.most,
@@ -87,15 +87,15 @@ class LexicalSearch:
             self._narrow,
         )
 
-    def best(self, found: Sequence[Found]) -> tuple[Int64, Int64, Float32]:
+    def best(self, parts: Sequence[BoundedCandidates]) -> tuple[Int64, Int64, Float32]:
         """The k documents with the largest Σ query weight · document weight, and all that tie with the last.
 
-        found: of all segments, in order. Returns segments int64[K], rows int64[K] and scores float32[K], best
+        parts: of all segments, in order. Returns segments int64[K], rows int64[K] and scores float32[K], best
         first, equal scores by segment and row, only scores above 0.
         """
-        segments, rows, bounds = self._joined(found)
+        segments, rows, bounds = self._joined(parts)
         query = self._query
-        read_ahead(segments, rows, lambda place, some: self._indexes[place].pieces(some))
+        read_ahead(segments, rows, lambda ordinal, some: self._indexes[ordinal].pieces(some))
         kept, scores = score_candidates(
             self._records,
             query.terms,
@@ -111,15 +111,15 @@ class LexicalSearch:
         order = kept[np.lexsort((rows[kept], segments[kept], -scores[kept]))]
         return segments[order], rows[order], scores[order]
 
-    def _joined(self, found: Sequence[Found]) -> Found:
+    def _joined(self, groups: Sequence[BoundedCandidates]) -> BoundedCandidates:
         """What was found and reaches the last floor, and what is scored singly."""
-        if len(found) == 1 and not self._scored_singly:
-            return found[0]
-        parts = list(found)
-        for place, rows in self._scored_singly:
+        if len(groups) == 1 and not self._scored_singly:
+            return groups[0]
+        parts = list(groups)
+        for ordinal, rows in self._scored_singly:
             # Nothing is known of these, so their bound is as high as one can be.
             highest = np.iinfo(np.uint16 if self._narrow else np.uint32).max
-            parts.append((np.full(len(rows), place), rows, np.full(len(rows), highest, np.int64)))
+            parts.append((np.full(len(rows), ordinal), rows, np.full(len(rows), highest, np.int64)))
         segments, rows, bounds = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         kept = np.flatnonzero(bounds >= self._floors[0])
         if self._scored_singly:
@@ -134,9 +134,9 @@ def _groups(documents: Sequence[int]) -> tuple[list[int], list[int]]:
     """
     enough = max(DOCUMENTS_PER_THREAD, sum(documents) // GROUPS)
     edges, sizes = [0], [0]
-    for place, count in enumerate(documents):
+    for ordinal, count in enumerate(documents):
         if sizes[-1] >= enough:
-            edges.append(place)
+            edges.append(ordinal)
             sizes.append(0)
         sizes[-1] += count
     return [*edges, len(documents)], sizes

@@ -14,7 +14,7 @@ import numpy as np
 
 from tercet.index.candidates import DenseOptions
 from tercet.index.dense.expectation import likely_at_most
-from tercet.index.dense.scan import Found
+from tercet.index.dense.scan import SegmentNeighbors
 from tercet.index.documents.row_set import RowSet
 from tercet.index.native.kernels import products_at
 from tercet.index.search.segment_search import search_segment
@@ -27,9 +27,9 @@ VECTORS_READ = 8  # for each document that is wanted
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A segment with lists: its place, and which rows may be returned, or None if that is all of them."""
+    """A segment with lists: its ordinal, and which rows may be returned, or None if that is all of them."""
 
-    place: int
+    ordinal: int
     segment: Segment
     allowed: RowSet | None
 
@@ -44,51 +44,54 @@ class Listed:
 
     def rows_like(self, rows: Int64) -> Int64:
         """All rows with the vectors of these that may be returned."""
-        found = self.segment.dense_index.rows_like(rows)
-        return found if self.allowed is None else found[self.allowed.has(found)]
+        alike = self.segment.dense_index.rows_like(rows)
+        return alike if self.allowed is None else alike[self.allowed.has(alike)]
 
 
 def search_lists(
     listed: Sequence[Listed], query: Float32, k: int, total: int, options: DenseOptions
-) -> Found:
+) -> SegmentNeighbors:
     """The k best of these segments, and more, by their vectors: segments, rows and scores.
 
     total: documents that may be returned from all segments, of these and other kinds.
     """
     wanted = VECTORS_READ * k
-    asked = [min(wanted, likely_at_most(wanted * each.passing / total)) for each in listed]
-    sizes = [each.passing for each in listed]
-    parts = [partial(each.propose, query, count, options) for each, count in zip(listed, asked, strict=True)]
-    found = segment_threads().run(parts, sizes)
+    counts = [min(wanted, likely_at_most(wanted * lists.passing / total)) for lists in listed]
+    sizes = [lists.passing for lists in listed]
+    parts = [
+        partial(lists.propose, query, count, options) for lists, count in zip(listed, counts, strict=True)
+    ]
+    proposed = segment_threads().run(parts, sizes)
     while True:
-        scores = np.concatenate([np.empty(0, np.float32), *(scores for _, scores in found)])
+        scores = np.concatenate([np.empty(0, np.float32), *(scores for _, scores in proposed)])
         lowest = -np.inf
         if len(scores) > wanted:
             lowest = float(np.partition(scores, len(scores) - wanted)[len(scores) - wanted])
         short = [
             number
-            for number, (_, own) in enumerate(found)
-            if len(own) >= asked[number] < min(wanted, sizes[number]) and own.min() > lowest
+            for number, (_, own) in enumerate(proposed)
+            if len(own) >= counts[number] < min(wanted, sizes[number]) and own.min() > lowest
         ]
         if not short:
             break
         for number in short:
-            asked[number] = min(wanted, 2 * asked[number])
-            found[number] = listed[number].propose(query, asked[number], options)
+            counts[number] = min(wanted, 2 * counts[number])
+            proposed[number] = listed[number].propose(query, counts[number], options)
     rows = []
-    for each, (some, own) in zip(listed, found, strict=True):
-        share = min(k, likely_at_most(k * each.passing / total), each.passing)
+    for lists, (some, own) in zip(listed, proposed, strict=True):
+        share = min(k, likely_at_most(k * lists.passing / total), lists.passing)
         if len(some) < share:  # the lists that were looked at had no more
-            rows.append(search_segment(each.segment, query, share, each.allowed, options)[0])
+            rows.append(search_segment(lists.segment, query, share, lists.allowed, options)[0])
         else:
-            rows.append(each.rows_like(some[own >= lowest]))
+            rows.append(lists.rows_like(some[own >= lowest]))
     return _scored(listed, rows, query)
 
 
-def _scored(listed: Sequence[Listed], rows: Sequence[Int64], query: Float32) -> Found:
+def _scored(listed: Sequence[Listed], rows: Sequence[Int64], query: Float32) -> SegmentNeighbors:
     """Rows of each segment with the scores that their vectors have."""
     together = np.concatenate([np.empty(0, np.int64), *rows])
     numbers = np.repeat(np.arange(len(listed)), [len(some) for some in rows])
-    vectors = tuple(each.segment.dense_index.record for each in listed)
-    places = np.array([each.place for each in listed], np.int64)[numbers]
-    return places, together, products_at(vectors, numbers, together, np.ascontiguousarray(query, np.float32))
+    vectors = tuple(lists.segment.dense_index.record for lists in listed)
+    segments = np.array([lists.ordinal for lists in listed], np.int64)[numbers]
+    scores = products_at(vectors, numbers, together, np.ascontiguousarray(query, np.float32))
+    return segments, together, scores

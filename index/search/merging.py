@@ -30,22 +30,22 @@ def left_of(
     Each side is cut to its limit by score, then id, over all shards. nearest: how many of the dense side's
     are left by exact score, None for all.
     """
-    if any(each.is_everything for each in proposals):
+    if any(shard.is_everything for shard in proposals):
         return [None] * len(proposals)
-    firsts = offsets_of(np.array([len(each) for each in proposals], np.int64))
-    ids = PackedBytes.concatenate([each.ids for each in proposals])
+    firsts = offsets_of(np.array([len(shard) for shard in proposals], np.int64))
+    ids = PackedBytes.concatenate([shard.ids for shard in proposals])
     kept = []
     for side, limit in enumerate((limits.dense, limits.sparse, limits.bm25)):
         numbers = np.concatenate(
-            [each.sides[side].numbers + first for each, first in zip(proposals, firsts[:-1], strict=True)]
+            [shard.sides[side].numbers + first for shard, first in zip(proposals, firsts[:-1], strict=True)]
         )
-        scores = np.concatenate([each.sides[side].scores for each in proposals])
+        scores = np.concatenate([shard.sides[side].scores for shard in proposals])
         kept.append(_kept(numbers, scores, limit, ids))
     together = united(kept)
     if nearest is not None and nearest < len(together):
-        dense = np.concatenate([each.dense for each in proposals if each.dense is not None])[together]
-        found = best(dense, nearest, lambda some: ids.gather(together[some]))
-        together = np.sort(together[found])
+        dense = np.concatenate([shard.dense for shard in proposals if shard.dense is not None])[together]
+        nearest_first = best(dense, nearest, lambda some: ids.gather(together[some]))
+        together = np.sort(together[nearest_first])
     edges = np.searchsorted(together, firsts)
     return [
         together[start:stop] - first
@@ -80,7 +80,7 @@ def merged(parts: Sequence[ShardHits], weights: Weights, fusion: Fusion, page: P
         top_k,
         page,
         Groups.of(_together(groups)) if groups else None,
-        (lambda places: [collections[place] for place in places.tolist()]) if collections else None,
+        (lambda numbers: [collections[number] for number in numbers.tolist()]) if collections else None,
     )
     choose = chosen_reciprocally if fusion == "rrf" else chosen
     hits, sums = choose(components, weights, choice)
@@ -94,6 +94,6 @@ def _kept(numbers: Int64, scores: Float32, limit: int, ids: PackedBytes) -> Int6
 
 def _together(groups: Sequence[GroupValues]) -> GroupValues:
     return GroupValues(
-        np.concatenate([each.counts for each in groups]),
-        PackedBytes.concatenate([each.values for each in groups]),
+        np.concatenate([shard.counts for shard in groups]),
+        PackedBytes.concatenate([shard.values for shard in groups]),
     )

@@ -22,11 +22,11 @@ from tercet.models.representations import Float64, Int64
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """K hits, best first. found: them; components: float64[K, S], exact scores; sums: float64[K], weighted;
-    late: of their windows.
+    """K hits, best first. candidates: them; components: float64[K, S], exact scores; sums: float64[K],
+    weighted; late: of their windows.
     """
 
-    found: Candidates
+    candidates: Candidates
     components: Float64
     sums: Float64
     late: WindowScores
@@ -34,7 +34,7 @@ class Ranked:
 
 def rank(
     segments: Sequence[Segment],
-    found: Candidates,
+    candidates: Candidates,
     query: CheckedQuery,
     weights: Weights,
     sides: int,
@@ -50,15 +50,15 @@ def rank(
     highest, least = bounds
     while True:
         near = np.flatnonzero(~(highest < least))  # also what has no bound
-        some, late = found.take(near), None
+        some, late = candidates.take(near), None
         if weights.colbert != 0:
             late = late_scores(segments, query, some.segments, some.rows)
         components = some.components(np.zeros(len(near)) if late is None else late.best(), sides)
-        told = _told(components, weights)
-        if len(told) < len(near):
-            near, components = near[told], components[told]
-            late = None if late is None else late.take(told)
-        exact = np.full(len(found), -np.inf)
+        matching = _matching(components, weights)
+        if len(matching) < len(near):
+            near, components = near[matching], components[matching]
+            late = None if late is None else late.take(matching)
+        exact = np.full(len(candidates), -np.inf)
         sums = relative_sum(components, weights)
         exact[near] = as_weighted(sums, weights, sides)
         order = near[best(sums, choice.depth, partial(_ids, choice, near))]
@@ -67,7 +67,7 @@ def rank(
             break
         # Now also what was not read, which nothing is known of.
         least, highest = choice.floor, np.where(np.isneginf(highest), np.inf, highest)
-    chosen = found.take(hits)
+    chosen = candidates.take(hits)
     if late is None:  # which counts nothing, but is told
         late = late_scores(segments, query, chosen.segments, chosen.rows)
     else:
@@ -77,7 +77,7 @@ def rank(
 
 def rank_reciprocally(
     segments: Sequence[Segment],
-    found: Candidates,
+    candidates: Candidates,
     query: CheckedQuery,
     weights: Weights,
     sides: int,
@@ -87,12 +87,12 @@ def rank_reciprocally(
 
     A rank tells of all candidates, so each has its exact scores. What is no hit of `rank` is none here.
     """
-    late, components = None, found.components(np.zeros(len(found)), sides)
+    late, components = None, candidates.components(np.zeros(len(candidates)), sides)
     if weights.colbert != 0:
-        late = late_scores(segments, query, found.segments, found.rows)
-        components = found.components(late.best(), sides)
+        late = late_scores(segments, query, candidates.segments, candidates.rows)
+        components = candidates.components(late.best(), sides)
     hits, sums = chosen_reciprocally(components, weights, choice)
-    chosen = found.take(hits)
+    chosen = candidates.take(hits)
     late = late_scores(segments, query, chosen.segments, chosen.rows) if late is None else late.take(hits)
     return Ranked(chosen, chosen.components(late.best(), sides), sums[hits], late)
 
@@ -102,17 +102,17 @@ def chosen_reciprocally(components: Float64, weights: Weights, choice: Choice) -
     by reciprocal ranks; -infinity for what is none.
     """
     sums = np.full(len(components), -np.inf)
-    told = _told(components, weights)
-    sums[told] = reciprocal_rank_fusion(components, weights)[told]
+    matching = _matching(components, weights)
+    sums[matching] = reciprocal_rank_fusion(components, weights)[matching]
     return _chosen(sums, sums, choice)
 
 
 def chosen(components: Float64, weights: Weights, choice: Choice) -> tuple[Int64, Float64]:
-    """The same by weighted sums, as `rank` chooses where all are scored exactly."""
+    """The hits among K candidates by weighted sums, as `rank` chooses where all are scored exactly."""
     sums, exact = np.full(len(components), -np.inf), np.full(len(components), -np.inf)
-    told = _told(components, weights)
-    sums[told] = relative_sum(components[told], weights)
-    exact[told] = as_weighted(sums[told], weights, components.shape[1])
+    matching = _matching(components, weights)
+    sums[matching] = relative_sum(components[matching], weights)
+    exact[matching] = as_weighted(sums[matching], weights, components.shape[1])
     return _chosen(sums, exact, choice)
 
 
@@ -123,11 +123,11 @@ def _chosen(sums: Float64, exact: Float64, choice: Choice) -> tuple[Int64, Float
     return choice.of(order[(ranked > -np.inf) & (ranked >= choice.floor)], exact), exact
 
 
-def _told(components: Float64, weights: Weights) -> Int64:
-    """The places of those of which a side with a weight says something; a boost says nothing of a query."""
+def _matching(components: Float64, weights: Weights) -> Int64:
+    """Numbers of candidates of which a side with a weight says something; a boost says nothing of a query."""
     scores = components[:, :SIDES]
     return np.flatnonzero((scores[:, weights.array(scores.shape[1]) != 0] != 0).any(axis=1))
 
 
-def _ids(choice: Choice, near: Int64, places: Int64) -> PackedBytes:
-    return choice.ids_of(near[places])
+def _ids(choice: Choice, near: Int64, indices: Int64) -> PackedBytes:
+    return choice.ids_of(near[indices])

@@ -36,7 +36,7 @@ class Proposed:
     scores float32[K] that they were found by.
     """
 
-    places: Int64
+    ordinals: Int64
     rows: Int64
     scores: Float32
 
@@ -64,16 +64,16 @@ def retrieve(
     """
     limits, nearest = limits_for(limits, nearest)
     if everything:
-        places, rows = all_places([segment.allowed(condition) for segment in segments], segments)
+        ordinals, rows = all_rows([segment.allowed(condition) for segment in segments], segments)
     else:
         proposed = propose(segments, query, limits, options, condition)
-        places, rows = places_of(united([numbers_of(found.places, found.rows) for found in proposed]))
+        ordinals, rows = rows_of(united([numbers_of(side.ordinals, side.rows) for side in proposed]))
     scores = None
     if nearest is not None and nearest < len(rows):
-        scores = dense_scores(segments, query.dense, places, rows).best()
-        kept = np.sort(best(scores, nearest, partial(ids_at, segments, places, rows)))
-        places, rows, scores = places[kept], rows[kept], scores[kept]
-    return scored(segments, query, places, rows, scores)
+        scores = dense_scores(segments, query.dense, ordinals, rows).best()
+        kept = np.sort(best(scores, nearest, partial(ids_at, segments, ordinals, rows)))
+        ordinals, rows, scores = ordinals[kept], rows[kept], scores[kept]
+    return scored(segments, query, ordinals, rows, scores)
 
 
 def limits_for(limits: CandidateLimits, nearest: int | None) -> tuple[CandidateLimits, int | None]:
@@ -117,17 +117,17 @@ def propose(
     return proposed
 
 
-def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64, some: Int64) -> PackedBytes:
-    """The ids, as UTF-8 bytes, of some of rows int64[K] of the segments at places int64[K]."""
-    places, rows = places[some], rows[some]
-    order = np.argsort(places, kind="stable")
+def ids_at(segments: Sequence[Segment], ordinals: Int64, rows: Int64, some: Int64) -> PackedBytes:
+    """The ids, as UTF-8 bytes, of some of rows int64[K] of the segments at ordinals int64[K]."""
+    ordinals, rows = ordinals[some], rows[some]
+    order = np.argsort(ordinals, kind="stable")
     parts = []
-    for place, run in runs(places[order]):
-        parts.append(segments[place].documents.ids.gather(rows[order[run]]))
+    for ordinal, run in runs(ordinals[order]):
+        parts.append(segments[ordinal].documents.ids.gather(rows[order[run]]))
     return parts[0] if len(parts) == 1 else PackedBytes.concatenate(parts).gather(np.argsort(order))
 
 
-def all_places(allowed: Sequence[RowSet | None], segments: Sequence[Segment]) -> tuple[Int64, Int64]:
+def all_rows(allowed: Sequence[RowSet | None], segments: Sequence[Segment]) -> tuple[Int64, Int64]:
     """Segments and rows of all documents that are allowed; None is all of a segment."""
     rows = [
         np.arange(len(segment.documents)) if some is None else some.rows
@@ -136,20 +136,20 @@ def all_places(allowed: Sequence[RowSet | None], segments: Sequence[Segment]) ->
     return np.repeat(np.arange(len(segments)), [len(some) for some in rows]), np.concatenate([NO_ROWS, *rows])
 
 
-def _cut(places: Int64, rows: Int64, scores: Float32, limit: int, segments: Sequence[Segment]) -> Proposed:
+def _cut(ordinals: Int64, rows: Int64, scores: Float32, limit: int, segments: Sequence[Segment]) -> Proposed:
     """The `limit` best of what was found, equal scores by id, then by segment; in any order."""
     if len(rows) <= limit:
-        return Proposed(places, rows, scores)
-    kept = kept_of(scores, limit, partial(ids_at, segments, places, rows), places)
-    return Proposed(places[kept], rows[kept], scores[kept])
+        return Proposed(ordinals, rows, scores)
+    kept = kept_of(scores, limit, partial(ids_at, segments, ordinals, rows), ordinals)
+    return Proposed(ordinals[kept], rows[kept], scores[kept])
 
 
-def numbers_of(places: Int64, rows: Int64) -> Int64:
+def numbers_of(ordinals: Int64, rows: Int64) -> Int64:
     """One number for each document, in order of segment and row."""
-    return places << ROW_BITS | rows
+    return ordinals << ROW_BITS | rows
 
 
-def places_of(numbers: Int64) -> tuple[Int64, Int64]:
+def rows_of(numbers: Int64) -> tuple[Int64, Int64]:
     """The segments and rows of such numbers."""
     return numbers >> ROW_BITS, numbers & (1 << ROW_BITS) - 1
 

@@ -25,19 +25,19 @@ def search_segment(
     deleted = len(segment) - segment.documents_kept
     if segment.kept is None or allowed is not None or deleted > FEW_DELETED * len(segment):
         return _search(segment, query, k, segment.allowed(None) if allowed is None else allowed, options)
-    asked = k + min(deleted, likely_at_most(k * deleted / segment.documents_kept))
+    count = k + min(deleted, likely_at_most(k * deleted / segment.documents_kept))
     while True:
-        rows, scores = _search(segment, query, asked, None, options)
+        rows, scores = _search(segment, query, count, None, options)
         kept = segment.kept[rows]
-        if np.count_nonzero(kept) >= min(k, segment.documents_kept) or asked >= len(segment):
+        if np.count_nonzero(kept) >= min(k, segment.documents_kept) or count >= len(segment):
             return rows[kept], scores[kept]
-        asked = min(2 * asked, len(segment))
+        count = min(2 * count, len(segment))
 
 
 def _search(
     segment: Segment, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
 ) -> tuple[Int64, Float32]:
-    """The same among allowed rows, deleted or not.
+    """The k allowed documents of highest `s_dense`, deleted or not; None allows all.
 
     Windows are asked for until so many documents are among them: exact where the index is, which proposes all
     that tie with its last window, and so with the last document.
@@ -51,11 +51,11 @@ def _search(
         allowed_windows = store.windows_of(allowed)
         documents, windows = len(allowed), len(allowed_windows)
     wanted = min(k, documents)
-    asked = min(2 * wanted, windows)
+    count = min(2 * wanted, windows)
     while True:
-        found, scores = index.search(query, asked, allowed_windows, options)
-        rows, first = np.unique(store.documents_of(found), return_index=True)
-        if len(rows) >= wanted or asked >= windows:
+        nearest, scores = index.search(query, count, allowed_windows, options)
+        rows, first = np.unique(store.documents_of(nearest), return_index=True)
+        if len(rows) >= wanted or count >= windows:
             order = np.argsort(first)  # the best window of a document is the first of it
             return rows[order], scores[first[order]]
-        asked = min(windows, asked * max(2, -(-wanted // max(1, len(rows)))))
+        count = min(windows, count * max(2, -(-wanted // max(1, len(rows)))))

@@ -33,7 +33,7 @@ from tercet.index.search.groups import GroupValues, group_values
 from tercet.index.search.late_interaction import late_scores
 from tercet.index.search.query import CheckedQuery, check_group_by
 from tercet.index.search.ranking import rank
-from tercet.index.search.retrieval import all_places, ids_at, numbers_of, places_of, propose, united
+from tercet.index.search.retrieval import all_rows, ids_at, numbers_of, propose, rows_of, united
 from tercet.index.segments.segment import Segment
 from tercet.models.representations import Float32, Float64, Int64, Representations, Shape
 
@@ -129,7 +129,7 @@ class ShardSearch:
         self,
         segments: Sequence[Segment],
         query: CheckedQuery,
-        asked: ShardQuery,
+        request: ShardQuery,
         condition: Condition | None,
         fields: Mapping[str, FieldType],
         sides: int,
@@ -143,14 +143,14 @@ class ShardSearch:
         """
         self._segments = segments
         self._query = query
-        self._asked = asked
+        self._request = request
         self._condition = condition
         self._fields = fields
-        self._sides = SIDES + 1 if asked.boosts else sides
+        self._sides = SIDES + 1 if request.boosts else sides
         self._without = without
         self._everything = everything
         self._collections = collections
-        self._places, self._rows = NONE, NONE
+        self._ordinals, self._rows = NONE, NONE
         self._dense: Float64 | None = None
 
     @property
@@ -165,23 +165,23 @@ class ShardSearch:
 
     def propose(self) -> Proposals:
         """The candidates of the shard: of each side its best, exact ties by id."""
-        segments, asked = self._segments, self._asked
+        segments, request = self._segments, self._request
         if self._everything:
             allowed = [segment.allowed(self._condition) for segment in segments]
-            self._places, self._rows = all_places(allowed, segments)
+            self._ordinals, self._rows = all_rows(allowed, segments)
             return Proposals(len(self._rows), PackedBytes.of([]), (), None)
-        found = propose(segments, self._query, asked.limits, asked.options, self._condition)
-        numbers = [numbers_of(each.places, each.rows) for each in found]
+        sides = propose(segments, self._query, request.limits, request.options, self._condition)
+        numbers = [numbers_of(side.ordinals, side.rows) for side in sides]
         together = united(numbers)
-        self._places, self._rows = places_of(together)
-        if asked.nearest:
-            self._dense = dense_scores(segments, self._query.dense, self._places, self._rows).best()
+        self._ordinals, self._rows = rows_of(together)
+        if request.nearest:
+            self._dense = dense_scores(segments, self._query.dense, self._ordinals, self._rows).best()
         return Proposals(
             len(together),
-            self._ids(self._places, self._rows),
+            self._ids(self._ordinals, self._rows),
             tuple(
-                Side(np.searchsorted(together, own), each.scores)
-                for own, each in zip(numbers, found, strict=True)
+                Side(np.searchsorted(together, own), side.scores)
+                for own, side in zip(numbers, sides, strict=True)
             ),
             self._dense,
         )
@@ -192,15 +192,15 @@ class ShardSearch:
         numbers: int64[n], of proposed candidates, ascending, None for all; content_bytes: how much of their
         contents at most, 0 for none.
         """
-        found = self._scored(numbers)
-        choice = Choice.among(self._segments, found, wanted, Page(min_score=least), None)
-        candidates = self._segments, found, self._query, self._asked.weights, self._sides, choice
-        ranked = rank(*candidates, bounds_of(*candidates, estimates=False))
-        hits = self._hits(ranked.found, ranked.components)
+        candidates = self._scored(numbers)
+        choice = Choice.among(self._segments, candidates, wanted, Page(min_score=least), None)
+        arguments = self._segments, candidates, self._query, self._request.weights, self._sides, choice
+        ranked = rank(*arguments, bounds_of(*arguments, estimates=False))
+        hits = self._hits(ranked.candidates, ranked.components)
         return replace(
             hits,
-            windows=self._windows(ranked.found, ranked.late),
-            contents=self._contents(ranked.found, content_bytes) if content_bytes else None,
+            windows=self._windows(ranked.candidates, ranked.late),
+            contents=self._contents(ranked.candidates, content_bytes) if content_bytes else None,
         )
 
     def all(self, numbers: Int64 | None, group_by: str | None) -> ShardHits:
@@ -209,68 +209,68 @@ class ShardSearch:
         Raises InvalidQueryError for another field.
         """
         check_group_by(group_by, self._fields)
-        found = self._scored(numbers)
-        late = np.zeros(len(found))
-        if self._asked.weights.colbert != 0:
-            late = late_scores(self._segments, self._query, found.segments, found.rows).best()
-        hits = self._hits(found, found.components(late, self._sides))
+        candidates = self._scored(numbers)
+        late = np.zeros(len(candidates))
+        if self._request.weights.colbert != 0:
+            late = late_scores(self._segments, self._query, candidates.segments, candidates.rows).best()
+        hits = self._hits(candidates, candidates.components(late, self._sides))
         if group_by is None:
             return hits
-        return replace(hits, groups=group_values(self._segments, found, group_by))
+        return replace(hits, groups=group_values(self._segments, candidates, group_by))
 
     def parts(self, numbers: Int64, content_bytes: int) -> HitParts:
         """What `all` does not tell of some candidates; numbers, content_bytes: as above."""
-        places, rows = self._places[numbers], self._rows[numbers]
+        ordinals, rows = self._ordinals[numbers], self._rows[numbers]
         zeros = np.zeros(len(rows))
-        found = Candidates(places, rows, zeros, zeros, zeros)
-        late = late_scores(self._segments, self._query, places, rows)
+        candidates = Candidates(ordinals, rows, zeros, zeros, zeros)
+        late = late_scores(self._segments, self._query, ordinals, rows)
         return HitParts(
             late.best() if len(rows) else zeros,
-            self._windows(found, late),
-            self._contents(found, content_bytes) if content_bytes else None,
+            self._windows(candidates, late),
+            self._contents(candidates, content_bytes) if content_bytes else None,
         )
 
     def _scored(self, numbers: Int64 | None) -> Candidates:
         """What is left of the candidates, with all scores but late interaction."""
         numbers = np.arange(len(self._rows)) if numbers is None else numbers
         if len(self._without):
-            own = numbers_of(self._places[numbers], self._rows[numbers])
+            own = numbers_of(self._ordinals[numbers], self._rows[numbers])
             numbers = numbers[~np.isin(own, self._without)]
-        places, rows = self._places[numbers], self._rows[numbers]
+        ordinals, rows = self._ordinals[numbers], self._rows[numbers]
         dense = None if self._dense is None else self._dense[numbers]
-        found = scored(self._segments, self._query, places, rows, dense)
-        boosts = self._asked.boosts
+        candidates = scored(self._segments, self._query, ordinals, rows, dense)
+        boosts = self._request.boosts
         if not boosts:
-            return found
-        added = boosts_at(self._segments, places, rows, boosts, self._fields)
-        return replace(found, boost=np.round(added.sum(axis=0), DECIMALS))
+            return candidates
+        added = boosts_at(self._segments, ordinals, rows, boosts, self._fields)
+        return replace(candidates, boost=np.round(added.sum(axis=0), DECIMALS))
 
-    def _hits(self, found: Candidates, components: Float64) -> ShardHits:
+    def _hits(self, candidates: Candidates, components: Float64) -> ShardHits:
         numbers = np.searchsorted(
-            numbers_of(self._places, self._rows), numbers_of(found.segments, found.rows)
+            numbers_of(self._ordinals, self._rows), numbers_of(candidates.segments, candidates.rows)
         )
-        ids = self._ids(found.segments, found.rows)
+        ids = self._ids(candidates.segments, candidates.rows)
         collections = None
         if self._collections is not None:
-            collections = [self._collections[place] for place in found.segments.tolist()]
+            collections = [self._collections[ordinal] for ordinal in candidates.segments.tolist()]
         return ShardHits(numbers, ids, components, collections)
 
-    def _ids(self, places: Int64, rows: Int64) -> PackedBytes:
+    def _ids(self, ordinals: Int64, rows: Int64) -> PackedBytes:
         every = np.arange(len(rows))
-        return ids_at(self._segments, places, rows, every) if len(rows) else PackedBytes.of([])
+        return ids_at(self._segments, ordinals, rows, every) if len(rows) else PackedBytes.of([])
 
-    def _windows(self, found: Candidates, late: WindowScores) -> Int64 | None:
-        windows = best_windows(self._segments, found, self._query, self._asked.weights, late)
-        told: list[Window] = [each for each in windows if each is not None]
-        if not told:
+    def _windows(self, candidates: Candidates, late: WindowScores) -> Int64 | None:
+        windows = best_windows(self._segments, candidates, self._query, self._request.weights, late)
+        best: list[Window] = [window for window in windows if window is not None]
+        if not best:
             return None
-        return np.array([(each.index, each.start, each.end) for each in told], np.int64)
+        return np.array([(window.index, window.start, window.end) for window in best], np.int64)
 
-    def _contents(self, found: Candidates, most_bytes: int) -> PackedBytes:
+    def _contents(self, candidates: Candidates, most_bytes: int) -> PackedBytes:
         """As they are stored, of the first documents: one at least, and so many bytes together at most."""
         contents, size = list[bytes](), 0
-        for place, row in zip(found.segments.tolist(), found.rows.tolist(), strict=True):
-            content = self._segments[place].documents.contents[row]
+        for ordinal, row in zip(candidates.segments.tolist(), candidates.rows.tolist(), strict=True):
+            content = self._segments[ordinal].documents.contents[row]
             size += len(content)
             if contents and size > most_bytes:
                 break

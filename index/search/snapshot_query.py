@@ -70,13 +70,13 @@ class SnapshotQuery:
         return None
 
 
-def check_snapshot_query(asked: SnapshotQuery, settings: CollectionSettings) -> None:
+def check_snapshot_query(request: SnapshotQuery, settings: CollectionSettings) -> None:
     """Raises InvalidQueryError for a filter or option that a collection cannot answer."""
-    check_options(asked.top_k, asked.candidates.used(asked.weights), asked.dense_options)
-    check_page(asked.page)
-    check_group_by(asked.group_by, settings.fields)
-    check_weights(asked.query, asked.text, asked.weights, settings)
-    check_boosts(asked.boosts, settings.fields)
-    check_fusion(asked.fusion)
-    if asked.filter is not None:
-        check_filter(asked.filter, settings.fields)
+    check_options(request.top_k, request.candidates.used(request.weights), request.dense_options)
+    check_page(request.page)
+    check_group_by(request.group_by, settings.fields)
+    check_weights(request.query, request.text, request.weights, settings)
+    check_boosts(request.boosts, settings.fields)
+    check_fusion(request.fusion)
+    if request.filter is not None:
+        check_filter(request.filter, settings.fields)

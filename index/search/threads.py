@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 @cache
 def segment_threads() -> SegmentThreads:
-    """Those of this process."""
+    """The threads that all searches of this process share."""
     return SegmentThreads(usable_cores())
 
 
@@ -40,22 +40,22 @@ class SegmentThreads:
         other, and so does each helper. One that has not begun when all are taken is not waited for.
         """
         results: dict[int, Result] = {}
-        places = iter(range(len(parts)))  # gives each place once, whichever thread asks
+        numbers = iter(range(len(parts)))  # gives each place once, whichever thread asks
 
         def take() -> None:
-            for place in places:
-                results[place] = parts[place]()
+            for number in numbers:
+                results[number] = parts[number]()
 
         helpers = self._enter(min(len(parts) - 1, sum(costs) // DOCUMENTS_PER_THREAD))
         try:
             helping = [self._pool.submit(take) for _ in range(helpers)]
             take()
-            for each in helping:
-                if not each.cancel():
-                    each.result()
+            for helper in helping:
+                if not helper.cancel():
+                    helper.result()
         finally:
             self._leave(helpers)
-        return [results[place] for place in range(len(parts))]
+        return [results[number] for number in range(len(parts))]
 
     def _enter(self, wanted: int) -> int:
         """Takes a core for the caller, and up to so many for helpers, of which it returns the number."""

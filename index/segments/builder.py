@@ -79,9 +79,9 @@ class SegmentBuilder(Streams):
         return super().total_bytes - (0 if self._tokens is None else self._tokens.total_bytes)
 
     @property
-    def held_bytes(self) -> int:
+    def buffered_bytes(self) -> int:
         """About how much memory waits for the end of the segment."""
-        return self._fields.held_bytes + (0 if self._bm25 is None else self._bm25.held_bytes)
+        return self._fields.buffered_bytes + (0 if self._bm25 is None else self._bm25.buffered_bytes)
 
     def append(self, rows: DocumentRows) -> None:
         """Adds documents; one that continues has its row once its last window is here."""

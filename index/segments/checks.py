@@ -188,7 +188,7 @@ def _check_offsets(offsets: Int64, rows: int, items: int, what: str) -> Int64:
 def _require_items(
     documents: Sequence[Document], owners: Int64, sound: npt.NDArray[np.bool_], fault: str
 ) -> None:
-    """As `_require_all`, for items each of which belongs to the document at `owners`."""
+    """Raises for the first document with an unsound item; `owners` has the document of each item."""
     of_documents = np.ones(len(documents), np.bool_)
     of_documents[owners[~sound]] = False
     _require_all(documents, of_documents, fault)

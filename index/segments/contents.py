@@ -70,8 +70,8 @@ def _equal_row_faults(segment: Segment) -> Iterator[Fault]:
     stored = EqualRows.open(segment.arrays, segment.encodings)
     if stored is None:
         return
-    found = EqualRows.of(segment.vectors)
-    if found is None or not _equal(stored.rows, found.rows) or not _equal(stored.offsets, found.offsets):
+    built = EqualRows.of(segment.vectors)
+    if built is None or not _equal(stored.rows, built.rows) or not _equal(stored.offsets, built.offsets):
         yield ROWS, "does not name the rows of equal vectors"
 
 
@@ -105,8 +105,8 @@ def _rebuilt_faults(arrays: ArraySource, build: Callable[[ArrayFolder], None]) -
         build(rebuilt)
         for name in rebuilt.names():
             expected = rebuilt.written(name)
-            found = arrays.open(name, expected.dtype, expected.shape[1:])
-            if not _equal(found, expected):
+            stored = arrays.open(name, expected.dtype, expected.shape[1:])
+            if not _equal(stored, expected):
                 yield name, "is not what the forward rows give"
 
 
@@ -217,4 +217,4 @@ def _keyword_faults(column: KeywordColumn, stem: str) -> Iterator[Fault]:
 
 
 def _strictly_ascending(strings: PackedBytes) -> bool:
-    return all(strings[place] < strings[place + 1] for place in range(len(strings) - 1))
+    return all(strings[number] < strings[number + 1] for number in range(len(strings) - 1))

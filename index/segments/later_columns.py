@@ -49,9 +49,9 @@ def with_later_columns(
     a value of another type than its field's, OSError or DamagedIndexError.
     """
     present = former.first_fields if entry.fields is None else entry.fields
-    places = [name if name in former.fields else None for name in present]
+    declared = [name if name in former.fields else None for name in present]
     added = {name: kind for name, kind in new.fields.items() if name not in former.fields}
-    stems = field_stems(added, len(places))
+    stems = field_stems(added, len(declared))
     folder = partial_folder(target.segments, identifier)
     folder.mkdir()
     arrays = ArrayFolder(folder)
@@ -70,14 +70,14 @@ def with_later_columns(
     force(folder)
     rename(folder, target.segment(identifier))
     return replace(
-        entry, id=identifier, files={**entry.files, **files}, deletes=None, fields=(*places, *added)
+        entry, id=identifier, files={**entry.files, **files}, deletes=None, fields=(*declared, *added)
     )
 
 
 def with_columns(
     rows: DocumentRows, fields: Mapping[str, FieldType], *, rounded: bool = False
 ) -> DocumentRows:
-    """The same documents with columns of all these fields, made of the metadata in their contents.
+    """Documents with columns of all these fields, made of the metadata in their contents.
 
     rounded: see `field_values`. Raises InvalidDocumentError as `columns_of`; KeyError or ValueError where the
     contents are none.
@@ -125,7 +125,7 @@ def _write_columns(
 def _columns_of(
     segment: Segment, kept: Bool, fields: Mapping[str, FieldType]
 ) -> Iterator[tuple[dict[str, Column], int]]:
-    """Those of some documents at a time, and of how many."""
+    """The columns of a segment's documents, a part at a time, and how many documents that is."""
     documents = segment.documents
     for start in range(0, len(segment), ROWS_AT_ONCE):
         rows = np.arange(start, min(start + ROWS_AT_ONCE, len(segment)))
@@ -142,5 +142,5 @@ def _columns_of(
 
 
 def _metadata(content: bytes) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = orjson.loads(content)["metadata"]
-    return found
+    metadata: Mapping[str, Any] = orjson.loads(content)["metadata"]
+    return metadata

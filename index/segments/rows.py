@@ -70,7 +70,7 @@ class DocumentRows:
         return sum(array.nbytes for array in arrays)
 
     def written_at(self, position: int) -> DocumentRows:
-        """The same documents, written by the operation at a position of the ledger."""
+        """These documents as the operation at a position of the ledger wrote them."""
         return replace(self, positions=np.full(len(self), position, np.int64))
 
     def fitting(self, start: int, room: int) -> int:

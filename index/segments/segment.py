@@ -197,8 +197,8 @@ class Segment:
         """The row of each id, int64[T]; -1 where it is not there or deleted."""
         rows = self.documents.find_all(identifiers)
         if self.kept is not None:
-            found = rows >= 0
-            rows[found] = np.where(self.kept[rows[found]], rows[found], -1)
+            present = rows >= 0
+            rows[present] = np.where(self.kept[rows[present]], rows[present], -1)
         return rows
 
     def rows_kept(self) -> Int64:
@@ -275,7 +275,7 @@ class Segment:
     def pieces(self, rows: Int64) -> Pieces:
         """Where what dense and lexical scores of the rows read lies."""
         texts = self.texts_of(rows)[0]
-        return self.inverted.pieces(rows).and_those(Pieces.of(self.vectors, texts, texts + 1))
+        return self.inverted.pieces(rows).joined_with(Pieces.of(self.vectors, texts, texts + 1))
 
     def token_pieces(self, rows: Int64) -> Pieces:
         """Where the codes of the rows' token vectors lie."""

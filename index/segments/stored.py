@@ -33,8 +33,8 @@ class StoredRepresentations:
         """Of stored documents, one at least."""
         colbert = None
         if rows.tokens is not None:
-            places = np.arange(rows.tokens.offsets[0], rows.tokens.offsets[-1])
-            colbert = TokenVectors(rows.tokens.vectors(places), rows.tokens.offsets - rows.tokens.offsets[0])
+            indices = np.arange(rows.tokens.offsets[0], rows.tokens.offsets[-1])
+            colbert = TokenVectors(rows.tokens.vectors(indices), rows.tokens.offsets - rows.tokens.offsets[0])
         return StoredRepresentations(
             int(rows.positions[0]), rows.dense.astype(np.float32), rows.sparse, colbert, rows.windows
         )

@@ -52,12 +52,12 @@ def _gives_forward_rows(forward: SparseRows, store: WindowStore, start: int, sto
     offsets = store.offsets[start : stop + 1]
     largest = largest_weights(store.lexical.take(np.arange(offsets[0], offsets[-1])), offsets - offsets[0])
     several = np.diff(offsets) > 1
-    found, expected = (
+    given, expected = (
         rows.take(np.flatnonzero(several) + shift) for rows, shift in ((largest, 0), (forward, start))
     )
     return (
-        np.array_equal(found.indptr, expected.indptr)
-        and np.array_equal(found.token_ids, expected.token_ids)
-        and np.array_equal(found.weights, expected.weights)
+        np.array_equal(given.indptr, expected.indptr)
+        and np.array_equal(given.token_ids, expected.token_ids)
+        and np.array_equal(given.weights, expected.weights)
         and not np.diff(largest.indptr)[~several].any()
     )

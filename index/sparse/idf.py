@@ -52,16 +52,16 @@ class CollectionIdf:
 
         Raises SearchIndexError once closed.
         """
-        found = self._version.read(token_ids, self._count)
-        if found is None:  # many writes old: counted by itself from now on
+        counts = self._version.read(token_ids, self._count)
+        if counts is None:  # many writes old: counted by itself from now on
             self._version = TermVersion()
             return self.of_terms(token_ids)
-        return factors_of(self._documents, *found)
+        return factors_of(self._documents, *counts)
 
     def counts(self) -> TermCounts:
         """n(t) and M(t) of all terms: int64[V] each, of the caller's own. Raises as `of_terms`."""
-        found = self._version.counts(self._count)
-        return self._count().counts() if found is None else found
+        counted = self._version.counts(self._count)
+        return self._count().counts() if counted is None else counted
 
     def weighted(self, token_ids: Int32, weights: Float32) -> Float32:
         """A query's weights float32[T], times the factors of their terms."""
@@ -70,7 +70,7 @@ class CollectionIdf:
     def _count(self) -> TermTotals:
         if self._segments is None:
             raise SearchIndexError("the idf of a closed snapshot was asked for; open another")
-        return TermTotals([each.read() for each in self._segments], self._vocabulary_size)
+        return TermTotals([statistics.read() for statistics in self._segments], self._vocabulary_size)
 
 
 class GivenIdf:
@@ -81,7 +81,7 @@ class GivenIdf:
         self._factors = factors
 
     def of_terms(self, token_ids: Int32) -> Float64:
-        """Those of some of the terms, float64[T]."""
+        """The factors of some of the terms, float64[T]."""
         return self._factors[np.searchsorted(self._token_ids, token_ids)]
 
 

@@ -132,7 +132,7 @@ class InvertedIndex:
         """Where the forward rows of these documents lie."""
         starts, ends = self._forward.indptr[rows], self._forward.indptr[rows + 1]
         token_ids = Pieces.of(self._forward.token_ids, starts, ends)
-        return token_ids.and_those(Pieces.of(self._forward.weights, starts, ends))
+        return token_ids.joined_with(Pieces.of(self._forward.weights, starts, ends))
 
     @staticmethod
     def open(

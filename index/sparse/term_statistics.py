@@ -44,15 +44,15 @@ class TermStatistics:
             numbers = rows.token_ids[start : start + WEIGHTS_AT_ONCE]
             units = units_of(rows.weights[start : start + WEIGHTS_AT_ONCE])
             masses += np.bincount(numbers, units, len(token_ids)).astype(np.int64)
-        found = np.flatnonzero(frequencies)
-        return TermStatistics(token_ids[found], frequencies[found].astype(np.int32), masses[found])
+        present = np.flatnonzero(frequencies)
+        return TermStatistics(token_ids[present], frequencies[present].astype(np.int32), masses[present])
 
     def without(self, removed: SparseRows) -> TermStatistics:
-        """Those of the other rows; a term that is left in none of them counts 0."""
+        """The statistics of the other rows; a term that is left in none of them counts 0."""
         frequencies, masses = self.frequencies.copy(), self.masses.copy()
-        places = np.searchsorted(self.terms, removed.token_ids)
-        np.subtract.at(frequencies, places, 1)
-        np.subtract.at(masses, places, units_of(removed.weights))
+        indices = np.searchsorted(self.terms, removed.token_ids)
+        np.subtract.at(frequencies, indices, 1)
+        np.subtract.at(masses, indices, units_of(removed.weights))
         return TermStatistics(self.terms, frequencies, masses)
 
     @staticmethod

@@ -41,10 +41,10 @@ class TermChange:
         units = [units_of(self.added.weights), *(-units_of(rows.weights) for rows in self.removed)]
         signs = np.ones(len(ids), np.int64)
         signs[len(self.added.token_ids) :] = -1
-        terms, places = np.unique(ids, return_inverse=True)
+        terms, indices = np.unique(ids, return_inverse=True)
         frequencies, masses = np.zeros(len(terms), np.int64), np.zeros(len(terms), np.int64)
-        np.add.at(frequencies, places, signs)
-        np.add.at(masses, places, np.concatenate(units))
+        np.add.at(frequencies, indices, signs)
+        np.add.at(masses, indices, np.concatenate(units))
         return terms, frequencies, masses
 
 
@@ -65,8 +65,10 @@ class TermTotals:
 
     def __init__(self, segments: Sequence[TermStatistics], vocabulary_size: int) -> None:
         self._frequencies, self._masses = (np.zeros(vocabulary_size, np.int64) for _ in range(2))
-        for each in segments:
-            add_statistics(each.terms, each.frequencies, each.masses, self._frequencies, self._masses)
+        for segment in segments:
+            add_statistics(
+                segment.terms, segment.frequencies, segment.masses, self._frequencies, self._masses
+            )
         there = np.flatnonzero(self._masses)
         self.sums = TermSums(
             _exact_sum(self._masses), _sum_of_logs(self._frequencies[there], self._masses[there])

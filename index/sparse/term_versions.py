@@ -73,7 +73,7 @@ class _Shared:
         self._counted: deque[_Counted] = deque(maxlen=KEPT_CHANGES)
 
     def read(self, version: TermVersion, terms: Int32, count: Count | None) -> tuple[Int64, TermSums] | None:
-        """As `TermVersion.read`, under the lock."""
+        """Frequencies of terms, and the sums, at a version: `TermVersion.read` under the lock."""
         if self.totals is None:
             if count is None:
                 return None
@@ -83,7 +83,7 @@ class _Shared:
         return self._before(self.totals.frequencies(terms), version, terms)
 
     def counts(self, version: TermVersion, count: Count) -> TermCounts | None:
-        """As `TermVersion.counts`, under the lock."""
+        """The counts of all terms at a version: `TermVersion.counts` under the lock."""
         if self.totals is None:
             self.totals, self._version = count(), version
         return self.totals.counts() if self._reach(self.totals, version) else None
@@ -107,11 +107,11 @@ class _Shared:
     def _before(
         self, frequencies: Int64, version: TermVersion, terms: Int32
     ) -> tuple[Int64, TermSums] | None:
-        """The same at a version of before the last writes, from what is there now."""
+        """Frequencies and sums at a version of before the last writes, from the current ones."""
         for counted in reversed(self._counted):
             if len(counted.terms):
-                places = np.minimum(np.searchsorted(counted.terms, terms), len(counted.terms) - 1)
-                frequencies -= np.where(counted.terms[places] == terms, counted.frequencies[places], 0)
+                indices = np.minimum(np.searchsorted(counted.terms, terms), len(counted.terms) - 1)
+                frequencies -= np.where(counted.terms[indices] == terms, counted.frequencies[indices], 0)
             if counted.version is version:
                 return frequencies, counted.sums
         return None

@@ -70,11 +70,11 @@ def _balanced_rotation(rests: Float32, pieces: int, kept: int) -> Float32:
     smallest = max(float(variances[order[-1]]), np.finfo(np.float64).tiny)
     totals = np.zeros(pieces)
     members: list[list[int]] = [[] for _ in range(pieces)]
-    for place in order.tolist():
+    for direction in order.tolist():
         open_pieces = [piece for piece in range(pieces) if len(members[piece]) < kept // pieces]
         least = min(open_pieces, key=totals.__getitem__)
-        members[least].append(place)
-        totals[least] += np.log(max(variances[place], smallest) / smallest)
+        members[least].append(direction)
+        totals[least] += np.log(max(variances[direction], smallest) / smallest)
     chosen = np.concatenate(members)
     return np.ascontiguousarray(directions[:, chosen].T, np.float32)
 

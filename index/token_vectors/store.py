@@ -132,7 +132,7 @@ class TokenVectorStore:
         """Where the codes of these texts lie."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         codes = Pieces.of(self.codes, starts, ends)
-        return codes if self.scales is None else codes.and_those(Pieces.of(self.scales, starts, ends))
+        return codes if self.scales is None else codes.joined_with(Pieces.of(self.scales, starts, ends))
 
     def centroid_pieces(self, rows: Int64) -> Pieces:
         """Where the centroids of these texts lie, which a store with a codebook has."""

@@ -18,7 +18,7 @@ from tercet.models.representations import Int64
 
 @dataclass(frozen=True, slots=True)
 class StoredTexts:
-    """K texts: rows int64[K] of the stores at places int64[K], and their tokens there, from starts up to
+    """K texts: rows int64[K] of the stores at ordinals int64[K], and their tokens there, from starts up to
     ends, int64[K] both.
 
     records: of `stores`, S of them.
@@ -26,16 +26,16 @@ class StoredTexts:
 
     stores: Sequence[TokenVectorStore]
     records: tuple[Record, ...]
-    places: Int64
+    ordinals: Int64
     rows: Int64
     starts: Int64
     ends: Int64
 
     @staticmethod
-    def across(stores: Sequence[TokenVectorStore], places: Int64, rows: Int64) -> StoredTexts:
-        """Rows int64[K] of the stores at places int64[K]."""
+    def across(stores: Sequence[TokenVectorStore], ordinals: Int64, rows: Int64) -> StoredTexts:
+        """Rows int64[K] of the stores at ordinals int64[K]."""
         records = tuple(store.record for store in stores)
-        return StoredTexts(stores, records, places, rows, *token_spans(records, places, rows))
+        return StoredTexts(stores, records, ordinals, rows, *token_spans(records, ordinals, rows))
 
     @staticmethod
     def of(store: TokenVectorStore, rows: Int64) -> StoredTexts:
@@ -54,7 +54,7 @@ class StoredTexts:
         """Some of them."""
         return replace(
             self,
-            places=self.places[some],
+            ordinals=self.ordinals[some],
             rows=self.rows[some],
             starts=self.starts[some],
             ends=self.ends[some],
@@ -63,7 +63,7 @@ class StoredTexts:
     @property
     def of_stores(self) -> tuple[tuple[Record, ...], Int64, Int64, Int64]:
         """Where they lie, as kernels take it."""
-        return self.records, self.places, self.starts, self.ends
+        return self.records, self.ordinals, self.starts, self.ends
 
     @property
     def arguments(self) -> tuple[Any, ...]:

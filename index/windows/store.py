@@ -192,10 +192,10 @@ class WindowStore:
         """The document of each window."""
         return np.searchsorted(self.offsets, windows, "right") - 1
 
-    def window(self, row: int, place: int) -> Window:
+    def window(self, row: int, number: int) -> Window:
         """One of a document's windows, by its place among them."""
-        start, end = self.spans[int(self.offsets[row]) + place].tolist()
-        return Window(place, start, end)
+        start, end = self.spans[int(self.offsets[row]) + number].tolist()
+        return Window(number, start, end)
 
     def of_terms(self, row: int, token_ids: Int32) -> Int64:
         """For terms int32[T] of a document, ascending, the first of its windows where each weighs most."""

@@ -16,7 +16,7 @@ from tercet.models.adapters.body import (
     FixedAdapters,
     KeysAndValues,
     Part,
-    Place,
+    Slot,
     body_shape,
     install,
     linear_at,
@@ -155,12 +155,12 @@ def _peft_config(body: nn.Module, settings: LoraSettings | Ia3Settings) -> LoraC
 
 def _new_bottlenecks(body: nn.Module, name: str, settings: BottleneckSettings) -> Part:
     shape, device = body_shape(body), next(body.parameters()).device
-    changes: dict[Place, Change] = {
+    changes: dict[Slot, Change] = {
         (layer, role): Bottleneck(shape.sizes(role)[1], settings.width, settings.nonlinearity).to(device)
         for layer in range(shape.layers)
         for role in settings.targets
     }
-    modules = {_module_name(place): change for place, change in changes.items()}
+    modules = {_module_name(slot): change for slot, change in changes.items()}
     body.add_module(_attribute(name), nn.ModuleDict(modules))
     return Part(changes)
 
@@ -211,11 +211,11 @@ def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iter
                     yield f"{at}.{key}", parameter
 
 
-def _wrapper(body: nn.Module, name: str, place: Place, settings: AdapterSettings) -> Any:
-    """The module that holds the parameters of a place."""
+def _wrapper(body: nn.Module, name: str, slot: Slot, settings: AdapterSettings) -> Any:
+    """The module that holds the parameters of a slot."""
     if isinstance(settings, BottleneckSettings):
-        return body.get_submodule(f"{_attribute(name)}.{_module_name(place)}")
-    return linear_at(body, place)
+        return body.get_submodule(f"{_attribute(name)}.{_module_name(slot)}")
+    return linear_at(body, slot)
 
 
 def _attribute(name: str) -> str:
@@ -223,8 +223,8 @@ def _attribute(name: str) -> str:
     return f"adapter_{name}"
 
 
-def _module_name(place: Place) -> str:
-    return f"{place[0]}_{place[1]}"
+def _module_name(slot: Slot) -> str:
+    return f"{slot[0]}_{slot[1]}"
 
 
 def _config(body: nn.Module) -> Any:

@@ -47,7 +47,7 @@ PATHS: dict[Role, str] = {
 SELF_ATTENTION = "attention.self"
 # Where a self-attention module keeps what `ActiveAdapters` it follows.
 ACTIVE = "active_adapters"
-Place = tuple[int, Role]
+Slot = tuple[int, Role]
 KeysAndValues = tuple[Tensor, Tensor]
 # A prefix, or None for attention without one, and its weight float[R] for each row, or None for 1.
 WeightedPrefix = tuple[Tensor | None, KeysAndValues | None]
@@ -59,7 +59,7 @@ class Part:
     float[P, hidden] each, or None where it has none.
     """
 
-    changes: Mapping[Place, Change]
+    changes: Mapping[Slot, Change]
     prefix: Callable[[int], KeysAndValues] | None = None
 
 
@@ -70,16 +70,16 @@ class Share:
     rows: Tensor | None
     parts: tuple[Part, ...]
 
-    def changes(self, place: Place) -> list[Change]:
-        """What the parts do at a place."""
-        return [part.changes[place] for part in self.parts if place in part.changes]
+    def changes(self, slot: Slot) -> list[Change]:
+        """What the parts do in a slot."""
+        return [part.changes[slot] for part in self.parts if slot in part.changes]
 
     def prefix(self, layer: int) -> KeysAndValues | None:
         """Keys and values of all parts in a block, float[P, hidden] each."""
-        found = [part.prefix(layer) for part in self.parts if part.prefix is not None]
-        if not found:
+        prefixes = [part.prefix(layer) for part in self.parts if part.prefix is not None]
+        if not prefixes:
             return None
-        return torch.cat([keys for keys, _ in found]), torch.cat([values for _, values in found])
+        return torch.cat([keys for keys, _ in prefixes]), torch.cat([values for _, values in prefixes])
 
     def prefixes(self, layer: int) -> list[WeightedPrefix]:
         """The one attention of a block."""
@@ -92,8 +92,8 @@ class ActingShare(Protocol):
     @property
     def rows(self) -> Tensor | None: ...
 
-    def changes(self, place: Place) -> list[Change]:
-        """What is done to the linear layer at a place, the innermost first."""
+    def changes(self, slot: Slot) -> list[Change]:
+        """What is done to the linear layer in a slot, the innermost first."""
         ...
 
     def prefixes(self, layer: int) -> list[WeightedPrefix]:
@@ -109,7 +109,7 @@ class ActiveAdapters(Protocol):
 
 
 class FixedAdapters:
-    """The same parts for every row, always: for training and export."""
+    """Adapters whose parts act on every row, always: for training and export."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.shares = (Share(None, tuple(parts)),)
@@ -133,16 +133,16 @@ class ThreadAdapters(threading.local):
 class AdaptedLinear(nn.Linear):
     """A layer of the base, its own weights unchanged, under the adapters that act now."""
 
-    def __init__(self, base: nn.Linear, place: Place, active: ActiveAdapters) -> None:
+    def __init__(self, base: nn.Linear, slot: Slot, active: ActiveAdapters) -> None:
         super().__init__(base.in_features, base.out_features, base.bias is not None, device="meta")
         self.weight, self.bias = base.weight, base.bias
-        self.place, self.active = place, active
+        self.slot, self.active = slot, active
         self.train(base.training)
 
     def forward(self, input: Tensor) -> Tensor:
         """input: float[B, L, in]. Returns float[B, L, out]."""
         shares = [
-            (share.rows, changes) for share in self.active.shares if (changes := share.changes(self.place))
+            (share.rows, changes) for share in self.active.shares if (changes := share.changes(self.slot))
         ]
         if len(shares) == 1 and shares[0][0] is None:
             return through(shares[0][1], input, super().forward)
@@ -171,11 +171,11 @@ def adapted_attention(
     Returns float[B, L, heads, d/heads].
     """
     shares = _active(module).shares
-    found = [share.prefixes(_layer_of(module)) for share in shares]
-    if all(prefix is None for prefixes in found for _, prefix in prefixes):
+    prefixes_of_shares = [share.prefixes(_layer_of(module)) for share in shares]
+    if all(prefix is None for prefixes in prefixes_of_shares for _, prefix in prefixes):
         return attention(module, query, key, value, attention_mask, **options)
     attended = query.new_zeros(query.transpose(1, 2).shape)
-    for share, prefixes in zip(shares, found, strict=True):
+    for share, prefixes in zip(shares, prefixes_of_shares, strict=True):
         rows = slice(None) if share.rows is None else share.rows
         mask = None if attention_mask is None else attention_mask[rows]
         for weight, prefix in prefixes:
@@ -228,14 +228,14 @@ def body_shape(body: nn.Module) -> BodyShape:
     return BodyShape.of_config(config.to_dict())
 
 
-def linear_at(body: nn.Module, place: Place) -> nn.Module:
-    """The layer at a place, whatever wraps it now. Raises UnsupportedError where there is none."""
-    return body.get_submodule(path_of(body, place))
+def linear_at(body: nn.Module, slot: Slot) -> nn.Module:
+    """The layer in a slot, whatever wraps it now. Raises UnsupportedError where there is none."""
+    return body.get_submodule(path_of(body, slot))
 
 
-def path_of(body: nn.Module, place: Place) -> str:
-    """The name of the layer at a place. Raises UnsupportedError where the body is not laid out as BERT."""
-    layer, role = place
+def path_of(body: nn.Module, slot: Slot) -> str:
+    """The name of the layer in a slot. Raises UnsupportedError where the body is not laid out as BERT."""
+    layer, role = slot
     path = f"encoder.layer.{layer}.{PATHS[role]}"
     try:
         body.get_submodule(path)
@@ -247,7 +247,7 @@ def path_of(body: nn.Module, place: Place) -> str:
 
 
 def install(body: nn.Module, active: ActiveAdapters) -> None:
-    """Makes every place of a body follow `active`. Without adapters it computes what it did before.
+    """Makes every slot of a body follow `active`. Without adapters it computes what it did before.
 
     Raises UnsupportedError where the body is not laid out as BERT.
     """
@@ -271,19 +271,19 @@ def load_parts(adapter: ResolvedAdapter, body: nn.Module) -> tuple[Part, ...]:
 
 
 def fold(body: nn.Module, parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Puts into the body's weights what can be: at each place, every change up to the first that cannot.
+    """Puts into the body's weights what can be: in each slot, every change up to the first that cannot.
 
     Returns parts with the rest, to be installed; those of LoRA and (IA)³ alone have nothing left.
     """
-    left: list[dict[Place, Change]] = [dict(part.changes) for part in parts]
-    for place in {place for changes in left for place in changes}:
-        linear = linear_at(body, place)
+    left: list[dict[Slot, Change]] = [dict(part.changes) for part in parts]
+    for slot in {slot for changes in left for slot in changes}:
+        linear = linear_at(body, slot)
         assert isinstance(linear, nn.Linear)  # noqa: S101 - as `install` has checked or will
         for changes in left:
-            if place in changes:
-                if not changes[place].fold(linear):
+            if slot in changes:
+                if not changes[slot].fold(linear):
                     break
-                del changes[place]
+                del changes[slot]
     rest = (Part(changes, part.prefix) for changes, part in zip(left, parts, strict=True))
     return tuple(part for part in rest if part.changes or part.prefix is not None)
 
@@ -322,7 +322,7 @@ def _load_change(
     at: str,
     tensors: Mapping[str, Tensor],
 ) -> Change:
-    """The change at one place, from the tensors that begin with `at`."""
+    """The change in one slot, from the tensors that begin with `at`."""
     if isinstance(settings, LoraSettings):
         return Lora(tensors[f"{at}.lora_a"], tensors[f"{at}.lora_b"], settings.scale)
     if isinstance(settings, Ia3Settings):

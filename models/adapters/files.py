@@ -134,10 +134,10 @@ def _read_tensors(
     path = folder / TENSORS_FILE
     try:
         content = path.read_bytes()
-        found = hashlib.sha256(content).hexdigest()
-        if found != record["tensors_sha256"]:
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != record["tensors_sha256"]:
             raise CheckpointError(
-                f"{path} has sha256 {found}, not {record['tensors_sha256']} as {RECORD_FILE} says: it is "
+                f"{path} has sha256 {digest}, not {record['tensors_sha256']} as {RECORD_FILE} says: it is "
                 "damaged, or its writing was cut off; save the adapter again"
             )
         arrays = load(content)

@@ -75,27 +75,27 @@ class AdapterGraphs:
         resolved = self.library.get(name)
         with self._lock:
             if name not in self._graphs:
-                found = self._find(name, resolved.digest)
+                graph = self._find(name, resolved.digest)
                 if self._engine.engine == "native":
-                    self._opened(name, found, resolved.heads)
-                self._graphs[name] = found
+                    self._opened(name, graph, resolved.heads)
+                self._graphs[name] = graph
             return self._graphs[name]
 
     def open(self, name: str) -> OpenGraph:
         """The open graph of an adapter; the one that was not used for longest is closed to make room."""
-        found = self.get(name)
+        graph = self.get(name)
         with self._lock:
-            return self._opened(name, found, self.library.get(name).heads)
+            return self._opened(name, graph, self.library.get(name).heads)
 
-    def _opened(self, name: str, found: AdapterGraph, heads: HeadWeights | None) -> OpenGraph:
+    def _opened(self, name: str, graph: AdapterGraph, heads: HeadWeights | None) -> OpenGraph:
         """heads: of its own, or None for those of the base."""
         if name not in self._open:
             while len(self._open) >= self._sessions:
                 self._open.popitem(last=False)  # a pass under way holds its graph until it is done
             # Checked again: while it was closed it may have been exported anew.
-            path = found.verified()
+            path = graph.verified()
             try:
-                self._open[name] = self._engine.open(path, found.precision, heads or self._heads)
+                self._open[name] = self._engine.open(path, graph.precision, heads or self._heads)
             except UnsupportedError as error:
                 raise AdapterNotServedError(f"adapter {name!r}: {error}") from error
         self._open.move_to_end(name)
@@ -122,6 +122,6 @@ class AdapterGraphs:
             precision, graph = choose_graph(export, self._precision, self._engine.placement.kind)
         except UnsupportedError as error:
             raise AdapterNotServedError(f"adapter {name!r}: {error}") from error
-        found = AdapterGraph(folder, graph, precision, digest)
-        found.verified()
-        return found
+        adapter_graph = AdapterGraph(folder, graph, precision, digest)
+        adapter_graph.verified()
+        return adapter_graph

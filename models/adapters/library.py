@@ -40,7 +40,7 @@ class AdapterLibrary:
         self._checkpoint = checkpoint
         self._head_sizes = head_sizes
         self._lock = threading.Lock()
-        self._found: dict[str, ResolvedAdapter | AdapterUnusableError] = {}
+        self._resolved: dict[str, ResolvedAdapter | AdapterUnusableError] = {}
 
     def get(self, name: str) -> ResolvedAdapter:
         """The adapter of a name.
@@ -50,12 +50,12 @@ class AdapterLibrary:
         if name not in self.names:
             raise unknown_adapter(name, self.names)
         with self._lock:
-            found = self._found.get(name)
-            if found is None:
-                found = self._found[name] = self._resolve(name)
-        if isinstance(found, AdapterUnusableError):
-            raise found
-        return found
+            resolved = self._resolved.get(name)
+            if resolved is None:
+                resolved = self._resolved[name] = self._resolve(name)
+        if isinstance(resolved, AdapterUnusableError):
+            raise resolved
+        return resolved
 
     def folder(self, name: str) -> Path:
         """The folder of an adapter that is known."""
@@ -90,18 +90,18 @@ class AdapterLibrary:
 
 def describe(library: AdapterLibrary, info_of: Callable[[str], EncoderInfo]) -> list[AdapterDescription]:
     """All adapters of an encoder, in order of name. info_of: its `adapter_info`."""
-    found = []
+    descriptions = []
     for name in library.names:
         try:
             record = library.get(name).record
             tags = (record.description, record.language, record.domain)
-            found.append(AdapterDescription(name, record.kind, info_of(name).fingerprint, *tags))
+            descriptions.append(AdapterDescription(name, record.kind, info_of(name).fingerprint, *tags))
         except AdapterUnusableError:
             problem = "it is damaged, or belongs to another base; the log names the file"
-            found.append(AdapterDescription(name, None, None, problem=problem))
+            descriptions.append(AdapterDescription(name, None, None, problem=problem))
         except AdapterNotServedError as error:
-            found.append(AdapterDescription(name, record.kind, None, *tags, problem=str(error)))
-    return found
+            descriptions.append(AdapterDescription(name, record.kind, None, *tags, problem=str(error)))
+    return descriptions
 
 
 def resolve_parts(record: Adapter, read: Callable[[str], Adapter]) -> tuple[Adapter, ...]:

@@ -105,18 +105,18 @@ def _merge_lora(
     settings = LoraSettings(size, float(size), 0.0, parts[0].targets)
     arrays = {}
     for name in settings.shapes(adapters[0].base.body):
-        place, _, matrix = name.rpartition(".")
+        slot, _, matrix = name.rpartition(".")
         if matrix != "lora_a":
             continue
         down = np.concatenate([adapter.arrays[name] for adapter in adapters])
         up = np.concatenate(
             [
-                np.float32(factor * part.scale) * adapter.arrays[f"{place}.lora_b"]
+                np.float32(factor * part.scale) * adapter.arrays[f"{slot}.lora_b"]
                 for adapter, part, factor in zip(adapters, parts, factors, strict=True)
             ],
             axis=1,
         )
-        arrays[name], arrays[f"{place}.lora_b"] = (down, up) if rank is None else cut_rank(down, up, rank)
+        arrays[name], arrays[f"{slot}.lora_b"] = (down, up) if rank is None else cut_rank(down, up, rank)
     return settings, arrays
 
 
@@ -124,14 +124,14 @@ def _merge_heads(adapters: Sequence[Adapter], factors: Sequence[float], *, whole
     heads = [adapter.heads for adapter in adapters if adapter.heads is not None]
     if not heads:
         return None
-    if len(heads) != len(adapters) or len({each.sizes for each in heads}) > 1:
+    if len(heads) != len(adapters) or len({own.sizes for own in heads}) > 1:
         raise CheckpointError("either all adapters have heads of their own, of one size, or none has")
     if not whole:
         raise CheckpointError(
             f"the weights sum to {sum(factors):g}; heads have no zero to add to, so weights must sum to 1"
         )
-    arrays = [each.arrays() for each in heads]
-    merged = {name: _combined([each[name] for each in arrays], factors) for name in arrays[0]}
+    arrays = [own.arrays() for own in heads]
+    merged = {name: _combined([tensors[name] for tensors in arrays], factors) for name in arrays[0]}
     return HeadWeights.from_arrays(merged, "merged heads", adapters[0].base.body.hidden_size)
 
 
@@ -151,10 +151,10 @@ def _require_alike(adapters: Sequence[Adapter]) -> None:
         # Ranks may differ, since factors are put side by side.
         if first.below != other.below:
             raise CheckpointError("adapters that were trained on top of different ones cannot be merged")
-        one, two = (_comparable(adapter) for adapter in (first, other))
-        if first.kind != other.kind or one != two:
+        own, others = (_comparable(adapter) for adapter in (first, other))
+        if first.kind != other.kind or own != others:
             raise CheckpointError(
-                f"adapters of kind {first.kind} with {one} and of kind {other.kind} with {two} cannot be "
+                f"adapters of kind {first.kind} with {own} and of kind {other.kind} with {others} cannot be "
                 "merged; they must have one kind and the same settings (lora may differ in rank and alpha)"
             )
     if isinstance(first.settings, StackSettings):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tercet.models.adapters.body import Part, Place, Share, WeightedPrefix
+from tercet.models.adapters.body import Part, Share, Slot, WeightedPrefix
 from tercet.models.adapters.changes import Below, Change, through
 from tercet.models.heads import Heads
 
@@ -49,17 +49,17 @@ class MixedShare:
     members: tuple[tuple[Part, ...], ...]
     weights: Tensor
 
-    def changes(self, place: Place) -> list[Change]:
-        """One change that mixes what the members do at a place; none where none does anything."""
-        members = [Share(self.rows, parts).changes(place) for parts in self.members]
+    def changes(self, slot: Slot) -> list[Change]:
+        """One change that mixes what the members do in a slot; none where none does anything."""
+        members = [Share(self.rows, parts).changes(slot) for parts in self.members]
         return [MixedChange(members, self.weights)] if any(members) else []
 
     def prefixes(self, layer: int) -> list[WeightedPrefix]:
         """Keys and values of each member in a block, with its weights float[R]."""
-        found = [Share(self.rows, parts).prefix(layer) for parts in self.members]
-        if all(prefix is None for prefix in found):
+        prefixes = [Share(self.rows, parts).prefix(layer) for parts in self.members]
+        if all(prefix is None for prefix in prefixes):
             return [(None, None)]
-        return [(self.weights[:, k], prefix) for k, prefix in enumerate(found)]
+        return [(self.weights[:, k], prefix) for k, prefix in enumerate(prefixes)]
 
 
 class MixedHeads:
@@ -71,12 +71,12 @@ class MixedHeads:
         self._weights = weights
 
     def token_weights(self, hidden: Tensor) -> Tensor:
-        """As `Heads.token_weights`."""
+        """Lexical weights of tokens, as `Heads.token_weights` gives them."""
         outputs = [heads.lexical_logits(hidden) for heads in self._members]
         return torch.relu(weighted_sum(outputs, self._weights)).squeeze(-1)
 
     def token_vectors(self, hidden: Tensor) -> Tensor:
-        """As `Heads.token_vectors`."""
+        """Token vectors, as `Heads.token_vectors` gives them."""
         outputs = [heads.projected(hidden) for heads in self._members]
         return functional.normalize(weighted_sum(outputs, self._weights), dim=-1)
 

@@ -103,7 +103,7 @@ def _base(value: Any) -> RouterBase | None:
     if (
         not isinstance(value, dict)
         or value.keys() != BASE_KEYS
-        or not all(isinstance(each, str) for each in value.values())
+        or not all(isinstance(part, str) for part in value.values())
     ):
         raise CheckpointError(f"base must be null, or have {sorted(BASE_KEYS)} as strings")
     return RouterBase(value["name"], value["fingerprint"])
@@ -116,10 +116,10 @@ def _read_tensors(folder: Path, expected: object) -> dict[str, Float32]:
     path = folder / TENSORS_FILE
     try:
         content = path.read_bytes()
-        found = hashlib.sha256(content).hexdigest()
-        if found != expected:
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != expected:
             raise CheckpointError(
-                f"{path} has sha256 {found}, not {expected} as {ROUTER_FILE} says: it is damaged, or its "
+                f"{path} has sha256 {digest}, not {expected} as {ROUTER_FILE} says: it is damaged, or its "
                 "writing was cut off; learn the router again"
             )
         return dict(load(content))

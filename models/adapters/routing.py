@@ -94,7 +94,9 @@ class RoutedEncoder:
 
     def describe_adapters(self) -> list[AdapterDescription]:
         """All adapters, then all routers."""
-        adapters = [each for each in self._engine.describe_adapters() if each.name not in self._names]
+        adapters = [
+            adapter for adapter in self._engine.describe_adapters() if adapter.name not in self._names
+        ]
         return adapters + [self._describe(name) for name in self._names]
 
     def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
@@ -115,10 +117,10 @@ class RoutedEncoder:
         routed = [names[row] for row in rows.tolist()]
         first, routes = self._first_pass(batch.take(rows), outputs, [name for name in routed if name])
         chosen: list[str | Route | None] = list(names)
-        found: list[Route | None] = [None] * len(batch)
+        chosen_routes: list[Route | None] = [None] * len(batch)
         for row, route in zip(rows.tolist(), routes, strict=True):
             chosen[row] = route.adapters[0] if len(route.adapters) == 1 else route
-            found[row] = route
+            chosen_routes[row] = route
         done = np.array([chosen[row] is None for row in rows.tolist()], np.bool_)
         rest = np.setdiff1d(np.arange(len(batch)), rows[done])
         parts = [first.take(np.flatnonzero(done)).keep(outputs)] if done.any() else []
@@ -127,7 +129,7 @@ class RoutedEncoder:
             parts.append(self._engine.encode_tokens(batch.take(rest), outputs, names_of_rest))
         encoded = Representations.concatenate(parts)
         order = np.argsort(np.concatenate([rows[done], rest]), kind="stable")
-        return replace(encoded.take(order), routes=tuple(found))
+        return replace(encoded.take(order), routes=tuple(chosen_routes))
 
     def _first_pass(
         self, batch: TokenBatch, outputs: Sequence[Output], names: Sequence[str]
@@ -173,7 +175,9 @@ class RoutedEncoder:
             except CheckpointError as error:
                 raise AdapterUnusableError(f"router {name!r} cannot be used: {error}") from error
             missing = [
-                each for each in router.settings.adapters if each and each not in self._engine.library.names
+                adapter
+                for adapter in router.settings.adapters
+                if adapter and adapter not in self._engine.library.names
             ]
             if missing:
                 raise AdapterNotFoundError(
@@ -204,8 +208,8 @@ class RoutedEncoder:
         if isinstance(router.settings, SoftSettings) and not self._engine.mixes_adapters:
             raise AdapterNotServedError(f"router {name!r} is soft: {MIXING_REFUSED}")
         parts = [
-            None if each is None else self._engine.adapter_info(each).fingerprint
-            for each in router.settings.adapters
+            None if adapter is None else self._engine.adapter_info(adapter).fingerprint
+            for adapter in router.settings.adapters
         ]
         digests = {"encoder": self.info.fingerprint, "router": router.digest, "adapters": parts}
         return replace(self.info, fingerprint=json_digest(digests), adapter=name)

@@ -80,20 +80,22 @@ class ServedAdapters:
 
     def heads(self, adapters: Adapters) -> list[tuple[Tensor, Heads | MixedHeads]]:
         """Rows int64[R] whose adapters have heads of their own, with these heads."""
-        found: list[tuple[Tensor, Heads | MixedHeads]] = []
+        groups: list[tuple[Tensor, Heads | MixedHeads]] = []
         if not any(adapters):
-            return found
+            return groups
         for group in self._groups(adapters):
             own = [None if name is None else self._loaded[name].heads for name in group.names]
             if any(own):
                 members = [heads or self._base_heads for heads in own]
                 mixed = len(members) > 1
-                found.append((group.rows, MixedHeads(members, group.weights) if mixed else members[0]))
-        return found
+                groups.append((group.rows, MixedHeads(members, group.weights) if mixed else members[0]))
+        return groups
 
     def _groups(self, adapters: Adapters) -> list[_Group]:
         """Rows that go through the same adapters, whatever the weights."""
-        routes = [each if isinstance(each, Route) else Route((each,), (1.0,)) for each in adapters]
+        routes = [
+            adapter if isinstance(adapter, Route) else Route((adapter,), (1.0,)) for adapter in adapters
+        ]
         device = next(self._body.parameters()).device
         return [
             _Group(

@@ -1,6 +1,6 @@
-"""What an adapter is: its kind, its sizes, and the places of the body that it changes.
+"""What an adapter is: its kind, its sizes, and the slots of the body that it changes.
 
-A place is a linear layer of a transformer block, named by its role in the blocks of BERT and its kin. With
+A slot is a linear layer of a transformer block, named by its role in the blocks of BERT and its kin. With
 x the layer's input and f(x) = W·x + b its output, the kinds change f to
 
 lora        f(x) + (alpha / rank) · B·A·x                       (Hu et al. 2021, arXiv 2106.09685)
@@ -99,13 +99,13 @@ class LoraSettings:
         return self.alpha / self.rank
 
     def shapes(self, body: BodyShape) -> Shapes:
-        """`lora_a` float32[rank, in] and `lora_b` float32[out, rank] of each place."""
-        found: Shapes = {}
-        for place, role in _places(body, self.targets):
+        """`lora_a` float32[rank, in] and `lora_b` float32[out, rank] of each slot."""
+        shapes: Shapes = {}
+        for slot, role in _slots(body, self.targets):
             wide, out = body.sizes(role)
-            found[f"{place}.lora_a"] = (self.rank, wide)
-            found[f"{place}.lora_b"] = (out, self.rank)
-        return found
+            shapes[f"{slot}.lora_a"] = (self.rank, wide)
+            shapes[f"{slot}.lora_b"] = (out, self.rank)
+        return shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +119,10 @@ class Ia3Settings:
         _require_roles(self.targets)
 
     def shapes(self, body: BodyShape) -> Shapes:
-        """`scale` of each place, as wide as its output, or as its input at the role `output`."""
+        """`scale` of each slot, as wide as its output, or as its input at the role `output`."""
         return {
-            f"{place}.scale": (body.sizes(role)[0 if role == INPUT_SCALED else 1],)
-            for place, role in _places(body, self.targets)
+            f"{slot}.scale": (body.sizes(role)[0 if role == INPUT_SCALED else 1],)
+            for slot, role in _slots(body, self.targets)
         }
 
 
@@ -162,8 +162,8 @@ class BottleneckSettings:
 
     def __post_init__(self) -> None:
         _require_whole("width", self.width, 1)
-        _require_one_of("nonlinearity", self.nonlinearity, get_args(Nonlinearity))
-        _require_one_of("placement", self.placement, get_args(Placement))
+        _require_choice("nonlinearity", self.nonlinearity, get_args(Nonlinearity))
+        _require_choice("placement", self.placement, get_args(Placement))
 
     @property
     def targets(self) -> tuple[Role, ...]:
@@ -172,14 +172,14 @@ class BottleneckSettings:
 
     def shapes(self, body: BodyShape) -> Shapes:
         """`down.weight` float32[width, out], `up.weight` float32[out, width], and the bias of each."""
-        found: Shapes = {}
-        for place, role in _places(body, self.targets):
+        shapes: Shapes = {}
+        for slot, role in _slots(body, self.targets):
             _, out = body.sizes(role)
-            found[f"{place}.down.weight"] = (self.width, out)
-            found[f"{place}.down.bias"] = (self.width,)
-            found[f"{place}.up.weight"] = (out, self.width)
-            found[f"{place}.up.bias"] = (out,)
-        return found
+            shapes[f"{slot}.down.weight"] = (self.width, out)
+            shapes[f"{slot}.down.bias"] = (self.width,)
+            shapes[f"{slot}.up.weight"] = (out, self.width)
+            shapes[f"{slot}.up.bias"] = (out,)
+        return shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +250,10 @@ def settings_from_disk(kind: object, values: Mapping[str, Any]) -> AdapterSettin
 
 def digested_settings(settings: AdapterSettings) -> dict[str, Any]:
     """All settings as digests have them."""
-    found = settings_json(settings)
-    if found.get("placement") == "feed_forward":
-        found["placement"] = FEED_FORWARD_ON_DISK
-    return found
+    digested = settings_json(settings)
+    if digested.get("placement") == "feed_forward":
+        digested["placement"] = FEED_FORWARD_ON_DISK
+    return digested
 
 
 def is_adapter_name(name: object) -> bool:
@@ -269,7 +269,7 @@ def require_adapter_name(name: str) -> None:
         )
 
 
-def _places(body: BodyShape, roles: tuple[Role, ...]) -> list[tuple[str, Role]]:
+def _slots(body: BodyShape, roles: tuple[Role, ...]) -> list[tuple[str, Role]]:
     return [(f"layers.{layer}.{role}", role) for layer in range(body.layers) for role in roles]
 
 
@@ -284,7 +284,7 @@ def _require_number(name: str, value: object, least: float, below: float) -> Non
         raise CheckpointError(f"{name} is {value!r}; it must be a number from {least:g} and below {below:g}")
 
 
-def _require_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+def _require_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise CheckpointError(f"{name} is {value!r}; it must be one of {list(allowed)}")
 

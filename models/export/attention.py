@@ -145,9 +145,9 @@ def _in_blocks(
 
 
 def _bias(seen: Seen, queries: int, keys: int, first: int) -> Tensor:
-    """float32[1, 1, queries, keys] to add to scores. first: the place of the first query among the keys."""
-    found = seen(first + torch.arange(queries)[:, None], torch.arange(keys)[None, :])
-    return torch.where(found, 0.0, MASKED_SCORE).expand(1, 1, queries, keys)
+    """float32[1, 1, queries, keys] to add to scores. first: the index of the first query among the keys."""
+    visible = seen(first + torch.arange(queries)[:, None], torch.arange(keys)[None, :])
+    return torch.where(visible, 0.0, MASKED_SCORE).expand(1, 1, queries, keys)
 
 
 def _mask(

@@ -38,7 +38,7 @@ def choose_blocks_at_run_time(graph: Graph) -> None:
     computed where it is taken alone, the bias of its scores, too.
     """
     choices = [node for node in graph if f"{node.domain}::{node.op_type}" == CHOICE]
-    for place, node in enumerate(choices):
+    for number, node in enumerate(choices):
         blocks, whole, mask = node.inputs
         attention = None if whole is None else whole.producer()
         assert attention is not None  # noqa: S101 - as the export has written it
@@ -47,10 +47,10 @@ def choose_blocks_at_run_time(graph: Graph) -> None:
         limit = onnx_ir.node("Constant", [], attributes={"value_ints": [node.attributes["above"].as_int()]})
         above = onnx_ir.node("Greater", [length.outputs[0], limit.outputs[0]])
         for made, name in ((length, "length"), (limit, "windows"), (above, "is_long")):
-            made.outputs[0].name = f"attention/{place}/{name}"
+            made.outputs[0].name = f"attention/{number}/{name}"
         graph.insert_before(node, [length, limit, above])
         ways = {
-            branch: _copy_of(graph, way, kept, f"{place}/{name}")
+            branch: _copy_of(graph, way, kept, f"{number}/{name}")
             for branch, way, name in (("then_branch", blocks, "by_blocks"), ("else_branch", whole, "of_all"))
         }
         choice = onnx_ir.node("If", [above.outputs[0]], attributes=ways)
@@ -70,7 +70,7 @@ def _copy_of(graph: Graph, result: Value | None, kept: set[Value | None], name: 
             twin = Node(
                 producer.domain,
                 producer.op_type,
-                [copied(each) for each in producer.inputs],
+                [copied(operand) for operand in producer.inputs],
                 list(producer.attributes.values()),
                 num_outputs=len(producer.outputs),
             )
@@ -80,10 +80,10 @@ def _copy_of(graph: Graph, result: Value | None, kept: set[Value | None], name: 
             nodes.append(twin)
         return copies[value]
 
-    found = copied(result)
-    assert found is not None  # noqa: S101 - as above
-    found.type = TensorType(onnx_ir.DataType.FLOAT) if found.type is None else found.type
-    return Graph([], [found], nodes=nodes, opset_imports=graph.opset_imports, name=f"attention/{name}")
+    output = copied(result)
+    assert output is not None  # noqa: S101 - as above
+    output.type = TensorType(onnx_ir.DataType.FLOAT) if output.type is None else output.type
+    return Graph([], [output], nodes=nodes, opset_imports=graph.opset_imports, name=f"attention/{name}")
 
 
 def _is_masked_alone(node: Node) -> bool:

@@ -57,11 +57,11 @@ def settings_of_multi_vector(folder: Path) -> dict[str, Any]:
     require_beside(folder, modules[0].folder)
     if _is_of_pylate(folder):
         path = folder / PROMPTS_FILE
-        found = _settings_of_pylate(object_in(path))
+        settings = _settings_of_pylate(object_in(path))
     else:
         path = folder / LENGTH_FILE
-        found = _settings_of_transformer(object_in(path), path)
-    late = {"expansion_token": _expansion_token(folder), **found.pop(KEY)}
+        settings = _settings_of_transformer(object_in(path), path)
+    late = {"expansion_token": _expansion_token(folder), **settings.pop(KEY)}
     _require_sound(late, path)
     mask = next((module.folder for module in modules if module.name == "MultiVectorMask"), None)
     if mask is not None:
@@ -73,7 +73,7 @@ def settings_of_multi_vector(folder: Path) -> dict[str, Any]:
         if name in prompts:  # later releases write the marker into the prompt, too
             prompts[name] = prompts[name].removeprefix(late.get(f"{kind}_marker", ""))
     given = {name: text for name, text in prompts.items() if text}
-    return {"pooling": "none", **length_in(folder), **given, **found, KEY: late}
+    return {"pooling": "none", **length_in(folder), **given, **settings, KEY: late}
 
 
 def dense_of_tokens(folder: Path) -> DenseModules:

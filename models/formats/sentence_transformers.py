@@ -79,9 +79,9 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
     wrong = next((module.type for module in modules if module.kind not in ORDER), None)
     in_order = kinds == sorted(kinds, key=ORDER.index) if wrong is None else False
     if not in_order or kinds[:2] != ["Transformer", "Pooling"] or kinds.count("Pooling") > 1:
-        found = wrong or " and ".join(kinds) or "no module"
+        listed = wrong or " and ".join(kinds) or "no module"
         raise CheckpointError(
-            f"{path}: {found} is not read here, but a Transformer, a Pooling and perhaps Dense and a "
+            f"{path}: {listed} is not read here, but a Transformer, a Pooling and perhaps Dense and a "
             "Normalize of sentence-transformers; take another checkpoint, or where the model does without, "
             "remove modules.json and write a tercet.json"
         )
@@ -122,11 +122,11 @@ def modules_in(folder: Path) -> list[Module]:
     path = folder / MODULES_FILE
     values = json_in(path) if path.is_file() else []
     named = isinstance(values, list) and all(
-        isinstance(one, dict) and {"type", "path"} <= set(one) for one in values
+        isinstance(module, dict) and {"type", "path"} <= set(module) for module in values
     )
     if not named:
         raise CheckpointError(f"{path} must list modules, each with its type and path")
-    return [Module(str(one["type"]), folder / str(one["path"])) for one in values]
+    return [Module(str(module["type"]), folder / str(module["path"])) for module in values]
 
 
 def require_beside(folder: Path, transformer: Path) -> None:
@@ -154,10 +154,10 @@ def _pooling(path: Path, *, with_prompts: bool, with_layers: bool) -> str:
     config = object_in(path)
     modes = config.get("pooling_mode")
     if modes is None:  # as releases before 5.4 wrote it, one boolean for each
-        asked = [
+        switched_on = [
             name.removeprefix(OLD_PREFIX) for name, on in config.items() if name.startswith(OLD_PREFIX) and on
         ]
-        modes = [OLD_NAMES.get(name, name) for name in asked] or "mean"
+        modes = [OLD_NAMES.get(name, name) for name in switched_on] or "mean"
     names = modes if isinstance(modes, list) else [modes]
     if len(names) != 1 or not isinstance(names[0], str) or names[0] not in POOLINGS:
         raise CheckpointError(f"{path}: pooling {modes!r} is not read here, but one of {list(POOLINGS)}")
@@ -179,7 +179,7 @@ def prompts_in(folder: Path) -> dict[str, str]:
     path = folder / PROMPTS_FILE
     config = object_in(path)
     prompts: Mapping[str, Any] = config.get("prompts") or {}
-    if not isinstance(prompts, dict) or not all(isinstance(one, str | None) for one in prompts.values()):
+    if not isinstance(prompts, dict) or not all(isinstance(text, str | None) for text in prompts.values()):
         raise CheckpointError(f"{path}: prompts is {prompts!r:.80}; an object of texts by name is expected")
     default = config.get("default_prompt_name")
     # That of queries is not one for documents, nor the other way round, though it be the default.
@@ -188,8 +188,8 @@ def prompts_in(folder: Path) -> dict[str, str]:
     def first(*names: str) -> str:
         return next((prompts[name] for name in (*names, *usual) if prompts.get(name) is not None), "")
 
-    found = {"query_instruction": first(QUERY_PROMPT), "document_instruction": first(*DOCUMENT_PROMPTS)}
-    return {name: prompt for name, prompt in found.items() if prompt}
+    given = {"query_instruction": first(QUERY_PROMPT), "document_instruction": first(*DOCUMENT_PROMPTS)}
+    return {name: prompt for name, prompt in given.items() if prompt}
 
 
 def object_in(path: Path) -> Mapping[str, Any]:

@@ -117,8 +117,8 @@ def _splade(path: Path, modules: Sequence[Module]) -> tuple[Path, Path]:
 
 def _require(path: Path, modules: Sequence[Module], kinds: Sequence[str]) -> list[Path]:
     """The folders of modules that must be of these kinds."""
-    found = [module.kind for module in modules]
-    if found != list(kinds):
-        wrong = " and ".join(found) or "no module"
+    listed = [module.kind for module in modules]
+    if listed != list(kinds):
+        wrong = " and ".join(listed) or "no module"
         raise CheckpointError(f"{path}: {wrong} is not read here, but {READ}; take another checkpoint")
     return [module.folder for module in modules]

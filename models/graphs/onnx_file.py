@@ -58,70 +58,70 @@ class OnnxFile:
 
 def read_onnx(path: Path) -> OnnxFile:
     """Reads a file and the data beside it. Raises CheckpointError where it is not such a file."""
-    found = OnnxFile([], {}, [])
+    onnx_file = OnnxFile([], {}, [])
 
     @cache
     def mapped(name: str) -> memoryview:
         with path.with_name(name).open("rb") as file:
-            found.maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        return memoryview(found.maps[-1])
+            onnx_file.maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return memoryview(onnx_file.maps[-1])
 
     try:
         (graph,) = (value for number, value in _fields(mapped(path.name)) if number == 7)
-        _read_graph(graph, mapped, found)
+        _read_graph(graph, mapped, onnx_file)
     except (OSError, ValueError, IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} cannot be read as an ONNX file: {error}") from error
-    return found
+    return onnx_file
 
 
-def _varint(data: memoryview, place: int) -> tuple[int, int]:
+def _varint(data: memoryview, offset: int) -> tuple[int, int]:
     """A number and where it ends."""
     value = shift = 0
     while True:
-        byte = data[place]
-        place += 1
+        byte = data[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, place
+            return value, offset
         shift += 7
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
     """The number and the value of each field: an integer, or the bytes of what has a length or is a float."""
-    place = 0
-    while place < len(data):
-        key, place = _varint(data, place)
+    offset = 0
+    while offset < len(data):
+        key, offset = _varint(data, offset)
         kind = key & 7
         if kind == VARINT:
-            value, place = _varint(data, place)
+            value, offset = _varint(data, offset)
             yield key >> 3, value
             continue
         if kind == LENGTH:
-            size, place = _varint(data, place)
+            size, offset = _varint(data, offset)
         elif kind in (EIGHT_BYTES, FOUR_BYTES):
             size = 8 if kind == EIGHT_BYTES else 4
         else:
             raise ValueError(f"a field of kind {kind}")
-        if place + size > len(data):
+        if offset + size > len(data):
             raise ValueError("it ends too early")
-        yield key >> 3, data[place : place + size]
-        place += size
+        yield key >> 3, data[offset : offset + size]
+        offset += size
 
 
 def _text(value: memoryview) -> str:
     return str(value, "utf-8")
 
 
-def _read_graph(data: memoryview, beside: Beside, found: OnnxFile) -> None:
+def _read_graph(data: memoryview, beside: Beside, onnx_file: OnnxFile) -> None:
     for number, value in _fields(data):
         if number == 1:
-            _read_node(value, beside, found)
+            _read_node(value, beside, onnx_file)
         elif number == 5:
             name, array = _tensor(value, beside)
-            found.weights[name] = array
+            onnx_file.weights[name] = array
 
 
-def _read_node(data: memoryview, beside: Beside, found: OnnxFile) -> None:
+def _read_node(data: memoryview, beside: Beside, onnx_file: OnnxFile) -> None:
     inputs, outputs, attributes = [], [], {}
     kind, branches = "", []
     for number, value in _fields(data):
@@ -142,9 +142,9 @@ def _read_node(data: memoryview, beside: Beside, found: OnnxFile) -> None:
                 attributes[name] = bytes(fields[4])
             elif 6 in fields:
                 branches.append(fields[6])
-    found.nodes.append(Node(kind, tuple(inputs), tuple(outputs), attributes))
+    onnx_file.nodes.append(Node(kind, tuple(inputs), tuple(outputs), attributes))
     for branch in branches:
-        _read_graph(branch, beside, found)
+        _read_graph(branch, beside, onnx_file)
 
 
 def _tensor(data: memoryview, beside: Beside) -> tuple[str, Array]:
@@ -183,8 +183,8 @@ def _tensor(data: memoryview, beside: Beside) -> tuple[str, Array]:
 
 def _varints(data: memoryview) -> list[int]:
     """Numbers one after another."""
-    found, place = [], 0
-    while place < len(data):
-        value, place = _varint(data, place)
-        found.append(value)
-    return found
+    numbers, offset = [], 0
+    while offset < len(data):
+        value, offset = _varint(data, offset)
+        numbers.append(value)
+    return numbers

@@ -70,11 +70,11 @@ class OnnxGraph:
 
         Raises EncoderMemoryError where memory does not suffice.
         """
-        asked = [name for name in OUTPUTS if name in outputs]
-        found = self.run(asked, {"input_ids": ids, "attention_mask": mask})
-        return PaddedOutputs(found.get("dense"), found.get("sparse"), found.get("colbert"))
+        wanted = [name for name in OUTPUTS if name in outputs]
+        arrays = self.run(wanted, {"input_ids": ids, "attention_mask": mask})
+        return PaddedOutputs(arrays.get("dense"), arrays.get("sparse"), arrays.get("colbert"))
 
-    def run(self, asked: Sequence[str], inputs: Mapping[str, AnyArray]) -> dict[str, Float32]:
+    def run(self, outputs: Sequence[str], inputs: Mapping[str, AnyArray]) -> dict[str, Float32]:
         """The outputs asked for, by their names. inputs: by theirs, the mask int64[B, L] among them.
 
         Raises EncoderMemoryError where memory does not suffice.
@@ -82,12 +82,12 @@ class OnnxGraph:
         tokens = inputs["attention_mask"].size
         session = self._lone_session if tokens <= LONE_TOKENS else self._session
         try:
-            arrays = session.run(list(asked), dict(inputs))
+            arrays = session.run(list(outputs), dict(inputs))
         except (Fail, RuntimeException) as error:
             if any(words in str(error) for words in OUT_OF_MEMORY):
                 raise EncoderMemoryError(str(error)) from None
             raise
-        return dict(zip(asked, arrays, strict=True))
+        return dict(zip(outputs, arrays, strict=True))
 
 
 def has_cuda() -> bool:

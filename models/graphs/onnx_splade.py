@@ -38,16 +38,16 @@ class OnnxSplade:
 
     def forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
         """As `OnnxGraph.forward`; the lexical weights are ready rows."""
-        asked = [HIDDEN if name == "sparse" else name for name in outputs]
-        found = self._body.run(asked, {"input_ids": ids, MASK: mask})
-        hidden = found.get(HIDDEN)
+        wanted = [HIDDEN if name == "sparse" else name for name in outputs]
+        arrays = self._body.run(wanted, {"input_ids": ids, MASK: mask})
+        hidden = arrays.get(HIDDEN)
         if hidden is None:
-            return PaddedOutputs(found.get("dense"), None, found.get("colbert"))
+            return PaddedOutputs(arrays.get("dense"), None, arrays.get("colbert"))
 
         def join(texts: slice, tokens: slice) -> Float32:
             # Contiguous, or onnxruntime copies all of it.
-            states, attended = (np.ascontiguousarray(each[texts, tokens]) for each in (hidden, mask))
+            states, attended = (np.ascontiguousarray(array[texts, tokens]) for array in (hidden, mask))
             return self._head.run([JOINED], {HIDDEN: states, MASK: attended})[JOINED]
 
         rows = splade_rows(mask.sum(1), self._vocabulary_size, self._settings, join)
-        return PaddedOutputs(found.get("dense"), rows, found.get("colbert"))
+        return PaddedOutputs(arrays.get("dense"), rows, arrays.get("colbert"))

@@ -47,7 +47,7 @@ def compensated_rows(
 def _inverse_root(moments: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The upper triangle U with UᵀU = (moments + damping)⁻¹."""
     damping = max(DAMPING * float(np.diagonal(moments).mean()), float(np.finfo(np.float32).tiny))
-    found: npt.NDArray[np.float64] = np.linalg.cholesky(
+    root: npt.NDArray[np.float64] = np.linalg.cholesky(
         np.linalg.inv(moments + damping * np.eye(len(moments)))
     ).T
-    return found
+    return root

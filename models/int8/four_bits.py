@@ -47,11 +47,11 @@ def four_bit_table(table: Float32) -> FourBitTable | None:
     left = np.flatnonzero(largest)
     for number in LARGEST:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            found = (largest[left] / number).astype(np.float16)
-            scale = found.astype(np.float32)[:, None]
+            half_scales = (largest[left] / number).astype(np.float16)
+            scale = half_scales.astype(np.float32)[:, None]
             integers = np.rint(blocks[left] / scale)
             exact = ((integers * scale == blocks[left]) & (integers >= -8) & (integers <= 7)).all(axis=1)
-        scales[left[exact]] = found[exact]
+        scales[left[exact]] = half_scales[exact]
         numbers[left[exact]] = (integers[exact] + ZERO).astype(np.uint8)
         left = left[~exact]
         if not len(left):

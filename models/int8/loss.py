@@ -25,36 +25,36 @@ def kept(reference: Representations, other: Representations) -> dict[Output, flo
 
     dense, colbert: the mean of ⟨a, b⟩ over unit vectors; sparse: 1 - Σ|w - w'| / Σ(w + w') over all weights.
     """
-    found: dict[Output, float] = {}
+    shares: dict[Output, float] = {}
     if reference.dense is not None and other.dense is not None:
-        found["dense"] = _mean_cosine(reference.dense, other.dense)
+        shares["dense"] = _mean_cosine(reference.dense, other.dense)
     if reference.sparse is not None and other.sparse is not None:
-        found["sparse"] = _agreement(reference.sparse, other.sparse)
+        shares["sparse"] = _agreement(reference.sparse, other.sparse)
     if reference.colbert is not None and other.colbert is not None:
-        found["colbert"] = _mean_cosine(reference.colbert.vectors, other.colbert.vectors)
-    return found
+        shares["colbert"] = _mean_cosine(reference.colbert.vectors, other.colbert.vectors)
+    return shares
 
 
-def poor_sides(found: Mapping[Output, float]) -> list[Output]:
+def poor_sides(shares: Mapping[Output, float]) -> list[Output]:
     """The sides of which int8 keeps less than of sound checkpoints."""
-    return [side for side, value in found.items() if not value >= LEAST_KEPT[side]]  # a NaN is poor
+    return [side for side, value in shares.items() if not value >= LEAST_KEPT[side]]  # a NaN is poor
 
 
-def _mean_cosine(one: Float32, other: Float32) -> float:
-    return float(np.einsum("ij,ij->i", one, other).mean()) if len(one) else 1.0
+def _mean_cosine(reference: Float32, other: Float32) -> float:
+    return float(np.einsum("ij,ij->i", reference, other).mean()) if len(reference) else 1.0
 
 
-def _agreement(one: SparseRows, other: SparseRows) -> float:
-    total = float(one.weights.sum()) + float(other.weights.sum())
+def _agreement(reference: SparseRows, other: SparseRows) -> float:
+    total = float(reference.weights.sum()) + float(other.weights.sum())
     if not total:
         return 1.0
-    places = np.concatenate([_places(one), _places(other)])
-    signed = np.concatenate([one.weights, -other.weights])
-    _, group = np.unique(places, return_inverse=True)
+    keys = np.concatenate([_keys(reference), _keys(other)])
+    signed = np.concatenate([reference.weights, -other.weights])
+    _, group = np.unique(keys, return_inverse=True)
     return 1.0 - float(np.abs(np.bincount(group, signed)).sum()) / total
 
 
-def _places(rows: SparseRows) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _keys(rows: SparseRows) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """A number for each row and token id."""
     row = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
     return (row << 32) + rows.token_ids

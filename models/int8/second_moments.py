@@ -25,7 +25,7 @@ def second_moments(graph: Path, widths: Mapping[str, int], texts: Sequence[Int32
     widths: D of each tensor that is wanted; texts: ids of the tokens of each text. Writes a graph beside the
     one given, whose weights may lie there too.
     """
-    found: dict[str, npt.NDArray[np.float64]] = {}
+    moments: dict[str, npt.NDArray[np.float64]] = {}
     for names in _passes(widths):
         observed = _observed(graph, names)
         session = open_session(observed, Placement("cpu", 0, usable_cores()))
@@ -34,9 +34,9 @@ def second_moments(graph: Path, widths: Mapping[str, int], texts: Sequence[Int32
             inputs = {"input_ids": batch, "attention_mask": np.ones_like(batch)}
             for name, values in zip(names, session.run(list(names), inputs), strict=True):
                 rows = values.reshape(-1, widths[name])
-                found[name] = found.get(name, 0.0) + (rows.T @ rows).astype(np.float64)
+                moments[name] = moments.get(name, 0.0) + (rows.T @ rows).astype(np.float64)
         observed.unlink()
-    return found
+    return moments
 
 
 def _passes(widths: Mapping[str, int]) -> Iterator[list[str]]:

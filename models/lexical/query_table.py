@@ -67,13 +67,13 @@ def encode_with_table(
     if table is None or "sparse" not in outputs or not is_query.any():
         return encode(batch, outputs)
     queries, documents = np.flatnonzero(is_query), np.flatnonzero(~is_query)
-    asked = batch.take(queries)
+    asking = batch.take(queries)
     others = [output for output in outputs if output != "sparse"]
-    found = encode(asked, others) if others else Representations(asked.lengths, asked.truncated)
-    found = replace(found, sparse=table.rows(asked))
+    encoded = encode(asking, others) if others else Representations(asking.lengths, asking.truncated)
+    encoded = replace(encoded, sparse=table.rows(asking))
     if len(documents) == 0:
-        return found
-    both = Representations.concatenate([found, encode(batch.take(documents), outputs)])
+        return encoded
+    both = Representations.concatenate([encoded, encode(batch.take(documents), outputs)])
     return both.take(np.argsort(np.concatenate([queries, documents])))
 
 
@@ -126,8 +126,8 @@ def _of_module(folder: Path, root: Path, tokenizer: Tokenizer) -> tuple[Floats, 
             raise CheckpointError(f"{path} lacks {WEIGHTS_NAME!r}, the weight of each token of a query")
         return arrays[WEIGHTS_NAME], f"{path}: {WEIGHTS_NAME}"
     name = Path(str(named)).name if str(named).endswith(".json") else IDF_FILE
-    beside = [place / name for place in (folder, root)]
-    return _of_json(next((place for place in beside if place.is_file()), beside[0]), tokenizer)
+    beside = [parent / name for parent in (folder, root)]
+    return _of_json(next((parent for parent in beside if parent.is_file()), beside[0]), tokenizer)
 
 
 def _of_json(path: Path, tokenizer: Tokenizer) -> tuple[Floats, str]:

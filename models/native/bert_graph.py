@@ -78,9 +78,9 @@ class Table:
         """Some rows, float32[K, D]."""
         if self.numbers.dtype == np.uint8:
             return FourBitTable(self.numbers[at], self.scales[at]).values()
-        found: Float32 = self.numbers[at].astype(np.float32)
-        found *= self.scales[at]
-        return found
+        values: Float32 = self.numbers[at].astype(np.float32)
+        values *= self.scales[at]
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,11 @@ def read_bert_graph(path: Path) -> BertGraph:
     """Reads a graph. Raises CheckpointError where it cannot be read, and UnsupportedError naming what it is
     that kernels do not take.
     """
-    found = read_onnx(path)
-    kinds = Counter(node.kind for node in found.nodes)
+    file = read_onnx(path)
+    kinds = Counter(node.kind for node in file.nodes)
     count = kinds[PRODUCT] // PRODUCTS
-    attributes = {node.kind: node.attributes for node in found.nodes}
-    alike = _alike(found.nodes, NORM, "epsilon") and _alike(found.nodes, ATTENTION, "num_heads")
+    attributes = {node.kind: node.attributes for node in file.nodes}
+    alike = _alike(file.nodes, NORM, "epsilon") and _alike(file.nodes, ATTENTION, "num_heads")
     if (
         count == 0
         or kinds[PRODUCT] != PRODUCTS * count
@@ -122,8 +122,8 @@ def read_bert_graph(path: Path) -> BertGraph:
     ):
         raise UnsupportedError(f"{path} is not an int8 graph of BERT's shape: {dict(kinds)}")
     try:
-        _require_order(found)
-        return _bert_of(found, count, attributes, path)
+        _require_order(file)
+        return _bert_of(file, count, attributes, path)
     except (KeyError, IndexError, ValueError) as error:
         raise UnsupportedError(f"{path} is not an int8 graph of BERT's shape: {error}") from error
 
@@ -132,33 +132,33 @@ def _alike(nodes: list[Node], kind: str, attribute: str) -> bool:
     return len({node.attributes.get(attribute) for node in nodes if node.kind == kind}) == 1
 
 
-def _require_order(found: OnnxFile) -> None:
+def _require_order(file: OnnxFile) -> None:
     """Raises ValueError where parts are not joined as BERT's: each layer norm after the sum of what was made
     and the norm before, GELU between the dense layers, attention by scores and padding alone.
     """
-    linears = list(_linears(found))
-    sums = {node.outputs[0]: set(node.inputs) for node in found.nodes if node.kind == "Add"}
-    norms = [node for node in found.nodes if node.kind == NORM]
-    for place, (former, norm) in enumerate(pairwise(norms)):
-        made = linears[place // 2 * PRODUCTS + (3 if place % 2 == 0 else 5)]
+    linears = list(_linears(file))
+    sums = {node.outputs[0]: set(node.inputs) for node in file.nodes if node.kind == "Add"}
+    norms = [node for node in file.nodes if node.kind == NORM]
+    for number, (former, norm) in enumerate(pairwise(norms)):
+        made = linears[number // 2 * PRODUCTS + (3 if number % 2 == 0 else 5)]
         if sums.get(norm.inputs[0]) != {made, former.outputs[0]}:
-            raise ValueError(f"layer norm {place + 1} does not follow its input and what was made of it")
-    for place, node in enumerate(node for node in found.nodes if node.kind == GELU):
-        if node.inputs[0] != linears[place * PRODUCTS + 4]:
-            raise ValueError(f"GELU {place} does not follow a dense layer")
-    for node in found.nodes:
+            raise ValueError(f"layer norm {number + 1} does not follow its input and what was made of it")
+    for number, node in enumerate(node for node in file.nodes if node.kind == GELU):
+        if node.inputs[0] != linears[number * PRODUCTS + 4]:
+            raise ValueError(f"GELU {number} does not follow a dense layer")
+    for node in file.nodes:
         if node.kind == ATTENTION and (len(node.inputs) > 5 or any(node.inputs[3:4])):
             raise ValueError("attention takes more than queries, keys, values and a mask")
 
 
 def _bert_of(
-    found: OnnxFile, count: int, attributes: Mapping[str, Mapping[str, Any]], path: Path
+    file: OnnxFile, count: int, attributes: Mapping[str, Mapping[str, Any]], path: Path
 ) -> BertGraph:
-    weights = found.weights
-    linears = _linears(found)
-    norms = [Norm(*(weights[name] for name in node.inputs[1:3])) for node in found.nodes if node.kind == NORM]
+    weights = file.weights
+    linears = _linears(file)
+    norms = [Norm(*(weights[name] for name in node.inputs[1:3])) for node in file.nodes if node.kind == NORM]
     layers = []
-    for place, attended in enumerate(_attended(found)):
+    for number, attended in enumerate(_attended(file)):
         parts = [linears[name] for name in attended]
         into = Linear(
             np.concatenate([part.numbers for part in parts], axis=1),
@@ -167,14 +167,14 @@ def _bert_of(
         )
         out, rise, fall = [
             linear
-            for name, linear in list(linears.items())[PRODUCTS * place :][:PRODUCTS]
+            for name, linear in list(linears.items())[PRODUCTS * number :][:PRODUCTS]
             if name not in attended
         ]
-        layers.append(Layer(into, out, norms[2 * place + 1], rise, fall, norms[2 * place + 2]))
+        layers.append(Layer(into, out, norms[2 * number + 1], rise, fall, norms[2 * number + 2]))
     if len(layers) != count:
         raise KeyError(f"attention in each of {count} layers")
-    places = _table(weights, f"{EMBEDDINGS}position_embeddings.weight")
-    positions = places.rows(np.arange(len(places.numbers), dtype=np.int32))
+    position_table = _table(weights, f"{EMBEDDINGS}position_embeddings.weight")
+    positions = position_table.rows(np.arange(len(position_table.numbers), dtype=np.int32))
     positions += _table(weights, f"{EMBEDDINGS}token_type_embeddings.weight").rows(np.zeros(1, np.int32))
     graph = BertGraph(
         _table(weights, f"{EMBEDDINGS}word_embeddings.weight"),
@@ -183,37 +183,37 @@ def _bert_of(
         layers,
         int(attributes[ATTENTION]["num_heads"]),
         float(attributes[NORM]["epsilon"]),
-        any(node.kind == "CumSum" for node in found.nodes),
-        found.release,
+        any(node.kind == "CumSum" for node in file.nodes),
+        file.release,
     )
     _require_shapes(graph, float(attributes[ATTENTION]["scale"]), path)
     return graph
 
 
-def _linears(found: OnnxFile) -> dict[str, Linear]:
+def _linears(file: OnnxFile) -> dict[str, Linear]:
     """The linear parts in their order, by the name of what they make; weights that are equal share a name."""
     products = {
-        node.outputs[0].removesuffix("/unscaled"): node for node in found.nodes if node.kind == PRODUCT
+        node.outputs[0].removesuffix("/unscaled"): node for node in file.nodes if node.kind == PRODUCT
     }
     linears = {}
-    for node in found.nodes:
+    for node in file.nodes:
         product = next((name for name in node.inputs if name in products), None)
-        bias = next((name for name in node.inputs if name in found.weights), None)
+        bias = next((name for name in node.inputs if name in file.weights), None)
         if node.kind == "Add" and product is not None and bias is not None:
             numbers, scales = products[product].inputs[1], products[product].inputs[3]
-            linears[node.outputs[0]] = Linear(*(found.weights[name] for name in (numbers, scales, bias)))
+            linears[node.outputs[0]] = Linear(*(file.weights[name] for name in (numbers, scales, bias)))
     return linears
 
 
-def _attended(found: OnnxFile) -> list[tuple[str, ...]]:
+def _attended(file: OnnxFile) -> list[tuple[str, ...]]:
     """Of each attention, from which linear parts its queries, keys and values come."""
-    shaped = {node.outputs[0]: node.inputs[0] for node in found.nodes if node.kind == "Reshape"}
+    shaped = {node.outputs[0]: node.inputs[0] for node in file.nodes if node.kind == "Reshape"}
 
     def source(name: str) -> str:
         return source(shaped[name]) if name in shaped else name
 
     inputs = [
-        tuple(source(name) for name in node.inputs[:3]) for node in found.nodes if node.kind == ATTENTION
+        tuple(source(name) for name in node.inputs[:3]) for node in file.nodes if node.kind == ATTENTION
     ]
     return list(dict.fromkeys(inputs))  # once where it is in both branches of a choice
 
@@ -226,18 +226,18 @@ def _table(weights: Mapping[str, Array], name: str) -> Table:
 def _require_shapes(graph: BertGraph, scaling: float, path: Path) -> None:
     """Raises UnsupportedError where a width is none that kernels take."""
     width = graph.positions.shape[1]
-    for place, layer in enumerate(graph.layers):
+    for number, layer in enumerate(graph.layers):
         inner = layer.rise.numbers.shape[1] if layer.rise.numbers.ndim == 2 else 0
         shapes = ((layer.into, width, 3 * width), (layer.out, width, width), (layer.rise, width, inner))
         for linear, rows, columns in (*shapes, (layer.fall, inner, width)):
             if linear.numbers.shape != (rows, columns) or columns % LANES or rows % LANES:
                 raise UnsupportedError(
-                    f"{path}: layer {place} has a matrix of {linear.numbers.shape}; "
+                    f"{path}: layer {number} has a matrix of {linear.numbers.shape}; "
                     f"kernels take widths that are multiples of {LANES}"
                 )
             if np.abs(linear.numbers).max(initial=0) > MOST_LEVELS:
                 raise UnsupportedError(
-                    f"{path}: layer {place} has weights of more than 7 bits; export it again"
+                    f"{path}: layer {number} has weights of more than 7 bits; export it again"
                 )
     if graph.heads < 1 or width % graph.heads:
         raise UnsupportedError(f"{path} has {graph.heads} heads in a width of {width}")

@@ -152,8 +152,8 @@ def _positions(ids: Int32, offsets: Int64, pad_id: int | None) -> Int64:
         return np.arange(len(ids), dtype=np.int64) - np.repeat(offsets[:-1], lengths)
     counted = ids != pad_id
     before = np.concatenate([[0], np.cumsum(counted)])
-    found: Int64 = (before[1:] - np.repeat(before[offsets[:-1]], lengths)) * counted + pad_id
-    return found
+    positions: Int64 = (before[1:] - np.repeat(before[offsets[:-1]], lengths)) * counted + pad_id
+    return positions
 
 
 def _pooled(states: Float32, offsets: Int64, settings: EncodingSettings) -> Float32:
@@ -175,5 +175,5 @@ def _pooled(states: Float32, offsets: Int64, settings: EncodingSettings) -> Floa
         pooled = np.add.reduceat(states, starts, axis=0, dtype=np.float32)
         pooled /= lengths.astype(np.float32)[:, None]
     norms = np.sqrt(np.square(pooled).sum(axis=1, keepdims=True))
-    found: Float32 = pooled / np.maximum(norms, np.float32(1e-12))
-    return found
+    vectors: Float32 = pooled / np.maximum(norms, np.float32(1e-12))
+    return vectors

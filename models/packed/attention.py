@@ -44,7 +44,9 @@ def attention(
     lengths: list[int] | None = options.get("lengths")
     if lengths is not None and not query.is_cuda:
         dropout: float = options.get("dropout") or 0.0
-        attended = torch.cat(each_text(queries, keys, values, lengths, scale, before, after, dropout))
+        attended = torch.cat(
+            attention_of_texts(queries, keys, values, lengths, scale, before, after, dropout)
+        )
     else:
         attended = within_texts(queries, keys, values, offsets, longest, scale, before, after)
     return attended.unsqueeze(0), None
@@ -105,15 +107,15 @@ def _by_text(
     query: Tensor, key: Tensor, value: Tensor, offsets: Tensor, scale: float, before: int, after: int
 ) -> Tensor:
     attended = torch.zeros_like(query, memory_format=torch.contiguous_format)
-    places = offsets.tolist()
-    tokens = places[-1]
-    lengths = [end - start for start, end in itertools.pairwise(places)]
+    edges = offsets.tolist()
+    tokens = edges[-1]
+    lengths = [end - start for start, end in itertools.pairwise(edges)]
     given = (query[:tokens], key[:tokens], value[:tokens])
-    torch.cat(each_text(*given, lengths, scale, before, after), out=attended[:tokens])
+    torch.cat(attention_of_texts(*given, lengths, scale, before, after), out=attended[:tokens])
     return attended
 
 
-def each_text(
+def attention_of_texts(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -132,10 +134,10 @@ def each_text(
         q, k, v = (states.transpose(0, 1).unsqueeze(0) for states in text)
         if q.shape[2]:
             mask = seen(q.shape[2], before, after)
-            found = scaled_dot_product_attention(
+            result = scaled_dot_product_attention(
                 q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale, enable_gqa=grouped
             )
-            attended.append(found[0].transpose(0, 1))
+            attended.append(result[0].transpose(0, 1))
     return attended
 
 

@@ -40,7 +40,7 @@ def packed_passes(model: Any, tokenizer: Tokenizer, budget_tokens: int) -> Packe
         return None
     install(body)
     special = torch.zeros(body.get_input_embeddings().num_embeddings, dtype=torch.bool, device=device)
-    special[[each for each in tokenizer.special_ids if each < len(special)]] = True
+    special[[id for id in tokenizer.special_ids if id < len(special)]] = True
     if not on_gpu:
         packed = PackedModel(PackedBody(body), heads, positions, special, torch.float32).eval()
         return PackedPasses(packed, tokenizer, Transfers(device), budget_tokens)
@@ -76,7 +76,7 @@ def compiled(body: PackedBody, compiler: Compiler = torch._inductor.compile) -> 
                 failed = True
                 reason = str(error).strip().partition("\n")[0]
                 log.warning("passes are not compiled, which makes them slower: %s", reason)
-        found: Tensor = body(token_ids, positions, offsets, longest)
-        return found
+        hidden: Tensor = body(token_ids, positions, offsets, longest)
+        return hidden
 
     return states

@@ -76,26 +76,26 @@ class PackedModel(nn.Module):
         text = _text_of_token(len(token_ids), offsets)
         begins = offsets.long()
         starts, ends = begins[text], begins[(text + 1).clamp(max=len(offsets) - 1)]
-        place = torch.arange(len(token_ids), device=token_ids.device)
-        present = place < begins[-1]
+        position = torch.arange(len(token_ids), device=token_ids.device)
+        present = position < begins[-1]
         positions = torch.where(present, self._positions.of(token_ids, starts), 0)
         hidden = self.states(token_ids, positions, offsets, longest).float()
         settings, heads = self.heads.settings, self.heads
-        inner = _inner_cls(place - starts, ends - 1 - place, settings)
-        found: dict[str, Tensor] = {}
+        inner = _inner_cls(position - starts, ends - 1 - position, settings)
+        rows: dict[str, Tensor] = {}
         if "dense" in outputs:
-            averaged = None if inner is None else inner | (place == starts)
-            found["dense"] = functional.normalize(pool(hidden, begins, averaged, settings), dim=-1)
+            averaged = None if inner is None else inner | (position == starts)
+            rows["dense"] = functional.normalize(pool(hidden, begins, averaged, settings), dim=-1)
         if "sparse" in outputs:
             weights = heads.token_weights(hidden)
             weighs = present & (weights > 0) & ~weightless & ~self.special[token_ids]
             keys = torch.where(weighs, text * len(self.special) + token_ids, NO_KEY)
-            found |= largest_by_key(keys, weights, len(offsets) - 1, len(self.special))
+            rows |= largest_by_key(keys, weights, len(offsets) - 1, len(self.special))
         if "colbert" in outputs:
             vectors = heads.token_vectors(hidden).to(self._vectors)
-            kept = present & (place > starts)
-            found["colbert"] = vectors[kept_first(kept if inner is None else kept & ~inner)]
-        return found
+            kept = present & (position > starts)
+            rows["colbert"] = vectors[kept_first(kept if inner is None else kept & ~inner)]
+        return rows
 
 
 def pool(hidden: Tensor, begins: Tensor, averaged: Tensor | None, settings: EncodingSettings) -> Tensor:
@@ -138,17 +138,17 @@ def largest_by_key(keys: Tensor, weights: Tensor, texts: int, vocabulary: int) -
 
 
 def kept_first(kept: Tensor) -> Tensor:
-    """Places int64[T] of the kept tokens in their order; behind them lies nothing of use. kept: bool[T]."""
+    """Positions int64[T] of the kept tokens in their order; behind them is nothing of use. kept: bool[T]."""
     size = len(kept)
-    place = torch.arange(size, device=kept.device)
+    position = torch.arange(size, device=kept.device)
     target = torch.where(kept, torch.cumsum(kept, 0) - 1, size)
-    return place.new_zeros(size + 1).scatter(0, target, place)[:size]
+    return position.new_zeros(size + 1).scatter(0, target, position)[:size]
 
 
 def _text_of_token(tokens: int, offsets: Tensor) -> Tensor:
     """The text of each token, int64[T]; N for padding behind the last one."""
-    place = torch.arange(tokens, device=offsets.device, dtype=offsets.dtype)
-    return torch.searchsorted(offsets[1:], place, right=True)
+    position = torch.arange(tokens, device=offsets.device, dtype=offsets.dtype)
+    return torch.searchsorted(offsets[1:], position, right=True)
 
 
 def _inner_cls(position: Tensor, following: Tensor, settings: EncodingSettings) -> Tensor | None:

@@ -136,9 +136,9 @@ class PackedPasses:
             return self._model(*inputs, shape.longest, outputs)
 
         if self._recordings is None or shape.tokens > RECORDED_TOKENS:
-            found = run(inputs)
+            arrays = run(inputs)
         else:
-            found = self._recordings((shape, outputs), run, inputs)
+            arrays = self._recordings((shape, outputs), run, inputs)
         sizes = {
             "dense": exact.texts,
             "sparse_ids": exact.tokens,
@@ -146,7 +146,7 @@ class PackedPasses:
             "sparse_indptr": exact.texts + 1,
             "colbert": int(work.vectors[end] - work.vectors[start]),
         }
-        filled = {name: tensor[: sizes[name]] for name, tensor in found.items()}
+        filled = {name: tensor[: sizes[name]] for name, tensor in arrays.items()}
         return _Launched(start, end, self._transfers.to_host(filled))
 
     def _kept_tokens(self, lengths: Int64) -> Int64:
@@ -166,20 +166,20 @@ class _Gathered:
 
     def add(self, launched: _Launched) -> None:
         """Takes what a pass gave, once it is there."""
-        found = launched.arriving.wait()
+        arrays = launched.arriving.wait()
         work, start = self._work, launched.start
-        if "dense" in found:
-            self._dense = _placed(self._dense, found["dense"], start, len(work.batch))
-        if "sparse_indptr" in found:
-            indptr = found["sparse_indptr"].numpy().copy()
-            ids, weights = (found[name][: indptr[-1]].numpy() for name in ("sparse_ids", "sparse_weights"))
+        if "dense" in arrays:
+            self._dense = _placed(self._dense, arrays["dense"], start, len(work.batch))
+        if "sparse_indptr" in arrays:
+            indptr = arrays["sparse_indptr"].numpy().copy()
+            ids, weights = (arrays[name][: indptr[-1]].numpy() for name in ("sparse_ids", "sparse_weights"))
             self._sparse.append(SparseRows(indptr, ids.copy(), weights.copy()))
-        if "colbert" in found:
+        if "colbert" in arrays:
             first, total = int(work.vectors[start]), int(work.vectors[-1])
-            self._colbert = _placed(self._colbert, found["colbert"], first, total)
+            self._colbert = _placed(self._colbert, arrays["colbert"], first, total)
 
     def representations(self) -> Representations:
-        """All of them, once every pass was added."""
+        """The representations of all texts, once every pass was added."""
         work = self._work
         return Representations(
             work.lengths,
@@ -190,9 +190,9 @@ class _Gathered:
         )
 
 
-def _placed(rows: Float32 | None, found: Tensor, start: int, total: int) -> Float32:
+def _placed(rows: Float32 | None, part: Tensor, start: int, total: int) -> Float32:
     """All `total` rows, with those found from `start` on, in float32 whatever they came in."""
     if rows is None:
-        rows = np.empty((total, found.shape[1]), np.float32)
-    torch.from_numpy(rows[start : start + len(found)]).copy_(found)
+        rows = np.empty((total, part.shape[1]), np.float32)
+    torch.from_numpy(rows[start : start + len(part)]).copy_(part)
     return rows

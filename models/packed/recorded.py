@@ -67,7 +67,7 @@ class CudaRecorder:
         self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, run: Run, inputs: Sequence[Tensor]) -> tuple[Mapping[str, Tensor], Replay]:
-        """As `Record`."""
+        """Records a pass, as the protocol `Record` says."""
         beside = new_stream(self._device)
         beside.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(beside):

@@ -48,10 +48,10 @@ class TextEdges:
             usable = len(spans) if whole else max(far, len(spans) - CUT_MARGIN_TOKENS)
             # What precedes the first token belongs to it.
             tokens = np.append(np.arange(max(1, usable)), usable)
-            places, first = np.unique(_inked(part, np.append(0, starts[tokens[1:]])), return_index=True)
+            inked, first = np.unique(_inked(part, np.append(0, starts[tokens[1:]])), return_index=True)
             tokens, words = tokens[first], np.append(spans.begins_word, True)
             until = begin + int(starts[usable])
-            edges = TextEdges(begin + places, tokens, words[tokens], until, whole)
+            edges = TextEdges(begin + inked, tokens, words[tokens], until, whole)
             # Of twice MOST_CHARACTERS the first half ends far from the cut, so this comes to an end.
             if edges.reaches(0, room):
                 return edges
@@ -83,24 +83,24 @@ class TextEdges:
         It is `least` or a later one.
         """
         least = max(least, int(np.searchsorted(self.tokens, self.tokens[most] - slack)))
-        found = np.flatnonzero(self.begins_word[least : most + 1])
-        return least + int(found[-1]) if len(found) else most
+        beginnings = np.flatnonzero(self.begins_word[least : most + 1])
+        return least + int(beginnings[-1]) if len(beginnings) else most
 
 
-def next_ink(text: str, place: int) -> int:
-    """The first character from a place on that is not white space, or the place itself where none follows."""
-    ink = _INK.search(text, place)
-    return place if ink is None else ink.start()
+def next_ink(text: str, position: int) -> int:
+    """The first character from a position on that is not white space, or that position where none follows."""
+    ink = _INK.search(text, position)
+    return position if ink is None else ink.start()
 
 
-def _inked(text: str, places: Int64) -> Int64:
-    """The first character from each place on that is not white space, or the end of the last one.
+def _inked(text: str, positions: Int64) -> Int64:
+    """The first character from each position on that is not white space, or the end of the last one.
 
-    places: int64[n], ascending, as what comes back.
+    positions: int64[n], ascending, as what comes back.
     """
     codes = np.frombuffer(valid_text(text).encode("utf-32-le"), "<U1")
     ink = np.flatnonzero(~np.strings.isspace(codes))
     end = int(ink[-1]) + 1 if len(ink) else 0
-    ascending = np.maximum.accumulate(places)
+    ascending = np.maximum.accumulate(positions)
     inked: Int64 = np.append(ink, end)[np.searchsorted(ink, ascending)]
     return inked

@@ -92,7 +92,7 @@ class WindowCutter:
         yield from self._windows(text, head)
 
     def _windows(self, text: str, head: str) -> Iterator[Span]:
-        """Those of a text that does not fit into one, and is not all white space."""
+        """The windows of a text that does not fit into one, and is not all white space."""
         room, stop = self.room - len(self.tokenizer.spans(head)), len(text.rstrip())
         begin = reached = 0  # where the next window begins, and where the last one ends
         while reached < stop:
@@ -147,12 +147,12 @@ class WindowCutter:
             end = (start + end) // 2
         return end
 
-    def _require_room(self, text: str, place: int) -> None:
-        if not self.fits(text[place]):
-            count = len(self.tokenizer.spans(text[place]))
+    def _require_room(self, text: str, position: int) -> None:
+        if not self.fits(text[position]):
+            count = len(self.tokenizer.spans(text[position]))
             raise TextTooLongError(
-                f"the character {text[place]!r} has {count} tokens, and windows of {self.tokens} tokens have "
-                f"room for {self.room}: use longer windows, or leave it out"
+                f"the character {text[position]!r} has {count} tokens, and windows of {self.tokens} tokens "
+                f"have room for {self.room}: use longer windows, or leave it out"
             )
 
 

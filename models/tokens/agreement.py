@@ -21,14 +21,14 @@ def require_agreement(content: bytes, config: Mapping[str, Any], path: Path, rem
     """content: of a `tokenizer.json`; config: of the other file, path. Raises CheckpointError that names the
     setting in which they differ.
     """
-    asked = {"do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space"}
-    asked = {name for name in asked if isinstance(config.get(name), bool)}
-    if not asked or config.get("tokenizer_class") in OF_THE_FILE:
+    compared = {"do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space"}
+    compared = {name for name in compared if isinstance(config.get(name), bool)}
+    if not compared or config.get("tokenizer_class") in OF_THE_FILE:
         return
-    for name, found in _settings(json.loads(content)):
-        if name in asked and config[name] != found:
+    for name, value in _settings(json.loads(content)):
+        if name in compared and config[name] != value:
             raise CheckpointError(
-                f"{path}: {name} is {json.dumps(config[name])}, but tokenizer.json says {json.dumps(found)}; "
+                f"{path}: {name} is {json.dumps(config[name])}, but tokenizer.json says {json.dumps(value)}; "
                 f"{remedy}"
             )
 

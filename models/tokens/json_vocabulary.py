@@ -45,15 +45,15 @@ class JsonVocabulary:
 
     def token_ids(self, texts: Sequence[str]) -> list[Int32]:
         """Ids of each text without special tokens."""
-        found: list[Int32] = []
+        ids: list[Int32] = []
         for start in range(0, len(texts), TEXTS_AT_A_TIME):
             some = list(texts[start : start + TEXTS_AT_A_TIME])
             encoded = self._library.encode_batch_fast(some, add_special_tokens=False)
-            found += [np.array(each.ids, np.int32) for each in encoded]
-        return found
+            ids += [np.array(encoding.ids, np.int32) for encoding in encoded]
+        return ids
 
     def spans(self, text: str) -> TokenSpans:
-        """The same of one text, and where its tokens lie."""
+        """Ids of one text without special tokens, and where its tokens lie."""
         # As a batch of one: for a single text the interpreter's lock is held until all of it is done.
         (encoding,) = self._library.encode_batch([text], add_special_tokens=False)
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
@@ -64,13 +64,13 @@ class JsonVocabulary:
 
     def piece(self, token_id: int) -> str | None:
         """The piece of an id, None where it has none."""
-        found: str | None = self._library.id_to_token(token_id)
-        return found
+        piece: str | None = self._library.id_to_token(token_id)
+        return piece
 
     def id_of(self, piece: str) -> int | None:
         """The id of a piece as it is written, None where there is none of that name."""
-        found: int | None = self._library.token_to_id(piece)
-        return found
+        id: int | None = self._library.token_to_id(piece)
+        return id
 
     def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
         """The text of tokens, without special ones unless asked."""

@@ -54,17 +54,17 @@ class SentencePieceVocabulary:
         return [_shifted(ids) for ids in self._library.encode_as_numpy(list(texts), num_threads=1)]
 
     def spans(self, text: str) -> TokenSpans:
-        """The same of one text, and where its tokens lie.
+        """Ids of one text without special tokens, and where its tokens lie.
 
         The white space before a word belongs to no token.
         """
-        found = self._library.encode_as_offset_mapping(text)
-        offsets = np.array(found["offsets"], np.int64).reshape(-1, 2)
-        begins_word = np.array([piece.startswith(WORD_MARK) for piece in found["pieces"]], np.bool_)
+        mapping = self._library.encode_as_offset_mapping(text)
+        offsets = np.array(mapping["offsets"], np.int64).reshape(-1, 2)
+        begins_word = np.array([piece.startswith(WORD_MARK) for piece in mapping["pieces"]], np.bool_)
         starts, ends = offsets[:, 0], offsets[:, 1]
         inside = np.minimum(_next_inside(text)[starts], ends)
         return TokenSpans(
-            _shifted(np.array(found["ids"], np.int32)),
+            _shifted(np.array(mapping["ids"], np.int32)),
             np.where(begins_word, inside, starts),
             ends,
             begins_word,
@@ -87,8 +87,8 @@ class SentencePieceVocabulary:
             return SPECIAL_PIECES.index(piece)
         if piece == MASK_PIECE:
             return self._mask
-        found = int(self._library.piece_to_id(piece))
-        return found + SHIFT if self._library.id_to_piece(found) == piece else None
+        id = int(self._library.piece_to_id(piece))
+        return id + SHIFT if self._library.id_to_piece(id) == piece else None
 
     def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
         """The text of tokens, without special ones unless asked."""
@@ -105,7 +105,7 @@ def _shifted(ids: Int32) -> Int32:
 
 
 def _next_inside(text: str) -> Int64:
-    """Of each place of a text, and of its end, the first place from there on that is no white space."""
+    """Of each character of a text, and of its end, the first from there on that is no white space."""
     codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
-    places: Int64 = np.where(np.isin(codes, WHITE_SPACE), len(codes), np.arange(len(codes)))
-    return np.minimum.accumulate(np.append(places, len(codes))[::-1])[::-1]
+    inside: Int64 = np.where(np.isin(codes, WHITE_SPACE), len(codes), np.arange(len(codes)))
+    return np.minimum.accumulate(np.append(inside, len(codes))[::-1])[::-1]

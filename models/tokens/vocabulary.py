@@ -44,7 +44,7 @@ class Vocabulary(Protocol):
         ...
 
     def spans(self, text: str) -> TokenSpans:
-        """The same of one text, and where its tokens lie."""
+        """Ids of one text without special tokens, and where its tokens lie."""
         ...
 
     def piece(self, token_id: int) -> str | None:

@@ -17,7 +17,7 @@ from tercet.models.errors import CheckpointError
 from tercet.models.representations import Float32
 
 Activation = Literal["identity", "tanh", "relu", "gelu", "silu", "sigmoid"]
-"""Those of torch that take no arguments, in their plain form."""
+"""Activations of torch that take no arguments, in their plain form."""
 SKIP = "skip"
 
 
@@ -57,22 +57,25 @@ def layer_arrays(side: str, layers: Layers) -> dict[str, Float32]:
 
 
 def layers_from_arrays(side: str, arrays: Mapping[str, Float32], source: str, width: int) -> Layers:
-    """The reverse. width: of the first layer's input. Raises CheckpointError that names `source`."""
+    """The layers of a side from their named arrays. width: of the first layer's input.
+
+    Raises CheckpointError that names `source`.
+    """
     layers: list[DenseLayer] = []
-    while found := {
+    while tensors := {
         name.removeprefix(prefix): array
         for prefix in (f"{side}.{len(layers)}.",)
         for name, array in arrays.items()
         if name.startswith(prefix)
     }:
-        flags = [name for name in get_args(Activation) if name in found]
-        if "weight" not in found:
+        flags = [name for name in get_args(Activation) if name in tensors]
+        if "weight" not in tensors:
             raise CheckpointError(f"{source} lacks {side}.{len(layers)}.weight")
         layers.append(
             DenseLayer(
-                *(found["weight"], found.get("bias"), flags[0] if flags else "identity"),
-                found.get("residual"),
-                SKIP in found,
+                *(tensors["weight"], tensors.get("bias"), flags[0] if flags else "identity"),
+                tensors.get("residual"),
+                SKIP in tensors,
             )
         )
     require_chain(layers, [f"{source}: {side}.{index}" for index in range(len(layers))], width)

@@ -37,15 +37,15 @@ class Projection(nn.Module):
         super().__init__()
         self.linear = nn.ModuleList([_linear(layer.weight, layer.bias) for layer in layers])
         self.residual = nn.ModuleList(
-            [nn.Identity() if each.residual is None else _linear(each.residual) for each in layers]
+            [nn.Identity() if layer.residual is None else _linear(layer.residual) for layer in layers]
         )
         self.layers = layers
 
     def forward(self, states: Tensor) -> Tensor:
         """float[…, d] to float[…, rows of the last layer]."""
         for layer, linear, residual in zip(self.layers, self.linear, self.residual, strict=True):
-            found = ACTIVATIONS[layer.activation](linear(states))
-            states = found + residual(states) if layer.skip or layer.residual is not None else found
+            projected = ACTIVATIONS[layer.activation](linear(states))
+            states = projected + residual(states) if layer.skip or layer.residual is not None else projected
         return states
 
 
@@ -80,10 +80,10 @@ def linear_of(layer: DenseLayer) -> LinearHead:
 
 def stanford_projection(folder: Path, width: int) -> LinearHead:
     """The projection that lies among the body's weights. Raises CheckpointError."""
-    found = read_body(folder, [PROJECTION])
-    if PROJECTION not in found:
+    arrays = read_body(folder, [PROJECTION])
+    if PROJECTION not in arrays:
         raise CheckpointError(f"{folder}: the weight files lack {PROJECTION}, the projection of this ColBERT")
-    layer = DenseLayer(found[PROJECTION])
+    layer = DenseLayer(arrays[PROJECTION])
     require_chain([layer], [f"{folder}: {PROJECTION}"], width)
     return linear_of(layer)
 
@@ -110,9 +110,9 @@ def _read_layer(folder: Path, modules: DenseModules) -> DenseLayer:
     if sorted(arrays) != sorted(names):
         raise CheckpointError(f"{source} holds {sorted(arrays)}; {path} asks for {sorted(names)}")
     weight = arrays["linear.weight"]
-    asked = [config.get("out_features"), config.get("in_features")]
-    if list(weight.shape) != asked:
-        raise CheckpointError(f"{source}: linear.weight has shape {list(weight.shape)}; {path} says {asked}")
+    sizes = [config.get("out_features"), config.get("in_features")]
+    if list(weight.shape) != sizes:
+        raise CheckpointError(f"{source}: linear.weight has shape {list(weight.shape)}; {path} says {sizes}")
     return DenseLayer(
         weight,
         arrays.get("linear.bias"),
@@ -127,9 +127,9 @@ def _activation(config: Mapping[str, Any], usual: str, path: Path) -> Activation
     named = config.get("activation_function", usual)
     named = "torch.nn.Identity" if named is None else str(named)
     known: dict[str, Activation] = {name: name for name in get_args(Activation)}
-    found = known.get(named.rpartition(".")[2].lower())
-    if found is None or not named.startswith("torch.nn."):
+    activation = known.get(named.rpartition(".")[2].lower())
+    if activation is None or not named.startswith("torch.nn."):
         raise CheckpointError(
             f"{path}: activation_function {named!r} is not read here, but of torch.nn {list(known)}"
         )
-    return found
+    return activation

@@ -20,18 +20,22 @@ CLASSIFIER = ("classifier.weight", "classifier.bias")
 
 
 def token_weight_head(folder: Path) -> dict[str, Float32]:
-    """Its arrays, under the names of heads.safetensors; none where the checkpoint has no such head.
+    """The arrays of the lexical head, under the names of heads.safetensors.
+
+    There are none where the checkpoint has no such head.
 
     Raises CheckpointError where the weights cannot be read.
     """
     path = transformer_folder(folder) / CONFIG_FILE
     config = read_json(path) if path.is_file() else {}  # heads alone may be lent, without a body
     named = config.get("architectures")
-    classifies = isinstance(named, list) and any(str(one).endswith("ForTokenClassification") for one in named)
+    classifies = isinstance(named, list) and any(
+        str(kind).endswith("ForTokenClassification") for kind in named
+    )
     if config.get("model_type") not in MODEL_TYPES or not classifies or not has_weights(folder):
         return {}
-    found = read_body(folder, CLASSIFIER)
-    weight = found.get(CLASSIFIER[0])
+    arrays = read_body(folder, CLASSIFIER)
+    weight = arrays.get(CLASSIFIER[0])
     if weight is None or len(weight) != 1:
         return {}
-    return {ours: found[name] for name, ours in zip(CLASSIFIER, SPARSE, strict=True) if name in found}
+    return {ours: arrays[name] for name, ours in zip(CLASSIFIER, SPARSE, strict=True) if name in arrays}

@@ -59,15 +59,15 @@ def is_static(folder: Path) -> bool:
 
 def read_static(folder: Path) -> StaticFiles:
     """The files of such a folder. Raises CheckpointError naming the one that is missing or wrong."""
-    place = _place(folder)
-    tokenizer_path = place / TOKENIZER_JSON
+    vectors_folder = _vectors_folder(folder)
+    tokenizer_path = vectors_folder / TOKENIZER_JSON
     if not tokenizer_path.is_file():
         raise CheckpointError(
             f"{tokenizer_path} is missing; static embeddings need the tokenizer of their tokens"
         )
     content = tokenizer_path.read_bytes()
     tokenizer = Tokenizer(content, _settings(folder, tokenizer_path))
-    path = place / WEIGHTS_FILE
+    path = vectors_folder / WEIGHTS_FILE
     if not path.is_file():
         raise CheckpointError(f"{path} is missing; it has the vectors of static embeddings")
     try:
@@ -94,7 +94,7 @@ def _is_model2vec(folder: Path) -> bool:
     return object_in(folder / CONFIG_FILE).get("model_type") == MODEL2VEC
 
 
-def _place(folder: Path) -> Path:
+def _vectors_folder(folder: Path) -> Path:
     """Where the files of the vectors are. Raises CheckpointError for other modules beside them."""
     modules = modules_in(folder)
     kinds = [module.kind for module in modules]
@@ -164,5 +164,5 @@ def _unknown(content: bytes) -> int | None:
         unknown: int | None = model.get("unk_id")
         return unknown
     added = {token["content"]: token["id"] for token in described.get("added_tokens") or ()}
-    found: int | None = added.get(name, model["vocab"].get(name))
-    return found
+    id: int | None = added.get(name, model["vocab"].get(name))
+    return id

@@ -33,10 +33,10 @@ def read_weights(path: Path, names: Collection[str] | None = None) -> dict[str, 
         if path.suffix == ".safetensors":
             # torch reads half precision, in which many weights are published, and NumPy bfloat16 not.
             with safe_open(path, "pt") as file:  # a file of tensors is no mapping
-                state = {name: file.get_tensor(name) for name in file.keys() if _asked(name, names)}  # noqa: SIM118
+                state = {name: file.get_tensor(name) for name in file.keys() if _is_wanted(name, names)}  # noqa: SIM118
         else:
             loaded = torch.load(path, map_location="cpu", weights_only=True)
-            state = {name: value for name, value in loaded.items() if _asked(name, names)}
+            state = {name: value for name, value in loaded.items() if _is_wanted(name, names)}
         return {name: value.float().numpy() for name, value in state.items()}
     except UNREADABLE as error:
         raise CheckpointError(f"{path} cannot be read as plain weights: {unreadable(error)}") from error
@@ -50,7 +50,7 @@ def read_body(folder: Path, names: Collection[str]) -> dict[str, Float32]:
     return {name: array for path in weight_files(folder) for name, array in read_weights(path, names).items()}
 
 
-def _asked(name: str, names: Collection[str] | None) -> bool:
+def _is_wanted(name: str, names: Collection[str] | None) -> bool:
     return names is None or name in names
 
 

@@ -254,9 +254,9 @@ def _checked(documents: Sequence[Document], settings: CollectionSettings) -> Che
     try:
         return CheckedDocuments.of(documents, settings.fields, distinct=True)
     except DuplicateDocumentError as error:
-        raise InvalidRequestError(str(error), f"documents.{error.place}.id", "duplicate_document") from error
+        raise InvalidRequestError(str(error), f"documents.{error.index}.id", "duplicate_document") from error
     except InvalidDocumentError as error:
-        raise _about_document(error, error.place) from error
+        raise _about_document(error, error.index) from error
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 import numpy as np
 
@@ -82,6 +82,11 @@ class QueuedCall:
         return self.ticket.number
 
     @property
+    def turn(self) -> int:
+        """Where the request is among those of all clients."""
+        return self.ticket.turn or 0
+
+    @property
     def request_tokens(self) -> int:
         """Tokens in no batch yet, those of the request's later calls among them."""
         return self.left_tokens + self.ticket.later_tokens
@@ -125,7 +130,8 @@ class TextQueue:
     """Calls that wait for the encoder."""
 
     def __init__(self) -> None:
-        self._calls: list[QueuedCall] = []  # in order of arrival
+        self._calls: list[QueuedCall] = []  # in order of turns
+        self._ends = dict[str, int]()  # of the turns that each client has had or waits for
         self._overtaken = False
         self._overtaking = (
             0.0  # the share of the last batches that overtook the oldest request, at most a half
@@ -147,8 +153,21 @@ class TextQueue:
         return sum(call.left_tokens for call in self._calls if call.ticket.client == client)
 
     def add(self, call: QueuedCall) -> None:
-        """Queues a call; a request's later calls have the position of its first."""
-        insort(self._calls, call, key=attrgetter("number"))
+        """Queues a call; a request's later calls have the position of its first.
+
+        Turns are tokens: a client's next request begins where its last one ends, and not before the first
+        that waits. It is start-time fair queueing (Goyal, Vin and Cheng, IEEE/ACM Transactions on Networking
+        5(5), 1997).
+        """
+        ticket = call.ticket
+        if not self._calls:
+            self._ends.clear()
+        if ticket.turn is None:
+            now = self._calls[0].turn if self._calls else 0
+            self._ends = {client: end for client, end in self._ends.items() if end > now}
+            ticket.turn = max(now, self._ends.get(ticket.client, 0))
+            self._ends[ticket.client] = ticket.turn + call.request_tokens
+        insort(self._calls, call, key=attrgetter("turn", "number"))
 
     def remove(self, call: QueuedCall) -> None:
         """Forgets the texts of a call that are in no batch yet."""
@@ -167,7 +186,7 @@ class TextQueue:
         no_larger = sum(call.request_tokens for call in self._calls if call.size <= size)
         # Between two batches of those with fewer left comes one in order of arrival; others share its own.
         rest = budget * (1 + self._overtaken)
-        ahead = min(self._in_turns_before(tokens, client), 2 * no_larger + rest)
+        ahead = min(self._tokens_before(tokens, client), 2 * no_larger + rest)
         return int(ahead / (1 - self._overtaking)) if size else ahead
 
     def next_batch(self, budget: int) -> list[Slice]:
@@ -177,25 +196,16 @@ class TextQueue:
             return []
         oldest = self._calls[0]
         if self._overtaken:
-            batch = _fill(self._in_turns(), budget)
+            batch = _fill(self._calls, budget)
         else:
-            shortest_first = sorted(self._in_turns(), key=attrgetter("size"))
+            shortest_first = sorted(self._calls, key=attrgetter("size"))
             batch = _fill(_that_end(shortest_first, budget) or shortest_first, budget)
         self._overtaken = all(part.call is not oldest for part in batch)
         self._overtaking += (self._overtaken - self._overtaking) / LAST_BATCHES
         self._calls = [call for call in self._calls if call.left]
         return batch
 
-    def _in_turns(self) -> list[QueuedCall]:
-        """The calls in the order of how many tokens of the same client are before each; then of arrival."""
-        before: Counter[str] = Counter()
-        turns = []
-        for call in self._calls:
-            turns.append((before[call.ticket.client], call.number))
-            before[call.ticket.client] += call.request_tokens
-        return [call for _, call in sorted(zip(turns, self._calls, strict=True), key=itemgetter(0))]
-
-    def _in_turns_before(self, tokens: int, client: str) -> int:
+    def _tokens_before(self, tokens: int, client: str) -> int:
         """Tokens that come before the last of so many that a client adds: of others as many as of its own."""
         waiting: Counter[str] = Counter()
         for call in self._calls:

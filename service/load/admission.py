@@ -22,7 +22,7 @@ class Ticket:
 
     later_tokens: of calls still to come. alone: whether no other request was in work when it came. admitted:
     whether one of its calls was taken, after which none is refused any more. number: tells which of two came
-    first. client: whose request it is.
+    first. client: whose request it is; turn: where it is among those of all clients, once it waits.
     """
 
     deadline: Deadline = NO_DEADLINE
@@ -31,6 +31,7 @@ class Ticket:
     admitted: bool = False
     number: int = field(default_factory=_numbers.__next__)
     client: str = field(default_factory=CLIENT.get)
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,13 +76,13 @@ def test_segments_roll_by_bytes(root: Path, random_corpus: Any, make_settings: A
     assert verify(root, "demo") == []
 
 
-@pytest.mark.parametrize(("held_bytes", "segments"), [(300, 2), (10_000, 1)])
+@pytest.mark.parametrize(("buffered_bytes", "segments"), [(300, 2), (10_000, 1)])
 def test_segments_roll_by_memory(
-    root: Path, three: Any, make_settings: Any, held_bytes: int, segments: int
+    root: Path, three: Any, make_settings: Any, buffered_bytes: int, segments: int
 ) -> None:
     settings = make_settings(three[1], "demo", fields={"tags": "keyword"})
     collection = Collection.create(root, "demo", settings)
-    with collection.writer(SegmentLimits(held_bytes=held_bytes)) as writer:
+    with collection.writer(SegmentLimits(buffered_bytes=buffered_bytes)) as writer:
         for row in range(3):  # the first has two distinct tags, about 160 bytes each
             writer.add(three[0][row : row + 1], three[1].take(np.array([row])))
         writer.publish()

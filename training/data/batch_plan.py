@@ -77,7 +77,7 @@ def length_batches(
 
 def shuffled_plan(batches: Sequence[SourceBatch], generator: np.random.Generator) -> EpochPlan:
     """The batches of all sources in random order."""
-    return EpochPlan(tuple(batches[place] for place in generator.permutation(len(batches))))
+    return EpochPlan(tuple(batches[number] for number in generator.permutation(len(batches))))
 
 
 def require_batches(plan: EpochPlan, paths: Mapping[int, str]) -> None:

@@ -36,11 +36,11 @@ class DocumentBatches:
 
     def documents(self, step: int) -> TokenBatch:
         """This device's share of a step's documents."""
-        epoch, place = divmod(step, self.steps_per_epoch)
+        epoch, number = divmod(step, self.steps_per_epoch)
         if self._planned[0] != epoch:
             self._planned = (epoch, self._plan(epoch))
-        number, rows = self._planned[1].batches[place]
-        return self._stores[number].take(np.array_split(rows, self._ranks.size)[self._ranks.rank])
+        source, rows = self._planned[1].batches[number]
+        return self._stores[source].take(np.array_split(rows, self._ranks.size)[self._ranks.rank])
 
     def seed(self, step: int, stream: int = 0) -> int:
         """Of what a step draws on this device, below 2^63; each of several streams has its own."""

@@ -141,8 +141,8 @@ def build_table(
     negatives: list[Int64] = []
     with ExitStack() as stack:
         writers = [
-            stack.enter_context(PairWriter(folder / str(place), tokenizer, settings))
-            for place, tokenizer in enumerate(tokenizers)
+            stack.enter_context(PairWriter(folder / str(number), tokenizer, settings))
+            for number, tokenizer in enumerate(tokenizers)
         ]
         rows = PassageRows([writer.passages for writer in writers])
         for pair in pairs:
@@ -156,11 +156,11 @@ def build_table(
     generator = np.random.default_rng(seed)
     order = shuffled_groups(len(positives), neighbours, generator)[: source.most]
     development = np.sort(order[: source.development_pairs])
-    held = {row for pair in development for row in positives[pair].tolist()}
+    reserved = {row for pair in development for row in positives[pair].tolist()}
     later = np.sort(order[source.development_pairs :]) if source.train else order[:0]
-    training = np.array([pair for pair in later if held.isdisjoint(positives[pair].tolist())], np.int64)
+    training = np.array([pair for pair in later if reserved.isdisjoint(positives[pair].tolist())], np.int64)
     others = generator.permutation(len(texts.passages))[: source.development_passages]
-    pool = np.union1d(np.array(sorted(held), np.int64), others) if len(development) else order[:0]
+    pool = np.union1d(np.array(sorted(reserved), np.int64), others) if len(development) else order[:0]
     return PairTable(
         source,
         texts.queries,
@@ -221,4 +221,4 @@ class PassageRows:
 def shuffled_groups(count: int, together: int, generator: np.random.Generator) -> Int64:
     """Numbers below `count` in random order, but groups of `together` consecutive ones stay as they are."""
     groups = np.array_split(np.arange(count, dtype=np.int64), range(together, count, together))
-    return np.concatenate([groups[place] for place in generator.permutation(len(groups))])
+    return np.concatenate([groups[number] for number in generator.permutation(len(groups))])

@@ -39,7 +39,7 @@ def centre(model: EncoderModel, mean: Tensor) -> None:
 
 
 def _last_bias(body: nn.Module) -> nn.Parameter:
-    """That of the layer norm after the last layer, float[D].
+    """The bias of the layer norm after the last layer, float[D].
 
     The last one of all modules may be another: DeBERTa has one of its relative positions.
     """
@@ -56,9 +56,9 @@ def _last_bias(body: nn.Module) -> nn.Parameter:
 def _pooled(encoder: TextEncoder, texts: TokenBatch) -> Tensor:
     """What dense vectors are before they are normalized, float32[B, D], in any order."""
     parts, _ = encoder.parts(texts)
-    found = []
+    vectors = []
     for part in parts:
         with torch.no_grad():
             hidden, mask = encoder.hidden(part)
-        found.append(pool(hidden, mask, encoder.model.heads.settings))
-    return torch.cat(found)
+        vectors.append(pool(hidden, mask, encoder.model.heads.settings))
+    return torch.cat(vectors)

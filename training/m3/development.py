@@ -36,11 +36,11 @@ def development_figures(
     Each query ranks the table's pool; its own positives are relevant. idf: of the source, if scores take it.
     """
     relevant = np.zeros((len(table.development), len(table.pool)), np.bool_)
-    for place, pair in enumerate(table.development):
-        relevant[place, np.searchsorted(table.pool, table.positives.of(pair))] = True
-    found = all_scores(encoder, table, sides, idf, ranks)
-    figures = {side: ndcg(scores, relevant, CUTOFF) for side, scores in zip(sides, found, strict=True)}
-    return figures if len(sides) == 1 else {**figures, "sum": ndcg(found.sum(axis=0), relevant, CUTOFF)}
+    for row, pair in enumerate(table.development):
+        relevant[row, np.searchsorted(table.pool, table.positives.of(pair))] = True
+    scored = all_scores(encoder, table, sides, idf, ranks)
+    figures = {side: ndcg(scores, relevant, CUTOFF) for side, scores in zip(sides, scored, strict=True)}
+    return figures if len(sides) == 1 else {**figures, "sum": ndcg(scored.sum(axis=0), relevant, CUTOFF)}
 
 
 def judged_sides(stage: Stage) -> tuple[str, ...]:
@@ -78,9 +78,9 @@ def all_scores(
     ]
     for columns, passages in encoded_blocks(encoder, table.passages, pool):
         for rows, queries in query_blocks:
-            found = side_scores(queries, passages, sides)
-            for place, side in enumerate(sides):
-                scores[place][np.ix_(rows, columns)] = found[side].cpu().numpy()
+            block = side_scores(queries, passages, sides)
+            for number, side in enumerate(sides):
+                scores[number][np.ix_(rows, columns)] = block[side].cpu().numpy()
     by_passage = gather_array(np.ascontiguousarray(scores.transpose(2, 0, 1)), ranks)
     return by_passage.transpose(1, 2, 0)
 
@@ -89,10 +89,10 @@ def encoded_blocks(
     encoder: TextEncoder, store: TokenStore, rows: Int64
 ) -> Iterator[tuple[Int64, EncodedTexts]]:
     """Places in `rows` and their texts' representations, a sub-batch at a time, without graphs."""
-    for places in plan_batches(store.lengths[rows], encoder.sub_batch_tokens):
+    for columns in plan_batches(store.lengths[rows], encoder.sub_batch_tokens):
         with torch.no_grad():
-            encoded = encoder.encode(store.take(rows[places]))
-        yield places, encoded
+            encoded = encoder.encode(store.take(rows[columns]))
+        yield columns, encoded
 
 
 def ndcg(scores: npt.NDArray[np.floating], relevant: Bool, cutoff: int) -> float:

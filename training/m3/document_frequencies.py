@@ -33,10 +33,10 @@ class SourceIdf:
     @staticmethod
     def of(passages: TokenStore, tokenizer: Tokenizer) -> SourceIdf:
         """From the passages of one source."""
-        holding = document_frequencies(passages, tokenizer.vocabulary_size)
-        holding[list(tokenizer.special_ids)] = 0
-        idf = inverse_document_frequencies(len(passages), holding)
-        mean = np.average(idf, weights=holding) if holding.any() else 1.0
+        frequencies = document_frequencies(passages, tokenizer.vocabulary_size)
+        frequencies[list(tokenizer.special_ids)] = 0
+        idf = inverse_document_frequencies(len(passages), frequencies)
+        mean = np.average(idf, weights=frequencies) if frequencies.any() else 1.0
         return SourceIdf((idf / mean).astype(np.float32))
 
     def weighted(self, queries: EncodedTexts) -> EncodedTexts:
@@ -47,8 +47,8 @@ class SourceIdf:
 
 def idf_of_all(passages: Sequence[TokenStore], vocabulary_size: int) -> Float32:
     """The idf of each token over the passages of all sources together; float32[V]."""
-    holding = np.sum([document_frequencies(store, vocabulary_size) for store in passages], axis=0)
-    return inverse_document_frequencies(sum(map(len, passages)), holding).astype(np.float32)
+    frequencies = np.sum([document_frequencies(store, vocabulary_size) for store in passages], axis=0)
+    return inverse_document_frequencies(sum(map(len, passages)), frequencies).astype(np.float32)
 
 
 def document_frequencies(passages: TokenStore, vocabulary_size: int) -> Int64:

@@ -51,25 +51,25 @@ class EncodedTexts:
         return self.dense, self.lexical, self.vectors
 
     def detached(self) -> EncodedTexts:
-        """The same values as leaves that take gradients of their own."""
+        """These values as leaves that take gradients of their own."""
         dense, lexical, vectors = (tensor.detach().requires_grad_() for tensor in self.representations)
         return replace(self, dense=dense, lexical=lexical, vectors=vectors)
 
     def of_all(self, ranks: Ranks, sides: Collection[str]) -> EncodedTexts:
         """What these sides read, of the texts of all processes, in order of rank; the rest as it is."""
-        found: dict[str, Any] = {}
+        gathered: dict[str, Any] = {}
         for name in [name for side in sides for name in SCORED_BY[side]]:
             own = getattr(self, name)
-            found[name] = gather(own, ranks) if isinstance(own, Tensor) else gather_array(own, ranks)
-        return replace(self, **found)
+            gathered[name] = gather(own, ranks) if isinstance(own, Tensor) else gather_array(own, ranks)
+        return replace(self, **gathered)
 
     @staticmethod
     def concatenate(parts: Sequence[EncodedTexts], order: Int64 | None = None) -> EncodedTexts:
         """The texts of all parts, padded to the longest; `order` int64[B] says which comes at each place."""
         order = np.arange(sum(map(len, parts))) if order is None else order
-        place = on_device(order, parts[0].dense.device)
+        rows = on_device(order, parts[0].dense.device)
         dense, lexical, vectors = (
-            torch.cat(_widened(column)).index_select(0, place)
+            torch.cat(_widened(column)).index_select(0, rows)
             for column in zip(*(part.representations for part in parts), strict=True)
         )
         return EncodedTexts(

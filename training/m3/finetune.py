@@ -88,12 +88,12 @@ class Finetune:
         """This device's share of a step's pairs, with their passages."""
         if self._miner is not None:
             self.negatives = self._miner.negatives(step)
-        epoch, place = divmod(step, self.steps_per_epoch)
-        number, pairs = self._plan_of(epoch).batches[place]
+        epoch, number = divmod(step, self.steps_per_epoch)
+        table, pairs = self._plan_of(epoch).batches[number]
         generator = np.random.default_rng([self._settings.seed, step, self._ranks.rank])
         count = self._settings.batches.negatives
-        positives, negatives = self.tables[number].positives, self.negatives[number]
-        return pair_batch(number, pairs, positives, negatives, count, self._ranks, generator)
+        positives, negatives = self.tables[table].positives, self.negatives[table]
+        return pair_batch(table, pairs, positives, negatives, count, self._ranks, generator)
 
     def accumulate(self, step: int, scaled: Scaled, before_last: Callable[[], None] = nothing) -> StepReport:
         """As `Stage`."""
@@ -107,12 +107,12 @@ class Finetune:
             taught = self._teacher.scores(table.taught, batch, self._ranks)
 
         def loss(*encoded: EncodedTexts) -> Tensor:
-            total, found = self._loss(encoded[0], encoded[1], batch, taught)
+            total, losses = self._loss(encoded[0], encoded[1], batch, taught)
             for texts, base, queries in zip(encoded, anchors, (True, False), strict=True):
                 for name, term in self._regularization(texts, base, queries=queries).items():
                     total = total + getattr(self._settings.objective, name) * term / len(encoded)
-                    found[name] = found.get(name, torch.zeros_like(term)) + term.detach() / len(encoded)
-            terms.update({"loss": total.detach(), **found})
+                    losses[name] = losses.get(name, torch.zeros_like(term)) + term.detach() / len(encoded)
+            terms.update({"loss": total.detach(), **losses})
             return scaled(total / self._ranks.size)
 
         query_parts, query_order = self.encoder.parts(queries)

@@ -114,10 +114,10 @@ def sample_pairs(tables: Sequence[PairTable], tokens_each: int, seed: int) -> tu
 def token_states(encoder: TextEncoder, texts: TokenBatch) -> list[Tensor]:
     """States float16[L, D] of each text without its first token, in the given order."""
     parts, order = encoder.parts(texts)
-    found: list[Tensor] = []
+    text_states: list[Tensor] = []
     for part in parts:
         with torch.no_grad():
             hidden, mask = encoder.hidden(part)
         lengths: list[int] = mask.sum(dim=1).tolist()
-        found += [states[1:length].half() for states, length in zip(hidden, lengths, strict=True)]
-    return [found[place] for place in order.tolist()]
+        text_states += [states[1:length].half() for states, length in zip(hidden, lengths, strict=True)]
+    return [text_states[number] for number in order.tolist()]

@@ -65,8 +65,8 @@ class LexicalPrior:
         """
         rows = np.arange(len(token_ids))[:, None]
         keys = np.where(terms, rows * (int(token_ids.max()) + 1) + token_ids, -1)
-        _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        frequency = counts[place].reshape(keys.shape).astype(np.float64)
+        _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        frequency = counts[inverse].reshape(keys.shape).astype(np.float64)
         if not queries or self.idf is None:
             lengths = 1.0 if queries else terms.sum(axis=1, keepdims=True) / self.average_tokens
             frequency = frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * lengths))

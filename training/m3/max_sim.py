@@ -34,7 +34,7 @@ class MaxSim(torch.autograd.Function):
         best = torch.empty(similarities.shape, dtype=torch.int64, device=tokens.device)
         # Passages of like length together, as many as may be.
         for rows in plan_batches(lengths, AT_ONCE[tokens.device.type] // max(1, len(tokens))):
-            place, first, last = (
+            columns, first, last = (
                 on_device(array, tokens.device)
                 for array in (rows, starts[rows], (starts + lengths - 1)[rows])
             )
@@ -42,10 +42,10 @@ class MaxSim(torch.autograd.Function):
             padded = torch.minimum(
                 first[:, None] + torch.arange(int(lengths[rows].max()), device=tokens.device), last[:, None]
             )  # (P, L)
-            found = (tokens @ vectors.index_select(0, padded.flatten()).T).view(len(tokens), *padded.shape)
-            largest, token = found.max(dim=2)
-            similarities.index_copy_(0, place, largest.T)
-            best.index_copy_(0, place, torch.minimum(first + token, last).T)
+            products = (tokens @ vectors.index_select(0, padded.flatten()).T).view(len(tokens), *padded.shape)
+            largest, token = products.max(dim=2)
+            similarities.index_copy_(0, columns, largest.T)
+            best.index_copy_(0, columns, torch.minimum(first + token, last).T)
         context.save_for_backward(tokens, vectors, best)
         return similarities.T
 
@@ -55,8 +55,8 @@ class MaxSim(torch.autograd.Function):
         tokens, vectors, best = context.saved_tensors
         gradient = gradients[0].T.contiguous()  # (N, T), as the places
         of_tokens = embedding_bag(best.T, vectors, per_sample_weights=gradient.T, mode="sum")
-        places, order = best.flatten().sort(stable=True)
-        bags = torch.searchsorted(places, torch.arange(len(vectors), device=tokens.device))
+        ordered, order = best.flatten().sort(stable=True)
+        bags = torch.searchsorted(ordered, torch.arange(len(vectors), device=tokens.device))
         of_vectors = embedding_bag(
             order % len(tokens), tokens, bags, per_sample_weights=gradient.flatten()[order], mode="sum"
         )

@@ -45,7 +45,7 @@ class Miner:
         self._negatives: list[RaggedRows] = []
 
     def negatives(self, step: int) -> list[RaggedRows]:
-        """Those of the last round at or before the step, mined by all processes where they are due."""
+        """The negatives of the last round at or before the step, mined by all processes where due."""
         every = self._settings.every_steps
         current = step // every * every if every else 0
         if current != self._round:

@@ -60,10 +60,10 @@ def mine_negatives(
     own = [mined[pair] for pair in share_of(table.training, ranks).tolist()]
     counts = gather_array(np.array([len(rows) for rows in own], np.int64), ranks)
     rows = gather_array(np.concatenate([np.zeros(0, np.int64), *own]), ranks)
-    found: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
+    negatives: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
     for pair, part in zip(table.training.tolist(), np.split(rows, np.cumsum(counts)[:-1]), strict=True):
-        found[pair] = part
-    return RaggedRows.pack(found)
+        negatives[pair] = part
+    return RaggedRows.pack(negatives)
 
 
 def by_sum(
@@ -78,8 +78,8 @@ def by_sum(
         for start in range(0, len(training), TEXTS_AT_ONCE):
             pairs = training[start : start + TEXTS_AT_ONCE]
             queries = represent(encoder, table.queries, pairs)
-            for place, pair in enumerate(pairs.tolist()):
-                query, own = queries.take(np.array([place], np.int64)), table.positives.of(pair)
+            for row, pair in enumerate(pairs.tolist()):
+                query, own = queries.take(np.array([row], np.int64)), table.positives.of(pair)
                 hits = ranked(query, top_k=settings.last).hits
                 # A positive may score too low to be among the hits, and yet sets the ceiling.
                 best = ranked(query, top_k=1, filter=In(ROW, tuple(own.tolist()))).hits[0].score
@@ -99,12 +99,12 @@ def by_dense(
         pairs = training[start : start + QUERIES_AT_ONCE]
         scores = dense_vectors(encoder, table.queries, pairs) @ vectors.T
         top = scores.topk(min(settings.last, len(passages)), dim=1)
-        values, places = top.values.cpu().numpy(), top.indices.cpu().numpy()
-        for place, pair in enumerate(pairs.tolist()):
+        values, columns = top.values.cpu().numpy(), top.indices.cpu().numpy()
+        for row, pair in enumerate(pairs.tolist()):
             own = table.positives.of(pair)
-            columns = torch.from_numpy(np.searchsorted(passages, own)).to(scores.device)
-            best = float(scores[place, columns].max())
-            yield pair, hard_negatives(passages[places[place]], values[place], own, best, settings)
+            own_columns = torch.from_numpy(np.searchsorted(passages, own)).to(scores.device)
+            best = float(scores[row, own_columns].max())
+            yield pair, hard_negatives(passages[columns[row]], values[row], own, best, settings)
 
 
 @contextmanager
@@ -129,14 +129,14 @@ def random_negatives(
 
     They are passages of training pairs, and no positives of their own.
     """
-    found: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
+    negatives: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
     passages = table.training_passages()
     count = settings.last - settings.first + 1
     for pair in table.training.tolist():
         own = table.positives.of(pair)
         drawn = generator.choice(passages, min(len(passages), count + len(own)), replace=False)
-        found[pair] = drawn[~np.isin(drawn, own)][:count]
-    return RaggedRows.pack(found)
+        negatives[pair] = drawn[~np.isin(drawn, own)][:count]
+    return RaggedRows.pack(negatives)
 
 
 def discard_unfinished(folder: Path) -> None:
@@ -194,9 +194,9 @@ def dense_vectors(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Tenso
         return dense_vectors(encoder, store, np.zeros(1, np.int64))[:0]
     plan = plan_batches(store.lengths[rows], encoder.sub_batch_tokens)
     parts = []
-    for places in plan:
+    for chosen in plan:
         with torch.inference_mode():
-            states, mask = encoder.hidden(store.take(rows[places]))
+            states, mask = encoder.hidden(store.take(rows[chosen]))
             parts.append(encoder.model.heads.dense(states, mask))
     order = torch.from_numpy(np.argsort(np.concatenate(plan), kind="stable"))
     return torch.cat(parts).index_select(0, order.to(parts[0].device))
@@ -209,8 +209,8 @@ def represent(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Represent
     plan = plan_batches(store.lengths[rows], encoder.sub_batch_tokens)
     heads = encoder.model.heads
     parts = []
-    for places in plan:
-        batch = store.take(rows[places])
+    for chosen in plan:
+        batch = store.take(rows[chosen])
         with torch.inference_mode():
             states, mask = encoder.hidden(batch)
             outputs = heads(states, mask)

@@ -56,18 +56,25 @@ def distilled_projection(
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         optimizer.step()
-    found: Float32 = projection.weight.detach().cpu().numpy().copy()
-    return found, projection.bias.detach().cpu().numpy().copy()
+    learnt: Float32 = projection.weight.detach().cpu().numpy().copy()
+    return learnt, projection.bias.detach().cpu().numpy().copy()
 
 
 def _loss(projection: torch.nn.Module, queries: States, passages: States) -> Tensor:
     """Cross entropy of the states' rankings and the projection's, by query and by token."""
     lengths = np.array([len(states) for states in passages])
-    asked, held = (torch.cat([states.float() for states in texts]) for texts in (queries, passages))
-    taught, found = _best(asked, held, lengths), _best(projection(asked), projection(held), lengths)
-    by_query = _means(found, queries), _means(taught, queries)
+    query_states, passage_states = (
+        torch.cat([states.float() for states in texts]) for texts in (queries, passages)
+    )
+    taught, projected = (
+        _best(query_states, passage_states, lengths),
+        _best(projection(query_states), projection(passage_states), lengths),
+    )
+    by_query = _means(projected, queries), _means(taught, queries)
     of_queries = distillation_loss(*by_query, torch.ones_like(by_query[0], dtype=torch.bool), *OF_QUERIES)
-    return of_queries + distillation_loss(found, taught, torch.ones_like(found, dtype=torch.bool), *OF_TOKENS)
+    return of_queries + distillation_loss(
+        projected, taught, torch.ones_like(projected, dtype=torch.bool), *OF_TOKENS
+    )
 
 
 def _best(tokens: Tensor, vectors: Tensor, lengths: Int64) -> Tensor:

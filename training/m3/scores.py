@@ -60,8 +60,8 @@ def lexical_scores(
 
 def largest_by_column(lexical: Tensor, columns: Int64, width: int) -> Tensor:
     """Largest lexical weight of each column in each row, 0 where a row lacks it; float32[B, width]."""
-    places = on_device(columns, lexical.device)
-    return lexical.new_zeros(len(lexical), width).scatter_reduce(1, places, lexical, "amax")
+    indices = on_device(columns, lexical.device)
+    return lexical.new_zeros(len(lexical), width).scatter_reduce(1, indices, lexical, "amax")
 
 
 def colbert_scores(
@@ -85,5 +85,5 @@ def colbert_scores(
 
 
 def packed(vectors: Tensor, mask: Bool) -> Tensor:
-    """Those of float32[B, L, C] that the mask bool[B, L] has, text after text; float32[T, C]."""
+    """The vectors of float32[B, L, C] that the mask bool[B, L] has, text after text; float32[T, C]."""
     return vectors.flatten(0, 1).index_select(0, on_device(np.flatnonzero(mask), vectors.device))

@@ -43,8 +43,8 @@ class TextEncoder:
         """Last hidden states float32[B, L, d] and mask int64[B, L] of one pass."""
         ids, mask = (on_device(array, self.device) for array in batch.padded(self.tokenizer.pad_id))
         with autocast(self.device, self.precision):
-            found = states(self.model.body, ids, mask, batch.lengths)
-        return found.float(), mask
+            last = states(self.model.body, ids, mask, batch.lengths)
+        return last.float(), mask
 
     def encode(self, batch: TokenBatch) -> EncodedTexts:
         """One pass, the three outputs as `tercet.models.heads` defines them."""

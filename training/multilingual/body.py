@@ -90,11 +90,11 @@ def write_body(packed: PackedModel, sentencepiece: Path, output: Path) -> None:
 def require_pieces(sentencepiece: Path, pieces: Sequence[str]) -> None:
     """Raises BaseWeightsError where the vocabulary is not of these pieces, by id."""
     vocabulary = SentencePieceVocabulary(sentencepiece.read_bytes())
-    found = [vocabulary.piece(id) for id in range(vocabulary.size)]
-    if found != list(pieces):
-        same = sum(ours == theirs for ours, theirs in zip(found, pieces, strict=False))
+    own = [vocabulary.piece(id) for id in range(vocabulary.size)]
+    if own != list(pieces):
+        same = sum(ours == theirs for ours, theirs in zip(own, pieces, strict=False))
         raise BaseWeightsError(
-            f"{sentencepiece} has {len(found)} pieces, {same} of them those of the body, which has "
+            f"{sentencepiece} has {len(own)} pieces, {same} of them those of the body, which has "
             f"{len(pieces)}; give XLM-RoBERTa's"
         )
 
@@ -125,20 +125,20 @@ def bert(packed: PackedModel) -> nn.Module:
 
 def named(packed: PackedModel) -> dict[str, Float32]:
     """The tensors by the names that transformers gives them."""
-    found = {f"embeddings.{name}": packed.tensors[short] for short, name in OF_EMBEDDINGS.items()}
+    tensors = {f"embeddings.{name}": packed.tensors[short] for short, name in OF_EMBEDDINGS.items()}
     for layer in range(packed.architecture.layers):
         for part, name in OF_LAYER.items():
             for kind, suffix in OF_KIND.items():
-                found[f"encoder.layer.{layer}.{name}.{suffix}"] = packed.tensors[f"l{layer}.{part}.{kind}"]
-    return found
+                tensors[f"encoder.layer.{layer}.{name}.{suffix}"] = packed.tensors[f"l{layer}.{part}.{kind}"]
+    return tensors
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
-    write_body(read_packed_model(packed_file()), asked.tokenizer / SENTENCEPIECE_MODEL, asked.output)
+    flags = parser.parse_args()
+    write_body(read_packed_model(packed_file()), flags.tokenizer / SENTENCEPIECE_MODEL, flags.output)
 
 
 if __name__ == "__main__":

@@ -62,11 +62,15 @@ def fitted_heads(
         _flat(token_states(trained, texts)) @ lexical.weight[0] + lexical.bias[0]
         for texts in (queries, passages)
     ]
-    asked, held = token_states(between, queries), token_states(between, passages)
+    query_states, passage_states = token_states(between, queries), token_states(between, passages)
     sparse, bias = ridge_regression(
-        np.concatenate([_flat(asked), _flat(held)]), np.concatenate(taught), settings.ridge_penalty
+        np.concatenate([_flat(query_states), _flat(passage_states)]),
+        np.concatenate(taught),
+        settings.ridge_penalty,
     )
-    colbert, colbert_bias = distilled_projection(asked, held, projection.weight, settings.distil_steps, seed)
+    colbert, colbert_bias = distilled_projection(
+        query_states, passage_states, projection.weight, settings.distil_steps, seed
+    )
     return HeadWeights(
         LinearHead(sparse[None, :], np.array([bias], np.float32)), LinearHead(colbert, colbert_bias)
     )
@@ -126,11 +130,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--share", type=float, default=0.5, help="of the way from the base, from 0 to 1")
     parser.add_argument("--lexical-scale", type=float, default=1.4, help="of every lexical weight")
-    asked = parser.parse_args()
-    settings = read_settings(asked.config)
+    flags = parser.parse_args()
+    settings = read_settings(flags.config)
     if not isinstance(settings, FinetuneRun):
-        raise ConfigError(f"{asked.config}: stage is {settings.stage}; only finetune has all heads")
-    write_halfway(settings, asked.data, asked.trained, asked.output, asked.share, asked.lexical_scale)
+        raise ConfigError(f"{flags.config}: stage is {settings.stage}; only finetune has all heads")
+    write_halfway(settings, flags.data, flags.trained, flags.output, flags.share, flags.lexical_scale)
 
 
 if __name__ == "__main__":

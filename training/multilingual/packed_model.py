@@ -57,13 +57,13 @@ class Cursor:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.place = 0
+        self.offset = 0
 
     def values(self, layout: str) -> tuple[int | float, ...]:
         """Values in the notation of `struct`, packed without padding."""
-        found: tuple[int | float, ...] = struct.unpack_from(f"<{layout}", self.data, self.place)
-        self.place += struct.calcsize(f"<{layout}")
-        return found
+        values: tuple[int | float, ...] = struct.unpack_from(f"<{layout}", self.data, self.offset)
+        self.offset += struct.calcsize(f"<{layout}")
+        return values
 
     def number(self, layout: str) -> int:
         """One whole number."""
@@ -71,11 +71,11 @@ class Cursor:
 
     def skip(self, count: int) -> bytes:
         """The next `count` bytes."""
-        found = self.data[self.place : self.place + count]
-        if len(found) != count:
+        skipped = self.data[self.offset : self.offset + count]
+        if len(skipped) != count:
             raise struct.error("the file ends early")
-        self.place += count
-        return found
+        self.offset += count
+        return skipped
 
 
 def read_packed_model(path: Path) -> PackedModel:

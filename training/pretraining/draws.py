@@ -34,15 +34,15 @@ class Draws:
         (word,) = np.random.SeedSequence(seed).generate_state(1).view(np.int32).tolist()
         return Draws(_mixed(_mixed(on_device(numbers.astype(np.int32), device)) + word))
 
-    def of_places(self, length: int, stream: int) -> Tensor:
+    def of_positions(self, length: int, stream: int) -> Tensor:
         """One number for each place of each text, int32[B, L], any as likely; each stream has its own."""
-        return _mixed(_mixed(self.keys + stream)[:, None] + self._places(length))
+        return _mixed(_mixed(self.keys + stream)[:, None] + self._positions(length))
 
     def of_pairs(self, length: int, stream: int) -> Tensor:
         """One for each pair of places of each text, int32[B, L, L]."""
-        return _mixed(self.of_places(length, stream)[:, :, None] + self._places(length))
+        return _mixed(self.of_positions(length, stream)[:, :, None] + self._positions(length))
 
-    def _places(self, length: int) -> Tensor:
+    def _positions(self, length: int) -> Tensor:
         return _mixed(torch.arange(length, dtype=torch.int32, device=self.keys.device))
 
 

@@ -106,7 +106,7 @@ def mask_tokens(
     counts = np.minimum(np.maximum((texts.content * ratio + 0.5).astype(np.int64), 1), texts.content - 1)
     counts = np.maximum(counts, 0)
     draws = Draws.of(seed, texts.numbers, texts.device)
-    order, choice, token = (uniform(draws.of_places(content.shape[1], stream)) for stream in range(3))
+    order, choice, token = (uniform(draws.of_positions(content.shape[1], stream)) for stream in range(3))
     starts = _word_starts(texts.ids, content, vocabulary)
     hidden = _first_words(order, starts, content, on_device(counts, texts.device))
     drawn = vocabulary.ordinary[(token * len(vocabulary.ordinary)).long()]
@@ -133,10 +133,10 @@ def _first_words(keys: Tensor, starts: Tensor, content: Tensor, counts: Tensor) 
 
     keys: float64[B, L], read where a word starts; content: bool[B, L], tokens that may be chosen.
     """
-    places = torch.arange(content.shape[1], device=content.device).expand(content.shape)
-    first = places.masked_fill(~starts, 0).cummax(dim=1).values
+    positions = torch.arange(content.shape[1], device=content.device).expand(content.shape)
+    first = positions.masked_fill(~starts, 0).cummax(dim=1).values
     order = keys.gather(1, first).masked_fill(~content, 2.0).argsort(dim=1, stable=True)
-    rank = torch.zeros_like(order).scatter_(1, order, places)
+    rank = torch.zeros_like(order).scatter_(1, order, positions)
     return rank < counts.unsqueeze(1)
 
 

@@ -72,9 +72,9 @@ class MlmHead(nn.Module):
         """
         labels = text.labels.flatten()
         # As many as the host knows of, which does not wait to count them.
-        places = kept_first(labels != IGNORED)[: text.predicted]
-        states = self(hidden.flatten(0, 1).index_select(0, places))  # (N, D)
-        total = linear_cross_entropy(states, words, self.bias, labels[places], gradient=gradient)
+        positions = kept_first(labels != IGNORED)[: text.predicted]
+        states = self(hidden.flatten(0, 1).index_select(0, positions))  # (N, D)
+        total = linear_cross_entropy(states, words, self.bias, labels[positions], gradient=gradient)
         return total / max(1, tokens)
 
 
@@ -88,8 +88,8 @@ def load_mlm_head(config: Any, folder: Path | None) -> tuple[MlmHead, bool]:
     """
     head = MlmHead(config)
     arrays = {} if folder is None else read_body(folder, NAMES)
-    found = {NAMES[name]: torch.from_numpy(array) for name, array in arrays.items()}
-    if set(found) != set(head.state_dict()) or found["bias"].shape != head.bias.shape:
+    tensors = {NAMES[name]: torch.from_numpy(array) for name, array in arrays.items()}
+    if set(tensors) != set(head.state_dict()) or tensors["bias"].shape != head.bias.shape:
         return head, False
-    head.load_state_dict(found)
+    head.load_state_dict(tensors)
     return head, True

@@ -21,7 +21,7 @@ class PretrainingOutputs:
         return (self.embeddings,)
 
     def detached(self) -> PretrainingOutputs:
-        """The same embeddings as a leaf that takes a gradient of its own, without losses."""
+        """These embeddings as a leaf that takes a gradient of its own, without losses."""
         return PretrainingOutputs(self.embeddings.detach().requires_grad_(), {})
 
     def total(self) -> Tensor:

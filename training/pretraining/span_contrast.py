@@ -51,12 +51,12 @@ def sample_spans(documents: TokenBatch, span_tokens: int, generator: np.random.G
     slack = content - 2 * lengths
     draws = generator.random((len(documents), 2))
     # Two places in the slack, in order; the second span starts a span's length after its place.
-    places = np.sort((draws * (slack + 1)[:, None]).astype(np.int64), axis=1)
-    starts = documents.offsets[:-1, None] + 1 + places + np.stack([np.zeros_like(lengths), lengths], axis=1)
+    shifts = np.sort((draws * (slack + 1)[:, None]).astype(np.int64), axis=1)
+    starts = documents.offsets[:-1, None] + 1 + shifts + np.stack([np.zeros_like(lengths), lengths], axis=1)
     sizes, owner = np.repeat(lengths + 2, 2), np.repeat(np.arange(len(documents)), 2)
     offsets = offsets_of(sizes)
     # Each token's place in the documents: a span's, between the first and the last one of its document.
-    places = np.arange(offsets[-1]) + np.repeat(starts.ravel() - 1 - offsets[:-1], sizes)
-    places[offsets[:-1]] = documents.offsets[owner]
-    places[offsets[1:] - 1] = documents.offsets[owner + 1] - 1
-    return TokenBatch(documents.token_ids[places], offsets, np.repeat(content > 2 * lengths, 2))
+    indices = np.arange(offsets[-1]) + np.repeat(starts.ravel() - 1 - offsets[:-1], sizes)
+    indices[offsets[:-1]] = documents.offsets[owner]
+    indices[offsets[1:] - 1] = documents.offsets[owner + 1] - 1
+    return TokenBatch(documents.token_ids[indices], offsets, np.repeat(content > 2 * lengths, 2))

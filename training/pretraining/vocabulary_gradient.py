@@ -28,7 +28,7 @@ class RowProducts:
     def add(self, error: Tensor, states: Tensor) -> None:
         """Takes rows, error float[n, V] and states float[n, D], both of the type that products run in."""
         limit = WAITING[error.device.type] if self._waiting is None else self._waiting
-        if self.errors and sum(each.numel() for each in self.errors) + error.numel() > limit:
+        if self.errors and sum(waiting.numel() for waiting in self.errors) + error.numel() > limit:
             self._multiply()
         self.errors.append(error)
         self.states.append(states)
@@ -52,7 +52,7 @@ class RowProducts:
             return
         # Joined where there is something to join: these are the largest tensors of a step.
         error, states = (
-            each[0] if len(each) == 1 else torch.cat(each) for each in (self.errors, self.states)
+            waiting[0] if len(waiting) == 1 else torch.cat(waiting) for waiting in (self.errors, self.states)
         )
         self.errors, self.states = [], []
         precise = torch.promote_types(error.dtype, torch.float32)

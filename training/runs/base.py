@@ -73,10 +73,10 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
         raise ConfigError("base: its lexical weights are by SPLADE, which is not trained here; take another")
     if encoding.pooling == "none":
         raise ConfigError("base: its pooling is none, but training needs dense vectors; set encoder.pooling")
-    heads_asked = settings.heads if isinstance(settings, FinetuneRun) else HeadSettings()
-    has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not heads_asked.fresh
+    head_settings = settings.heads if isinstance(settings, FinetuneRun) else HeadSettings()
+    has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not head_settings.fresh
     if has_heads:
-        if heads_asked != HeadSettings():
+        if head_settings != HeadSettings():
             raise ConfigError(
                 "heads: the base has heads, which the run goes on with; leave this table out, or set fresh"
             )
@@ -84,7 +84,7 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
         model.heads.weights().both()
     else:
         encoding = replace(encoding, colbert_dimension=None)  # that of heads which are not taken
-        width, dimension = hidden_size(folder), heads_asked.colbert_dimension
+        width, dimension = hidden_size(folder), head_settings.colbert_dimension
         if isinstance(settings, FinetuneRun) and dimension > width:
             raise ConfigError(
                 f"heads.colbert_dimension: it is {dimension}, but must be at most {width}, the body's width"

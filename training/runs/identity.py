@@ -86,12 +86,12 @@ def claim_folder(folder: Path, identity: Identity, ranks: Ranks) -> None:
     path = folder / IDENTITY_FILE
     if path.is_file():
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            written = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise RunStateError(
                 f"{path}: cannot be read ({error}); remove {folder} to begin again"
             ) from error
-        odd = differences(found, identity)
+        odd = differences(written, identity)
         if odd:
             raise RunStateError(
                 f"{folder}: a run with other {odd[0]} was begun there; "
@@ -108,27 +108,27 @@ def require_own(output: Path, folder: Path) -> None:
 
     folder: the run's. Raises RunStateError.
     """
-    found = [name for name in MODEL_FILES if (output / name).exists()]
-    if found and not (folder / IDENTITY_FILE).exists():
+    present = [name for name in MODEL_FILES if (output / name).exists()]
+    if present and not (folder / IDENTITY_FILE).exists():
         raise RunStateError(
-            f"{output}: holds {found[0]} of something that no run there has made; choose another --output"
+            f"{output}: holds {present[0]} of something that no run there has made; choose another --output"
         )
 
 
-def differences(found: object, wanted: object, where: str = "") -> list[str]:
+def differences(present: object, wanted: object, where: str = "") -> list[str]:
     """Dotted keys whose values differ, with both values where they are short."""
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        keys = sorted({*found, *wanted})
+    if isinstance(present, dict) and isinstance(wanted, dict):
+        keys = sorted({*present, *wanted})
         return [
             odd
             for key in keys
-            for odd in differences(found.get(key), wanted.get(key), f"{where}.{key}" if where else key)
+            for odd in differences(present.get(key), wanted.get(key), f"{where}.{key}" if where else key)
         ]
-    if found == wanted:
+    if present == wanted:
         return []
     name = where.removeprefix("settings.")
     return [
-        f"{name} ({found!r}, now {wanted!r})"
+        f"{name} ({present!r}, now {wanted!r})"
         if isinstance(wanted, int | float | str) and len(str(wanted)) < 40
         else name
     ]

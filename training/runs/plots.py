@@ -25,9 +25,9 @@ def write_plot(folder: Path, side: str) -> Path:
     developments = [line for line in lines if "development" in line]
     figure = Figure(figsize=(7, 6), layout="constrained")
     losses, development = figure.subplots(2, 1, sharex=True)
-    places = [line["step"] for line in steps]
+    numbers = [line["step"] for line in steps]
     for name in sorted({name for line in steps for name in line["losses"]}):
-        losses.plot(places, smoothed([line["losses"].get(name, np.nan) for line in steps]), label=name)
+        losses.plot(numbers, smoothed([line["losses"].get(name, np.nan) for line in steps]), label=name)
     losses.set_ylabel("loss")
     losses.legend(fontsize="small", ncols=2)
     for source in sorted({source for line in developments for source in line["development"]}):

@@ -51,7 +51,7 @@ class Readings:
         self._seconds += seconds
 
     def read(self) -> list[Reading]:
-        """Those of every step since the last time. Waits for the device."""
+        """The readings of every step since the last time. Waits for the device."""
         if not self._steps:
             return []
         began = time.monotonic()
@@ -59,7 +59,7 @@ class Readings:
         means = mean_over_all({"all": torch.cat(self._values)}, self._ranks)["all"]
         columns = [part.tolist() for part in means.split(sizes)]  # type: ignore[no-untyped-call]  # untyped
         seconds = (self._seconds + time.monotonic() - began) / len(sizes)
-        found = [
+        readings = [
             Reading(
                 step,
                 dict(zip(names, losses, strict=True)),
@@ -71,4 +71,4 @@ class Readings:
             for (step, names, rate), (*losses, norm, tokens) in zip(self._steps, columns, strict=True)
         ]
         self._steps, self._values, self._seconds = [], [], 0.0
-        return found
+        return readings

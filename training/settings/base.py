@@ -26,7 +26,7 @@ class BaseSettings(Table):
     sha256: str = ""
 
     @model_validator(mode="after")
-    def _one_place(self) -> BaseSettings:
+    def _single_source(self) -> BaseSettings:
         given = bool(self.checkpoint) + bool(self.package)
         require(given == 1, "checkpoint and package", given, "1 of the two")
         if self.package:

@@ -98,7 +98,7 @@ class PairData(DataSettings):
     query_tokens: CutTokens = 64
 
     @model_validator(mode="after")
-    def _sources_train_and_are_told_apart(self) -> PairData:
+    def _sources_train_and_differ(self) -> PairData:
         training = sum(source.train for source in self.sources)
         require(training >= 1, "sources with train = true", training, "at least 1")
         titles = [source.title for source in self.sources if source.development_pairs]

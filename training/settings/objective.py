@@ -55,7 +55,7 @@ class LossSettings(DenseLosses):
 
     @staticmethod
     def of_dense_alone(given: DenseLosses) -> LossSettings:
-        """The same loss in these terms."""
+        """The losses of a stage that trains the dense side alone."""
         return LossSettings(**given.model_dump(), distill=False, dense=1.0, sparse=0.0, colbert=0.0, sum=0.0)
 
     @property

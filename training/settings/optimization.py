@@ -33,7 +33,7 @@ class OptimizationSettings(Table):
     frozen_embeddings: bool = False
 
     @model_validator(mode="after")
-    def _one_length(self) -> OptimizationSettings:
+    def _single_length(self) -> OptimizationSettings:
         given = (self.steps is not None) + (self.epochs is not None)
         require(given == 1, "steps and epochs", given, "1 of the two")
         return self

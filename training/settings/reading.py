@@ -59,37 +59,37 @@ def settings_from(values: object) -> RunSettings:
         return ADAPTER.validate_python(values)
     except ValidationError as error:
         # Unknown keys first: a misspelt one is also missing.
-        found = sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-        raise ConfigError("; ".join(map(_message, found))) from error
+        faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+        raise ConfigError("; ".join(map(_message, faults))) from error
 
 
 def _message(error: ErrorDetails) -> str:
     """What is wrong with one setting."""
     if error["type"].startswith("union_tag"):
-        place: Sequence[Key] = ("stage",)
-        found = error["input"].get("stage") if isinstance(error["input"], Mapping) else None
+        path: Sequence[Key] = ("stage",)
+        given = error["input"].get("stage") if isinstance(error["input"], Mapping) else None
     else:
-        place, found = error["loc"][1:], error["input"]  # the first is the stage
+        path, given = error["loc"][1:], error["input"]  # the first is the stage
     context = error.get("ctx", {})
     if error["type"] == "extra_forbidden":
-        rule = _unknown(str(error["loc"][0]), place)
+        rule = _unknown(str(error["loc"][0]), path)
     elif error["type"] == "value_error":  # of a rule about several keys, which it names
-        return ".".join(filter(None, [_dotted(place), str(context["error"])]))
+        return ".".join(filter(None, [_dotted(path), str(context["error"])]))
     elif error["type"] in RULES:
-        rule = RULES[error["type"]].format(found=shown(found), **context)
+        rule = RULES[error["type"]].format(found=shown(given), **context)
     else:
         rule = error["msg"]
-    return f"{_dotted(place) or 'settings'}: {rule}"
+    return f"{_dotted(path) or 'settings'}: {rule}"
 
 
-def _dotted(place: Sequence[Key]) -> str:
+def _dotted(path: Sequence[Key]) -> str:
     """`data.sources[0].path`."""
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in place).removeprefix(".")
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
 
 
-def _unknown(stage: str, place: Sequence[Key]) -> str:
+def _unknown(stage: str, path: Sequence[Key]) -> str:
     """Says which stages read a key that this one does not, or which keys there are."""
-    *parents, last = place
+    *parents, last = path
     known = {run: _fields(run, parents) for run in RUNS}
     own = next(names for run, names in known.items() if stage in _stages(run))
     readers = [stage for run, names in known.items() if last in names for stage in _stages(run)]
@@ -102,10 +102,10 @@ def _stages(run: type[Run]) -> tuple[str, ...]:
     return get_args(run.model_fields["stage"].annotation)
 
 
-def _fields(table: type[Table], place: Sequence[Key]) -> set[str]:
+def _fields(table: type[Table], path: Sequence[Key]) -> set[str]:
     """Keys of the table at a place of another; none where there is no such table."""
     tables: list[type[Table]] = [table]
-    for key in place:
+    for key in path:
         if not isinstance(key, int):
             annotations = [t.model_fields[key].annotation for t in tables if key in t.model_fields]
             tables = [inner for annotation in annotations for inner in _tables_in(annotation)]

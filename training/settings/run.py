@@ -89,11 +89,11 @@ class PairRun(Run):
 
     def _changes_to_the_base(self) -> list[str]:
         """Keys by which the base would not stay as it is."""
-        found = {
+        changed = {
             "architecture": self.architecture is not None,
             "encoder": self.encoder != EncodingOverrides(),
         }
-        return [key for key, changes in found.items() if changes]
+        return [key for key, changes in changed.items() if changes]
 
 
 class FinetuneRun(PairRun):
@@ -139,11 +139,11 @@ class FinetuneRun(PairRun):
         return self
 
     def _changes_to_the_base(self) -> list[str]:
-        found = {
+        changed = {
             "heads.fresh": self.heads.fresh,
             "optimization.frozen_body": self.optimization.frozen_body,
         }
-        return super()._changes_to_the_base() + [key for key, changes in found.items() if changes]
+        return super()._changes_to_the_base() + [key for key, changes in changed.items() if changes]
 
 
 class ContrastiveRun(PairRun):

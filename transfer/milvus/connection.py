@@ -52,8 +52,8 @@ class MilvusPlace:
 
     def described(self, client: MilvusClient, collection: str) -> Any:
         """What was said of a collection when it was made; None where it was nothing of ours."""
-        found = client.describe_collection(collection)
-        written = found.get("description") if self.remote else found.get("properties", {}).get(KEY)
+        record = client.describe_collection(collection)
+        written = record.get("description") if self.remote else record.get("properties", {}).get(KEY)
         try:
             return orjson.loads(written or "")
         except orjson.JSONDecodeError:

@@ -52,7 +52,7 @@ def rows_of(documents: StoredDocuments, settings: CollectionSettings) -> Iterato
     """The rows of some documents."""
     for row, document in enumerate(documents.documents):
         ids, weights = documents.lexical.row(row)
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "id": document.id,
             "title": document.title,
             "text": document.text,
@@ -62,8 +62,8 @@ def rows_of(documents: StoredDocuments, settings: CollectionSettings) -> Iterato
         }
         tokens = documents.token_vectors(row)
         if tokens is not None and settings.stores_token_vectors:
-            found["colbert"] = [base64.b64encode(vector).decode() for vector in tokens.astype("<f4")]
-        yield found
+            fields["colbert"] = [base64.b64encode(vector).decode() for vector in tokens.astype("<f4")]
+        yield fields
 
 
 def documents_of(rows: Sequence[Mapping[str, Any]], settings: CollectionSettings, name: str) -> ReadyBatch:

@@ -43,8 +43,8 @@ class ParquetSource:
         self._files = files
         described = [self._described(file) for file in files]
         self.settings, self.window = described[0]
-        for file, found in zip(files, described, strict=True):
-            if found != described[0]:
+        for file, settings in zip(files, described, strict=True):
+            if settings != described[0]:
                 raise SourceError(
                     f"{file} was exported with other settings than {files[0]}; build them apart"
                 )
@@ -57,7 +57,9 @@ class ParquetSource:
                     row = 1
                     for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
                         yield _ready(
-                            batch, [f"{path} row {row + place}" for place in range(len(batch))], self.settings
+                            batch,
+                            [f"{path} row {row + number}" for number in range(len(batch))],
+                            self.settings,
                         )
                         row += len(batch)
             except (pyarrow.ArrowException, OSError) as error:
@@ -73,9 +75,9 @@ class ParquetSource:
                 schema, self.total = file.schema_arrow, (self.total or 0) + int(file.metadata.num_rows)
         except (pyarrow.ArrowException, OSError) as error:
             raise SourceError(f"{path}: not a readable Parquet file ({error})") from error
-        found = (schema.metadata or {}).get(KEY.encode())
+        record = (schema.metadata or {}).get(KEY.encode())
         try:
-            described = described_settings(None if found is None else orjson.loads(found), str(path))
+            described = described_settings(None if record is None else orjson.loads(record), str(path))
         except orjson.JSONDecodeError as error:
             raise SourceError(f"{path}: the description of its vectors is not JSON") from error
         for name, kind in columns(described[0]):
@@ -172,17 +174,17 @@ def _reasons(encoded: pyarrow.RecordBatch, owners: Int64, settings: CollectionSe
 
 def _nulls(array: pyarrow.Array) -> Bool:
     """Whether a value is null, or one within it."""
-    found: Bool = array.is_null().to_numpy(zero_copy_only=False)
+    nulls: Bool = array.is_null().to_numpy(zero_copy_only=False)
     if pyarrow.types.is_list(array.type):
-        found = found | _any(_nulls(array.flatten()), _offsets(array))
-    return found
+        nulls = nulls | _any(_nulls(array.flatten()), _offsets(array))
+    return nulls
 
 
 def _any(values: Bool, offsets: Int64) -> Bool:
     """Whether a value is true in each stretch, bool[N]."""
     counts = np.append(0, np.cumsum(values))
-    found: Bool = counts[offsets[1:]] > counts[offsets[:-1]]
-    return found
+    true: Bool = counts[offsets[1:]] > counts[offsets[:-1]]
+    return true
 
 
 def _lengths(lists: pyarrow.Array) -> Int64:

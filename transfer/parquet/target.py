@@ -124,12 +124,12 @@ for score, identifier, title in sorted(found, key=lambda hit: (-hit[0], hit[1]))
 
 
 def _texts(documents: StoredDocuments) -> dict[str, list[str | None]]:
-    found = documents.documents
+    stored = documents.documents
     return {
-        "id": [document.id for document in found],
-        "title": [document.title for document in found],
-        "text": [document.text for document in found],
-        "metadata": [orjson.dumps(document.metadata).decode() for document in found],
+        "id": [document.id for document in stored],
+        "title": [document.title for document in stored],
+        "text": [document.text for document in stored],
+        "metadata": [orjson.dumps(document.metadata).decode() for document in stored],
     }
 
 

@@ -50,7 +50,7 @@ def vector_parameters(settings: CollectionSettings) -> dict[str, models.VectorPa
     Dense values come from float16, and lose nothing in it; token vectors of 8-bit codes would.
     """
     several = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
-    found = {
+    parameters = {
         "dense": models.VectorParams(
             size=settings.dense_dimension,
             distance=models.Distance.DOT,
@@ -60,7 +60,7 @@ def vector_parameters(settings: CollectionSettings) -> dict[str, models.VectorPa
     }
     if settings.stores_token_vectors:
         exact = settings.token_codec == "float16"  # noqa: S105  # a codec of token vectors, no secret
-        found["colbert"] = models.VectorParams(
+        parameters["colbert"] = models.VectorParams(
             size=settings.colbert_dimension,
             distance=models.Distance.DOT,
             datatype=models.Datatype.FLOAT16 if exact else models.Datatype.FLOAT32,
@@ -68,12 +68,12 @@ def vector_parameters(settings: CollectionSettings) -> dict[str, models.VectorPa
             hnsw_config=models.HnswConfigDiff(m=0),
             on_disk=True,
         )
-    return found
+    return parameters
 
 
 def points_of(documents: StoredDocuments) -> list[models.PointStruct]:
     """The points of some documents."""
-    found = []
+    points = []
     for row, document in enumerate(documents.documents):
         texts = documents.encodings(row)
         dense = documents.dense[texts.start : texts.stop].tolist()
@@ -92,19 +92,19 @@ def points_of(documents: StoredDocuments) -> list[models.PointStruct]:
         }
         if documents.windows is not None:
             payload["windows"] = _windows(documents, texts)
-        found.append(models.PointStruct(id=point_id(document.id), vector=vector, payload=payload))
-    return found
+        points.append(models.PointStruct(id=point_id(document.id), vector=vector, payload=payload))
+    return points
 
 
 def _windows(documents: StoredDocuments, texts: Sequence[int]) -> list[dict[str, Any]]:
-    found = []
+    windows = []
     for text in texts:
         ids, weights = documents.sparse.row(text)
         start, end = documents.windows.spans[text].tolist() if documents.windows is not None else (0, 0)
         tokens = 0
         if documents.colbert is not None:
             tokens = int(documents.colbert.offsets[text + 1] - documents.colbert.offsets[text])
-        found.append(
+        windows.append(
             {
                 "start": start,
                 "end": end,
@@ -113,4 +113,4 @@ def _windows(documents: StoredDocuments, texts: Sequence[int]) -> list[dict[str,
                 "weights": weights.tolist(),
             }
         )
-    return found
+    return windows

@@ -43,13 +43,13 @@ def _encodings(
         try:
             windows = [
                 (
-                    int(each["start"]),
-                    int(each["end"]),
-                    int(each["tokens"]),
-                    each["token_ids"],
-                    each["weights"],
+                    int(stored["start"]),
+                    int(stored["end"]),
+                    int(stored["tokens"]),
+                    stored["token_ids"],
+                    stored["weights"],
                 )
-                for each in payload["windows"]
+                for stored in payload["windows"]
             ]
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidDocumentError(

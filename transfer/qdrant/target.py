@@ -48,8 +48,8 @@ class QdrantTarget:
         with qdrant_errors(self.name):
             if client.collection_exists(self._collection):
                 if resume:
-                    found = client.get_collection(self._collection).config.metadata or {}
-                    require_same(description, found.get(KEY), self.name)
+                    metadata = client.get_collection(self._collection).config.metadata or {}
+                    require_same(description, metadata.get(KEY), self.name)
                     return
                 if not overwrite:
                     raise exists(self.name)

@@ -298,7 +298,7 @@ def test_across_file_systems_files_are_copied(
 def test_one_backup_at_a_time_and_what_a_killed_one_left_is_removed(
     collection: Collection, store: BackupStore, tmp_path: Path
 ) -> None:
-    with store.held("demo"), pytest.raises(CollectionBusyError, match="backups of collection 'demo'"):
+    with store.locked("demo"), pytest.raises(CollectionBusyError, match="backups of collection 'demo'"):
         back_up(collection, store)
     left = tmp_path / "backups" / "demo" / "20261123t024501-ab12.partial"
     left.mkdir()

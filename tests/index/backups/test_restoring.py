@@ -334,9 +334,9 @@ def test_what_a_killed_restore_left_is_removed_and_not_what_one_under_way_has(
 def test_one_restore_at_a_time(
     collection: Collection, live: LiveCollection, store: BackupStore, backup: Backup, root: Path
 ) -> None:
-    with store.held("demo"), pytest.raises(CollectionBusyError):
+    with store.locked("demo"), pytest.raises(CollectionBusyError):
         restore_into(collection, live, store, backup)
-    with store.held("demo"), pytest.raises(CollectionBusyError):
+    with store.locked("demo"), pytest.raises(CollectionBusyError):
         restore_as(root, "other", store, backup)
     with live.begin_build(), pytest.raises(CollectionBusyError, match="build or restore"):
         restore_into(collection, live, store, backup)

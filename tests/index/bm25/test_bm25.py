@@ -283,7 +283,7 @@ def test_segments_end_before_their_terms_fill_the_memory(
     texts = random_words(40, 2)
     collection = collection_of(texts)
     documents = [Document(id, text) for id, text in texts.items()]
-    with collection.writer(SegmentLimits(held_bytes=20 * STRING_BYTES)) as writing:
+    with collection.writer(SegmentLimits(buffered_bytes=20 * STRING_BYTES)) as writing:
         for number, document in enumerate(documents):
             writing.add([document], random_texts(40, 1).take(np.array([number])))
         writing.publish()

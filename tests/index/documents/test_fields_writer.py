@@ -80,10 +80,10 @@ def test_memory_holds_each_distinct_string_once(tmp_path: Path, make_columns: An
     fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer"}
     writer = FieldsWriter(ArrayFolder(tmp_path), fields, field_stems(fields))
     writer.append(make_columns(fields, [{"tags": [b"red", b"blue"], "year": [1]}]), 1)
-    held = writer.held_bytes
+    held = writer.buffered_bytes
     assert held > len(b"redblue")
     writer.append(make_columns(fields, [{"tags": [b"red", b"blue"], "year": [2]}] * 100), 100)
-    assert writer.held_bytes == held
+    assert writer.buffered_bytes == held
     assert writer.total_bytes == 2 * 101 * (4 + 8) + 101 * (8 + 1)
     writer.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tercet.index.errors import CollectionBusyError, CollectionNotFoundError
-from tercet.index.files.lock import ExclusiveLock, is_held
+from tercet.index.files.lock import ExclusiveLock, is_locked
 
 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:
@@ -51,13 +51,13 @@ def test_a_lock_of_a_removed_folder_is_not_taken(tmp_path: Path) -> None:
 
 def test_whether_a_lock_is_held_can_be_told_without_taking_it(tmp_path: Path) -> None:
     path = tmp_path / "LOCK"
-    assert not is_held(path)
+    assert not is_locked(path)
     lock = ExclusiveLock(path, "collection 'demo'")
     lock.acquire()
-    assert is_held(path)
+    assert is_locked(path)
     lock.release()
-    assert not is_held(path)
-    assert is_held(path / "below a file")  # which cannot be told
+    assert not is_locked(path)
+    assert is_locked(path / "below a file")  # which cannot be told
 
 
 def test_who_only_looks_refuses_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,4 +67,4 @@ def test_who_only_looks_refuses_nobody(tmp_path: Path, monkeypatch: pytest.Monke
         fcntl.flock(looking, fcntl.LOCK_SH)
         monkeypatch.setattr(time, "sleep", lambda _: fcntl.flock(looking, fcntl.LOCK_UN))
         with ExclusiveLock(path, "collection 'demo'"):
-            assert is_held(path)
+            assert is_locked(path)

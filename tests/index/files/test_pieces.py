@@ -44,7 +44,7 @@ def test_where_rows_lie() -> None:
     found = Pieces.of(array, np.array([0, 4]), np.array([2, 4]))
     assert (found.starts - address).tolist() == [0, 24]
     assert (found.ends - address).tolist() == [12, 24]
-    both = found.and_those(found)
+    both = found.joined_with(found)
     assert both.starts.tolist() == found.starts.tolist() * 2
 
 

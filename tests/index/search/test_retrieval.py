@@ -63,4 +63,4 @@ def test_of_equal_scores_and_ids_the_first_segments_are_kept(build: Any, three: 
     scores = np.full(6, 0.5, np.float32)
     for limit, expected in ((1, [(0, 0)]), (2, [(0, 0), (1, 0)]), (4, [(0, 0), (1, 0), (2, 0), (0, 1)])):
         kept = retrieval._cut(places, rows, scores, limit, segments)
-        assert sorted(zip(kept.places.tolist(), kept.rows.tolist(), strict=True)) == sorted(expected)
+        assert sorted(zip(kept.ordinals.tolist(), kept.rows.tolist(), strict=True)) == sorted(expected)
