@@ -20,7 +20,6 @@ from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.router.snapshot import ShardedSnapshot
 from tercet.cluster.router.writer import ShardedWriter
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.http_transport import HttpSession
 from tercet.cluster.shards.positions import Positions
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
@@ -33,6 +32,7 @@ from tercet.service.load.admission import too_late
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
 from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.remote.http import HttpConnections
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -55,15 +55,15 @@ class ShardedCollections:
     def __init__(
         self,
         fleet: Fleet,
-        session: HttpSession | None = None,
+        connections: HttpConnections | None = None,
         followed: FollowedMap | None = None,
         version: int = 0,
     ) -> None:
-        """session: the connections to the shards, if they are reached over HTTP; followed: the map that says
+        """connections: to the shards, if they are reached over HTTP; followed: the map that says
         which these are, where it may change; version: of that map.
         """
         self._shards = ShardSet.of(fleet, version)
-        self._session = session
+        self._connections = connections
         self._followed = followed
         self._following: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()  # whether somebody waits for a newer map
@@ -113,8 +113,8 @@ class ShardedCollections:
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
-        if self._session is not None:
-            await self._session.close()
+        if self._connections is not None:
+            await self._connections.close()
 
     def observe(self, observer: ShardObserver) -> None:
         """Tells how the servers of shards fare from now on."""
