@@ -8,8 +8,8 @@ from fastapi import FastAPI
 
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.router.collections import ShardedCollections
-from tercet.cluster.router.following import FollowedMap
-from tercet.cluster.router.places import is_map
+from tercet.cluster.router.followed_map import FollowedMap
+from tercet.cluster.router.shard_map import is_map
 from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardAccess, ShardClient
 from tercet.cluster.shards.fleet import Fleet

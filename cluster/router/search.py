@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from tercet.cluster.router.asking import given
 from tercet.cluster.router.collection import View
-from tercet.cluster.router.details import details_of
+from tercet.cluster.router.fan_out import given
+from tercet.cluster.router.hit_details import details_of
 from tercet.cluster.router.soundness import check_hits, check_proposals
 from tercet.cluster.router.terms import KnownTerms, sound
 from tercet.index.bm25.query import QueryWords, WeighedWords, words_of
@@ -44,13 +44,13 @@ def search(view: View, asked: SnapshotQuery) -> SearchResult:
     limits, nearest = limits_for(asked.limits, asked.nearest)
     proposed = _proposals(view, asked, limits, nearest)
     while True:
-        lost = view.asking.lost
+        lost = view.fan_out.lost
         left = _left(view, proposed, limits, nearest)
         retrieved = time.perf_counter()
         parts = _scored(view, asked, proposed, left)
         chosen = merged(parts, asked.weights, asked.fusion, asked.page, asked.top_k)
         hits = _hits(view, asked, proposed, parts, chosen)
-        if view.asking.lost == lost:
+        if view.fan_out.lost == lost:
             break
         # A shard that was lost meanwhile had a part in the cut, and took places of others.
     ended = time.perf_counter()
@@ -65,7 +65,7 @@ def _left(
     there = {
         shard: each.proposals
         for shard, each in enumerate(proposed)
-        if each is not None and not view.asking.is_lost(shard)
+        if each is not None and not view.fan_out.is_lost(shard)
     }
     for shard, numbers in zip(there, left_of(list(there.values()), limits, nearest), strict=True):
         left[shard] = numbers
@@ -108,7 +108,7 @@ def _proposals(
         body = encode(CandidatesRequest(query))
         pinned = view.is_pinned(terms)
         states = terms.states if by_states or pinned else [None] * len(terms.states)
-        answers = view.asking.ask(
+        answers = view.fan_out.ask(
             "candidates", [body] * len(states), read, partial(_queries, view, states, pinned=pinned)
         )
         if others:
@@ -126,10 +126,10 @@ def _proposals(
 
 def _changed(view: View, shards: Sequence[int]) -> Exception:
     """What is raised where servers of these shards have another description than is known."""
-    known, servers = view.known, [view.asking.server_of(shard) for shard in shards]
+    known, servers = view.known, [view.fan_out.server_of(shard) for shard in shards]
     for shard, server in zip(shards, servers, strict=True):
         known.is_another(server, shard)
-    if known.is_stale or view.asking.may_begin_again:
+    if known.is_stale or view.fan_out.may_begin_again:
         return BegunAgainError(f"collection {known.name!r} was changed meanwhile; ask again")
     return ShardFailedError(
         f"{servers[0]} has other settings of collection {known.name!r} than the server that it follows, "
@@ -201,7 +201,7 @@ def _scored(
         return found
 
     bodies = [body(one, numbers) for one, numbers in zip(proposed, left, strict=True)]
-    answers = view.asking.ask("hits", bodies, read)
+    answers = view.fan_out.ask("hits", bodies, read)
     return [ShardHits.nothing(sides) if each is None else each for each in answers]
 
 
@@ -228,13 +228,13 @@ def _hits(
     has_bm25 = settings.bm25 and asked.text is not None
     names = [None if each is None else each.search for each in proposed]
     told = details_of(
-        view.asking, names, parts, chosen, contents=asked.contents, more=_needs_more(asked, settings)
+        view.fan_out, names, parts, chosen, contents=asked.contents, more=_needs_more(asked, settings)
     )
     hits = []
     for shard, place, total, detail in zip(
         chosen.shards.tolist(), chosen.places.tolist(), chosen.sums.tolist(), told, strict=True
     ):
-        if view.asking.is_lost(shard):
+        if view.fan_out.is_lost(shard):
             continue
         part = parts[shard]
         dense, sparse, _, *others = part.components[place].tolist()
@@ -245,7 +245,7 @@ def _hits(
             others[0] if has_bm25 else None,
             others[-1] if asked.boosts else None,
         )
-        with view.asking.reading(shard):
+        with view.fan_out.reading(shard):
             id = part.ids[place].decode()
             document = Document(id, "") if detail.content is None else decode_document(id, detail.content)
         if part.collections is not None:

@@ -90,7 +90,7 @@ class ShardedSnapshot(ShardedDocuments):
     @property
     def lost(self) -> tuple[str, ...]:
         """The shards that gave no answer, where that was allowed."""
-        return self._view.asking.lost
+        return self._view.fan_out.lost
 
     def answer(self, asked: SnapshotQuery) -> SearchResult:
         """As `Snapshot.answer`; raises what asking shards raises, too."""
@@ -219,7 +219,7 @@ class ShardedSnapshot(ShardedDocuments):
         answers: dict[int, Answer] = {}
         for shard, (own, found) in enumerate(zip(numbers, told, strict=True)):
             if own and found is None:
-                name = self._view.asking.server_of(shard)
+                name = self._view.fan_out.server_of(shard)
                 raise ShardUnavailableError(
                     f"shard {name} gave no answer, and has documents that are asked for", name, sent=False
                 )

@@ -11,7 +11,7 @@ from tercet.index.bm25.query import WordCounts
 from tercet.index.sparse.idf import factors_of
 from tercet.index.sparse.term_totals import TermCounts, TermTotals
 from tercet.models.representations import Float64, Int32, Int64
-from tercet.service.shard.records import Told
+from tercet.service.shard.records import TermReport
 
 MOST_WORDS = 100_000  # whose counts are kept
 VERSIONS = ","  # between those of shards
@@ -20,7 +20,7 @@ TermChange = tuple[Int32, Int64, Int64]
 """Terms int32[X], and what is added to n(t) and M(t) of each, int64[X] both."""
 
 
-def sound(told: Told, vocabulary_size: int) -> Told:
+def sound(told: TermReport, vocabulary_size: int) -> TermReport:
     """What a shard told. Raises ValueError where that is of terms that there are none of."""
     terms, *_ = told.added
     if len(terms) and not (terms.min() >= 0 and terms.max() < vocabulary_size):

@@ -17,9 +17,9 @@ import numpy as np
 import orjson
 
 from tercet.cluster.router.bodies import body_of
-from tercet.cluster.router.incomplete import Part, failure_of_parts
+from tercet.cluster.router.partial_writes import Part, failure_of_parts
+from tercet.cluster.router.position_waits import require_numbers
 from tercet.cluster.router.positions import KnownPositions
-from tercet.cluster.router.reaching import require_numbers
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import shard_of, shards_of

@@ -20,7 +20,7 @@ from tercet.service.shard.records import (
     HitsRequest,
     PartsRequest,
     StatisticsRequest,
-    Told,
+    TermReport,
 )
 
 CONTENT_BYTES = 16 << 20  # of one answer
@@ -72,7 +72,7 @@ class ShardServing:
         search = snapshot.shard_search(query)
         proposals = search.propose()
         begun = self._pins.begin(BegunSearch(name, search))
-        return encode(Candidates(Told(*described(snapshot, state)), Begun(begun, proposals)))
+        return encode(Candidates(TermReport(*described(snapshot, state)), Begun(begun, proposals)))
 
     def hits(self, name: str, body: bytes) -> bytes:
         """The exact scores of what is left of a search's candidates. Raises as `candidates`."""
@@ -110,12 +110,12 @@ class ShardServing:
 
     def _statistics(
         self, name: str, snapshot: Snapshot, state: str, known: str | None, words: Sequence[str] | None
-    ) -> Told:
+    ) -> TermReport:
         change = None
         if snapshot.idf is not None and known != state:
             change = self._told.change(name, state, snapshot.idf, known)
         counts = None if words is None else snapshot.word_counts(words)
-        return Told(*described(snapshot, state), change, counts)
+        return TermReport(*described(snapshot, state), change, counts)
 
     def _tag(self, name: str, target: SearchTarget[Snapshot]) -> str:
         """The tag of what a search goes by; made anew only where that is another than the last time."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tercet.cluster.router.asking import Asking
+from tercet.cluster.router.fan_out import FanOut
 from tercet.index.candidates import Window
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.search.merging import Merged
@@ -29,7 +29,7 @@ class Detail:
 
 
 def details_of(
-    asking: Asking,
+    fan_out: FanOut,
     searches: Sequence[str | None],
     parts: Sequence[ShardHits],
     chosen: Merged,
@@ -56,7 +56,7 @@ def details_of(
         numbers = [part.numbers[places[some]] for part, some in zip(parts, asked, strict=True)]
         orders = [np.argsort(some) for some in numbers]
         answers = _asked(
-            asking, searches, [some[order] for some, order in zip(numbers, orders, strict=True)], contents
+            fan_out, searches, [some[order] for some, order in zip(numbers, orders, strict=True)], contents
         )
         waiting = []
         for some, order, answer in zip(asked, orders, answers, strict=True):
@@ -79,7 +79,7 @@ def _detail(late: Float64, windows: Int64 | None, contents: PackedBytes | None, 
 
 
 def _asked(
-    asking: Asking, searches: Sequence[str | None], numbers: Sequence[Int64], contents: bool
+    fan_out: FanOut, searches: Sequence[str | None], numbers: Sequence[Int64], contents: bool
 ) -> list[HitParts | None]:
     def read(shard: int, body: bytes) -> HitParts:
         found = decode(HitParts, body, N=len(numbers[shard]))
@@ -92,4 +92,4 @@ def _asked(
         encode(PartsRequest(search, size, some)) if search is not None and len(some) else None
         for search, some in zip(searches, numbers, strict=True)
     ]
-    return asking.ask("parts", bodies, read)
+    return fan_out.ask("parts", bodies, read)

@@ -15,7 +15,7 @@ from tercet.service.load.deadlines import Deadline
 from tercet.service.load.relay import on_loop
 
 
-class Reaching:
+class PositionWaits:
     """Waits for positions. Use from the event loop, or from a relay."""
 
     def __init__(self, fleet: Fleet, known: KnownPositions) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tercet.cluster.errors import ClusterError
 from tercet.cluster.objects.store import ObjectStore
-from tercet.cluster.router.places import map_at, servers_of
+from tercet.cluster.router.shard_map import map_at, servers_of
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.shards.fleet import Fleet
 from tercet.index.errors import SearchIndexError

@@ -16,12 +16,12 @@ import numpy as np
 from tercet.cluster.router.terms import KnownTerms, ShardTerms, TermChange
 from tercet.index.sparse.term_totals import TermCounts
 from tercet.models.representations import Int64
-from tercet.service.shard.records import Told
+from tercet.service.shard.records import TermReport
 
 COMBINATIONS = 8  # of states: of 250,000 terms each takes 4 MB
 
 
-class ToldTerms:
+class TermStates:
     """Of one collection. Safe to use from several threads."""
 
     def __init__(self, nothing: KnownTerms, servers: Sequence[int]) -> None:
@@ -60,7 +60,7 @@ class ToldTerms:
             return None if told is None else told.state
 
     def after(
-        self, began: KnownTerms, told: Sequence[Told | None], servers: Sequence[str]
+        self, began: KnownTerms, told: Sequence[TermReport | None], servers: Sequence[str]
     ) -> KnownTerms | None:
         """What is known with what these servers told, None of one that told nothing; None where one told what
         changed since a state that is not known any more, or all of a shard that was known, so that all have
@@ -84,7 +84,7 @@ class ToldTerms:
             return self._kept(later)
 
     def _led(
-        self, number: int, before: ShardTerms, told: Told
+        self, number: int, before: ShardTerms, told: TermReport
     ) -> tuple[ShardTerms, TermChange | None] | None:
         """What a shard is by what was told, and what leads there from what it was before."""
         if self.nothing.totals is None:

@@ -29,7 +29,7 @@ FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 0.5
 
 
-class HoldingWriter:
+class ReshardingWriter:
     """In the place of a `ShardedWriter`, for one request; see there."""
 
     def __init__(
