@@ -103,16 +103,16 @@ class View:
             state is not None or self.fan_out.is_lost(shard) for shard, state in enumerate(terms.states)
         )
 
-    def fix(self, told: Sequence[TermReport | None], began: KnownTerms) -> KnownTerms:
+    def fix(self, reports: Sequence[TermReport | None], began: KnownTerms) -> KnownTerms:
         """Fixes the states at what shards told of themselves, where they are not fixed yet.
 
         began: what was known when they were asked.
         """
         with self._fixing:
             if self._fixed is None:
-                self._fixed = self.known.term_states.after(began, told, self.fan_out.servers) or self._anew(
-                    [None if each is None else each.state for each in told]
-                )
+                self._fixed = self.known.term_states.after(
+                    began, reports, self.fan_out.servers
+                ) or self._anew([None if report is None else report.state for report in reports])
             return self._fixed
 
     def tell(self, words: Sequence[str] | None = None) -> tuple[KnownTerms, WordCounts | None]:
@@ -120,12 +120,11 @@ class View:
         the states.
         """
         began = self.terms
-        told = self._told(began.states if self.is_pinned(began) else None, began.states, words)
-        terms = self.fix(told, began)
-        heard = [each for each in told if each is not None]
-        if any(terms.states[shard] != each.state for shard, each in enumerate(told) if each is not None):
+        reports = self._reports(began.states if self.is_pinned(began) else None, began.states, words)
+        terms = self.fix(reports, began)
+        if any(report and report.state != terms.states[shard] for shard, report in enumerate(reports)):
             return self.tell(words)  # others fixed them meanwhile
-        counts = [each.words for each in heard if each.words is not None]
+        counts = [report.words for report in reports if report is not None and report.words is not None]
         if words is None or not counts:
             return terms, None
         together = WordCounts.together(counts)
@@ -138,15 +137,15 @@ class View:
         wanted, began = version.split(VERSIONS), self.terms
         if len(wanted) != len(self.fan_out):
             return
-        told = self._told(None, began.states, None)
+        reports = self._reports(None, began.states, None)
         while others := [
             shard
-            for shard, each in enumerate(told)
-            if each is not None and each.version != wanted[shard] and self.fan_out.turn_away(shard)
+            for shard, report in enumerate(reports)
+            if report is not None and report.version != wanted[shard] and self.fan_out.turn_away(shard)
         ]:
-            for shard, each in enumerate(self._told(None, began.states, None, of=others)):
-                told[shard] = each if shard in others else told[shard]
-        self.fix(told, began)
+            for shard, report in enumerate(self._reports(None, began.states, None, of=others)):
+                reports[shard] = report if shard in others else reports[shard]
+        self.fix(reports, began)
 
     def read(
         self,
@@ -171,8 +170,8 @@ class View:
     def _anew(self, states: Sequence[str | None]) -> KnownTerms:
         """What is known once all shards have told everything, those that have a state here at that."""
         nothing = self.known.term_states.nothing
-        told = self._told(states, nothing.states, None, anew=True)
-        later = self.known.term_states.after(nothing, told, self.fan_out.servers)
+        reports = self._reports(states, nothing.states, None, anew=True)
+        later = self.known.term_states.after(nothing, reports, self.fan_out.servers)
         if later is None:
             raise ShardFailedError(
                 f"a shard of {self.known.name!r} tells what changed, and was asked for everything",
@@ -180,7 +179,7 @@ class View:
             )
         return later
 
-    def _told(
+    def _reports(
         self,
         states: Sequence[str | None] | None,
         known: Sequence[str | None],

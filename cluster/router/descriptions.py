@@ -42,10 +42,10 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
     def read(shard: int, body: bytes) -> ShardDescription:
         return ShardDescription.read(body, fan_out.describer_of(shard))
 
-    told = fan_out.ask("description", [b""] * len(fan_out), read, of_writer=True)
-    heard = [(shard, each) for shard, each in enumerate(told) if each is not None]
-    fields = _common([each.settings.fields for _, each in heard])
-    (first, description), *others = [(shard, _with_fields(each, fields)) for shard, each in heard]
+    answers = fan_out.ask("description", [b""] * len(fan_out), read, of_writer=True)
+    heard = [(shard, answer) for shard, answer in enumerate(answers) if answer is not None]
+    fields = _common([answer.settings.fields for _, answer in heard])
+    (first, description), *others = [(shard, _with_fields(answer, fields)) for shard, answer in heard]
     for shard, other in others:
         if other.settings != description.settings:
             what = "codebooks" if _like(other.settings, description.settings) else "settings"
@@ -58,10 +58,10 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
     known = KnownCollection(
         name,
         description,
-        [None if each is None else each.tag for each in told],
+        [None if answer is None else answer.tag for answer in answers],
         [fan_out.describer_of(shard) for shard in range(len(fan_out))],
         [len(shard) for shard in servers],
-        is_stale=None in told,
+        is_stale=None in answers,
     )
     former = shards.known.get(name)
     if former is not None and former.stays(known, [shard.name for shard in servers]):

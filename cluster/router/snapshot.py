@@ -108,10 +108,10 @@ class ShardedSnapshot(ShardedDocuments):
             return decode(Facets, body, F=len(fields)).fields
 
         body = encode(FacetsRequest(tuple(fields), filter))
-        told = [each for each in self._view.read("facets", [body] * len(self._fleet), read) if each]
+        counts = [values for values in self._view.read("facets", [body] * len(self._fleet), read) if values]
         return {
             field: merged_facet(
-                [each[number] for each in told],
+                [values[number] for values in counts],
                 wanted[field],
                 boolean=self.settings.fields[field] == "boolean",
             )

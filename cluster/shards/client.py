@@ -118,9 +118,9 @@ class ShardClient:
     async def largest_body_bytes(self, deadline: Deadline = NO_DEADLINE) -> int:
         """The largest body of a request that it takes. Raises as `send`."""
         if time.monotonic() >= self._told + LIMITS_SECONDS:
-            found = await self.json("GET", "/info", deadline=deadline)
+            info = await self.json("GET", "/info", deadline=deadline)
             with self.reading():
-                self._body_bytes = int(found["limits"]["body_bytes"])
+                self._body_bytes = int(info["limits"]["body_bytes"])
             self._told = time.monotonic()
         return self._body_bytes
 

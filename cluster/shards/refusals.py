@@ -25,15 +25,15 @@ def refusal_of(name: str, answer: RemoteAnswer) -> Exception:
 
     What concerns the request has the message of the shard; what concerns the shard alone names it.
     """
-    found = Refusal.of(answer.status, answer.headers, answer.body)
-    message, status, code, param = found.message, found.status, found.code, found.param
-    if not found.is_ours:
+    refusal = Refusal.of(answer.status, answer.headers, answer.body)
+    message, status, code, param = refusal.message, refusal.status, refusal.code, refusal.param
+    if not refusal.is_ours:
         return ShardFailedError(f"shard {name} answers with status {status} and no error of ours", name)
     if status in (401, 403) and code != READ_ONLY:
         return ShardUnavailableError(
             f"shard {name} refuses the key of this server (setting shards_key): {message}", name, sent=False
         )
-    known = found.known("shard", f"shard {name}: ")
+    known = refusal.known("shard", f"shard {name}: ")
     if known is not None:
         return known
     if status == 400:  # a router's requests are sound, so this one was damaged on its way

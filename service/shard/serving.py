@@ -76,20 +76,20 @@ class ShardServing:
 
     def hits(self, name: str, body: bytes) -> bytes:
         """The exact scores of what is left of a search's candidates. Raises as `candidates`."""
-        asked = decode_request(HitsRequest, body)
-        search = self._pins.search(asked.search, name)
-        numbers = None if asked.numbers is None else _proposed(asked.numbers, search.candidates)
-        if asked.wanted is None:
-            return encode(search.all(numbers, asked.group_by))
-        content_bytes = min(asked.content_bytes, CONTENT_BYTES)
-        return encode(search.best(numbers, asked.wanted, asked.least, content_bytes))
+        request = decode_request(HitsRequest, body)
+        search = self._pins.search(request.search, name)
+        numbers = None if request.numbers is None else _proposed(request.numbers, search.candidates)
+        if request.wanted is None:
+            return encode(search.all(numbers, request.group_by))
+        content_bytes = min(request.content_bytes, CONTENT_BYTES)
+        return encode(search.best(numbers, request.wanted, request.least, content_bytes))
 
     def parts(self, name: str, body: bytes) -> bytes:
         """What hits alone are told of. Raises as `candidates`."""
-        asked = decode_request(PartsRequest, body)
-        search = self._pins.search(asked.search, name)
-        numbers = _proposed(asked.numbers, search.candidates)
-        return encode(search.parts(numbers, min(asked.content_bytes, CONTENT_BYTES)))
+        request = decode_request(PartsRequest, body)
+        search = self._pins.search(request.search, name)
+        numbers = _proposed(request.numbers, search.candidates)
+        return encode(search.parts(numbers, min(request.content_bytes, CONTENT_BYTES)))
 
     def statistics(
         self,

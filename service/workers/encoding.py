@@ -117,15 +117,17 @@ class RemoteEncoding:
     ) -> RemoteEncoding:
         for worker in workers:
             try:
-                found = await worker.describe()
-                tokenizer = await worker.tokenizer(found)
+                description = await worker.describe()
+                tokenizer = await worker.tokenizer(description)
             except (EncoderUnavailableError, CallFailedError) as error:
                 worker.server.circuit.fault = str(error)
                 continue
-            for each in workers:
-                each.require(found.info.fingerprint)
-            await asyncio.gather(*(each.server.probe() for each in workers))
-            return cls(workers, connections, found.info, tokenizer, found.adapters, pool, observer, cache)
+            for other in workers:
+                other.require(description.info.fingerprint)
+            await asyncio.gather(*(other.server.probe() for other in workers))
+            return cls(
+                workers, connections, description.info, tokenizer, description.adapters, pool, observer, cache
+            )
         raise _none_left(workers)
 
     @property
@@ -242,13 +244,13 @@ class RemoteEncoding:
 
         info: the encoder, with its adapter, that the texts are for; deadline: for it to begin.
         """
-        asked: list[RemoteWorker] = []
+        tried: list[RemoteWorker] = []
         refusals: list[Exception] = []
-        while worker := self._next_worker(asked):
-            asked.append(worker)
+        while worker := self._next_worker(tried):
+            tried.append(worker)
             began = time.monotonic()
             try:
-                found = await worker.encode(texts, options, info, deadline)
+                representations = await worker.encode(texts, options, info, deadline)
             except Exception as error:
                 self._observer.refused(worker.url, error)
                 if isinstance(error, REFUSALS):
@@ -257,11 +259,11 @@ class RemoteEncoding:
                     raise
             else:
                 self._observer.answered(worker.url, time.monotonic() - began)
-                return found
+                return representations
         # What will pass soonest comes before what another try may not help.
         raise min(refusals, key=_patience, default=_none_left(self._workers))
 
-    def _next_worker(self, asked: Sequence[RemoteWorker]) -> RemoteWorker | None:
+    def _next_worker(self, tried: Sequence[RemoteWorker]) -> RemoteWorker | None:
         """Of the workers not asked yet one that is up, or else one that may be; the least busy of these.
 
         Equally busy ones take turns.
@@ -269,7 +271,7 @@ class RemoteEncoding:
         used = [worker for worker in self._workers if worker.server.circuit.state is not ServerState.DOWN]
         turn = next(self._turn) % max(1, len(used))
         return min(
-            (worker for worker in used[turn:] + used[:turn] if worker not in asked),
+            (worker for worker in used[turn:] + used[:turn] if worker not in tried),
             key=lambda worker: (worker.server.circuit.state is not ServerState.UP, worker.server.in_flight),
             default=None,
         )

@@ -76,7 +76,7 @@ class RemoteWorker:
             return WorkerDescription(
                 EncoderInfo.from_json(values["encoder"]),
                 EncodingSettings.from_json(values["encoding_settings"]),
-                [AdapterDescription.from_json(each) for each in values.get("adapters", ())],
+                [AdapterDescription.from_json(adapter) for adapter in values.get("adapters", ())],
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ModelError) as error:
             raise EncoderUnavailableError(
@@ -87,15 +87,15 @@ class RemoteWorker:
         """Its tokenizer. Raises EncoderUnavailableError and CallFailedError."""
         content = await self._ask("/tokenizer", self._access.timeout_seconds)
         try:
-            found = Tokenizer.from_bytes(content, described.settings)
+            tokenizer = Tokenizer.from_bytes(content, described.settings)
         except ModelError as error:
             raise EncoderUnavailableError(f"its tokenizer cannot be used: {error}") from None
         weighed = described.info.vocabulary_size  # 0 without a lexical side; SPLADE may weigh unused places
-        if weighed not in (found.vocabulary_size, 0) and described.settings.splade is None:
+        if weighed not in (tokenizer.vocabulary_size, 0) and described.settings.splade is None:
             raise EncoderUnavailableError(
-                f"its tokenizer has {found.vocabulary_size} tokens, its encoder {weighed}"
+                f"its tokenizer has {tokenizer.vocabulary_size} tokens, its encoder {weighed}"
             )
-        return found
+        return tokenizer
 
     async def encode(
         self,
@@ -145,17 +145,17 @@ class RemoteWorker:
 
         def read() -> tuple[Representations, dict[str, str]]:
             try:
-                found, metadata = from_bytes(content)
+                representations, metadata = from_bytes(content)
             except ValueError as error:
                 raise UnsoundRepresentationsError(f"{self.url}: {error}") from None
             if metadata.get("fingerprint") == info.fingerprint:  # another one is another fault
                 longest = options.max_length or info.max_length
-                require_sound(found, texts, options.outputs, info, longest, self.url)
-            return found, metadata
+                require_sound(representations, texts, options.outputs, info, longest, self.url)
+            return representations, metadata
 
-        found, metadata = read() if len(content) <= SMALL_BYTES else await self._pool.run(read)
+        representations, metadata = read() if len(content) <= SMALL_BYTES else await self._pool.run(read)
         self._check_fingerprint(metadata.get("fingerprint"), info)
-        return found
+        return representations
 
     async def _probe(self, state: ServerState) -> str:
         """What keeps it from encoding for us now: see `Probe`."""
@@ -193,16 +193,17 @@ class RemoteWorker:
             message = f"it refused the key (setting encoder_key): {message}"
         raise EncoderUnavailableError(f"{path}: status {answer.status}: {message}")
 
-    def _check_fingerprint(self, found: str | None, info: EncoderInfo) -> None:
+    def _check_fingerprint(self, fingerprint: str | None, info: EncoderInfo) -> None:
         """Raises where an answer was made with another encoder or adapter."""
-        if found == info.fingerprint:
+        if fingerprint == info.fingerprint:
             return
         if info.adapter is not None:  # of no concern to texts without it
             raise AdapterUnusableError(
-                f"encoder worker {self.url} has another adapter {info.adapter!r}, with fingerprint {found} "
-                f"instead of {info.fingerprint}; give all workers one folder of adapters and start them again"
+                f"encoder worker {self.url} has another adapter {info.adapter!r}, with fingerprint "
+                f"{fingerprint} instead of {info.fingerprint}; give all workers one folder of adapters and "
+                "start them again"
             )
-        fault = _other_encoder(found, info.fingerprint)
+        fault = _other_encoder(fingerprint, info.fingerprint)
         self.server.circuit.failed(fault)
         raise EncoderUnavailableError(fault)
 
@@ -211,17 +212,17 @@ class RemoteWorker:
 
         What we send is sound, so only what a worker's own limits and engine refuse is the client's to mend.
         """
-        found = _refusal_of(answer)
-        message, code = found.message, found.code
-        known = found.known("worker")
+        refusal = _refusal_of(answer)
+        message, code = refusal.message, refusal.code
+        known = refusal.known("worker")
         if known is not None:
             return known
-        if found.status == 413:
-            return RequestTooLargeError(message, found.param)
+        if refusal.status == 413:
+            return RequestTooLargeError(message, refusal.param)
         if code == "adapter_unusable":
             return AdapterUnusableError(f"encoder worker {self.url}: {message}")
         if code == "adapter_not_served":
-            return InvalidRequestError(message, found.param, code)
+            return InvalidRequestError(message, refusal.param, code)
         fault = f"/embed: status {answer.status}: {message}"
         if code in ("key_required", "not_ready"):  # of concern to all requests: its probe will find it too
             self.server.circuit.failed(fault)
@@ -229,9 +230,9 @@ class RemoteWorker:
         return EncoderFailedError(f"{self.url}{fault}")
 
 
-def _other_encoder(found: str | None, wanted: str | None) -> str:
+def _other_encoder(fingerprint: str | None, wanted: str | None) -> str:
     return (
-        f"it encodes with fingerprint {found}, the other workers with {wanted}; "
+        f"it encodes with fingerprint {fingerprint}, the other workers with {wanted}; "
         "start all workers with one checkpoint"
     )
 
