@@ -1,7 +1,7 @@
 """What does it take a router's processor to ask shards twice, and how does that grow with their number?
 
 Processor time of one process that asks S servers at once, waits for all, and asks them again, by aiohttp on
-uvloop, as `cluster/shards/http_transport.py` does. Servers answer bodies of the sizes of searches: what they
+uvloop, as `service/remote/http.py` does. Servers answer bodies of the sizes of searches: what they
 are made of, and all else that a router does, is left out. `tercet plan` takes the growth for each shard from
 here.
 

@@ -123,7 +123,7 @@ def _moved_live(
 ) -> ReshardReport:
     from tercet.cluster.resharding.live import reshard_live
     from tercet.cluster.resharding.servers import opened_servers
-    from tercet.cluster.shards.transport import ShardAccess
+    from tercet.cluster.shards.client import ShardAccess
 
     with opened_servers(ShardAccess.of(settings)) as opened:
         return reshard_live(
@@ -141,7 +141,7 @@ def _abort(url: str, *, as_json: bool) -> None:
     from tercet.cluster.resharding.live import give_up
     from tercet.cluster.resharding.reshard import required_map
     from tercet.cluster.resharding.servers import opened_servers
-    from tercet.cluster.shards.transport import ShardAccess
+    from tercet.cluster.shards.client import ShardAccess
 
     store, _ = required_map(url)
     with opened_servers(ShardAccess.of(options.settings_from())) as opened:

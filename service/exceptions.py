@@ -32,12 +32,10 @@ ServiceError
 ├── AddressError              the server cannot listen where it should
 └── SettingsError             a setting is unknown or has a wrong value
 
-WorkerSilentError             an encoder worker gave no answer; an EncoderUnavailableError of `models`
+CallFailedError               another server gave no answer; who called says what that means
 """
 
 from typing import Literal
-
-from tercet.models.errors import EncoderUnavailableError
 
 
 class ServiceError(Exception):
@@ -264,9 +262,22 @@ class SettingsError(ServiceError):
     """A setting is unknown or has a wrong value; one line that names it."""
 
 
-class WorkerSilentError(EncoderUnavailableError):
-    """An encoder worker gave no answer at all. hung: it took the request, or ought to, and time ran out."""
+CallFailure = Literal["unreachable", "broken", "silent", "garbage", "large", "busy", "paused"]
+"""Why a call got no answer: the server could not be reached, ended the connection after it was sent, did not
+answer in time, answered no HTTP or too much, has too many calls waiting, or failed too often to be asked.
+"""
 
-    def __init__(self, message: str, *, hung: bool) -> None:
+
+class CallFailedError(Exception):
+    """A call of another server got no answer. Its message goes on after the server's name; that of
+    "busy" is a sentence.
+    """
+
+    def __init__(self, kind: CallFailure, message: str) -> None:
         super().__init__(message)
-        self.hung = hung
+        self.kind = kind
+
+    @property
+    def counts(self) -> bool:
+        """Whether it tells at once that the server is not well."""
+        return self.kind in ("unreachable", "broken", "garbage")

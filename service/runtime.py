@@ -34,6 +34,7 @@ from tercet.service.load.deadlines import Deadline
 from tercet.service.load.gate import Gate
 from tercet.service.load.loop import LoopDelay
 from tercet.service.load.pools import Pools
+from tercet.service.remote.transport import Transport
 from tercet.service.search.pipeline import SearchPipeline
 from tercet.service.settings.settings import Settings
 from tercet.service.shard.moves import ShardMoves
@@ -42,8 +43,6 @@ from tercet.service.telemetry.metrics import Telemetry
 from tercet.service.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
-    import httpx
-
     from tercet.service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
@@ -76,7 +75,7 @@ class RuntimeParts(TypedDict, total=False):
     following: Following | None
     moving: Moving | None
     publishing: Publishing | None
-    worker_transport: httpx.AsyncBaseTransport | None
+    worker_transport: Transport | None
 
 
 class Runtime:

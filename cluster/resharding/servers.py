@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from tercet.cluster.shards.calls import Loop
-from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.client import ShardAccess, ShardClient
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.http_transport import HttpSession, HttpTransport
 from tercet.cluster.shards.refusals import reading
-from tercet.cluster.shards.transport import ShardAccess
 from tercet.service.copies.moving import Moved
 from tercet.service.load.deadlines import within
+from tercet.service.remote.http import HttpTransport
 from tercet.service.shard.messages import COLLECTIONS
 
 LONGEST_SECONDS = 6 * 3600.0  # of what reads all bytes of a collection
@@ -91,19 +90,22 @@ Opening = Callable[[Sequence[str], str], MapServers]
 def opened_servers(access: ShardAccess) -> Iterator[Opening]:
     """What opens the servers at addresses, with a collection's name; for a thread without an event loop."""
     loop, taken = asyncio.new_event_loop(), Loop()
-    session = HttpSession(access)
+    connections = access.connections()
     thread = threading.Thread(target=loop.run_forever, name="servers", daemon=True)
     thread.start()
     loop.call_soon_threadsafe(taken.take)
 
     def opened(urls: Sequence[str], collection: str) -> MapServers:
-        clients = [ShardClient(HttpTransport(url, session)) for url in urls]
+        clients = [
+            ShardClient(HttpTransport(url, connections), access.timeout_seconds, connections.probes)
+            for url in urls
+        ]
         return MapServers(Fleet(clients, taken), collection)
 
     try:
         yield opened
     finally:
-        asyncio.run_coroutine_threadsafe(session.close(), loop).result()
+        asyncio.run_coroutine_threadsafe(connections.close(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

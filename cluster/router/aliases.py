@@ -28,7 +28,7 @@ class ShardedAliases:
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._told: tuple[float, Mapping[str, Meant]] | None = None
+        self._cached: tuple[float, Mapping[str, Meant]] | None = None
 
     def collection_of(self, name: str, deadline: Deadline = NO_DEADLINE) -> str:
         """The one collection that a name means. Raises InvalidNameError or SeveralCollectionsError."""
@@ -51,20 +51,20 @@ class ShardedAliases:
         One thread at a time asks again, for a moment, and the others go on with what was told: a shard that
         is silent keeps nobody.
         """
-        now, told = time.monotonic(), self._told
-        if told is None:
-            found = self._first_told(within(min(FIRST_SECONDS, deadline.remaining_seconds)))
-            self._told = now, found
-            return found
-        if now < told[0] + KEPT_SECONDS:
-            return told[1]
-        renewed = self._told = now, told[1]
+        now, cached = time.monotonic(), self._cached
+        if cached is None:
+            aliases = self._first_told(within(min(FIRST_SECONDS, deadline.remaining_seconds)))
+            self._cached = now, aliases
+            return aliases
+        if now < cached[0] + KEPT_SECONDS:
+            return cached[1]
+        renewed = self._cached = now, cached[1]
         with suppress(ShardError, OverloadedError):
-            found = self._of_shard(0, within(min(RENEWING_SECONDS, deadline.remaining_seconds)))
-            if self._told is renewed:  # else it was changed here meanwhile
-                self._told = now, found
-            return found
-        return told[1]
+            aliases = self._of_shard(0, within(min(RENEWING_SECONDS, deadline.remaining_seconds)))
+            if self._cached is renewed:  # else it was changed here meanwhile
+                self._cached = now, aliases
+            return aliases
+        return cached[1]
 
     def _of_shard(self, shard: int, deadline: Deadline) -> Mapping[str, Meant]:
         found = self._fleet.one(shard, lambda client: client.json("GET", "/aliases", deadline=deadline))
@@ -105,7 +105,7 @@ class ShardedAliases:
         try:
             first, *_ = self._fleet.first_last(lambda shard: shard.json("PUT", _path(alias), body))
         finally:
-            self._told = None
+            self._cached = None
         with reading(self._fleet.clients[0].name):
             return tuple(map(str, first["collections"]))
 
@@ -114,7 +114,7 @@ class ShardedAliases:
         try:
             self._fleet.remove(_path(alias), AliasNotFoundError)
         finally:
-            self._told = None
+            self._cached = None
 
 
 def _path(alias: str) -> str:

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.router.collections import ShardedCollections
-from tercet.cluster.router.following import FollowedMap
-from tercet.cluster.router.places import is_map
+from tercet.cluster.router.followed_map import FollowedMap
+from tercet.cluster.router.shard_map import is_map
 from tercet.cluster.shards.calls import Loop
-from tercet.cluster.shards.client import ShardClient
+from tercet.cluster.shards.client import ShardAccess, ShardClient
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.http_transport import HttpSession, HttpTransport
-from tercet.cluster.shards.transport import ShardAccess, Transport
 from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
+from tercet.service.remote.http import HttpTransport
+from tercet.service.remote.transport import Transport
 from tercet.service.settings.server_urls import servers_of_shards
 from tercet.service.settings.settings import Settings
-
-if TYPE_CHECKING:
-    import httpx
 
 
 def create_router_app(
     settings: Settings,
     encoder: Encoder | None = None,
     transports: Sequence[Transport] = (),
-    worker_transport: httpx.AsyncBaseTransport | None = None,
+    worker_transport: Transport | None = None,
 ) -> FastAPI:
     """The server before its shards.
 
@@ -37,7 +33,8 @@ def create_router_app(
     settings; worker_transport: how encoder workers are reached, by default by HTTP.
     """
     if transports:
-        fleet = Fleet([ShardClient(transport) for transport in transports], Loop())
+        seconds = settings.shards_timeout_seconds
+        fleet = Fleet([ShardClient(transport, seconds) for transport in transports], Loop())
         collections = ShardedCollections(fleet)
     else:
         collections = _over_http(settings)
@@ -46,14 +43,18 @@ def create_router_app(
 
 def _over_http(settings: Settings) -> ShardedCollections:
     """The collections of shards that are reached over HTTP, by connections that all sets of them share."""
-    loop, session = Loop(), HttpSession(ShardAccess.of(settings))
+    loop, access = Loop(), ShardAccess.of(settings)
+    connections = access.connections()
+
+    def client(url: str) -> ShardClient:
+        return ShardClient(HttpTransport(url, connections), access.timeout_seconds, connections.probes)
 
     def fleet_of(servers: Sequence[Sequence[str]]) -> Fleet:
-        clients = [[ShardClient(HttpTransport(url, session)) for url in shard] for shard in servers]
+        clients = [[client(url) for url in shard] for shard in servers]
         return Fleet([writing for writing, *_ in clients], loop, [replicas for _, *replicas in clients])
 
     if not is_map(settings.shards):
-        return ShardedCollections(fleet_of(servers_of_shards(settings.shards)), session)
+        return ShardedCollections(fleet_of(servers_of_shards(settings.shards)), connections)
     followed = FollowedMap(open_store(settings.shards[0]), settings.follow_seconds, fleet_of)
     fleet, version = followed.first()
-    return ShardedCollections(fleet, session, followed, version)
+    return ShardedCollections(fleet, connections, followed, version)

@@ -8,15 +8,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tercet.cluster.router.asking import Asking, given
+from tercet.cluster.router.fan_out import FanOut, given
+from tercet.cluster.router.term_states import TermStates
 from tercet.cluster.router.terms import VERSIONS, KnownTerms, sound
-from tercet.cluster.router.told import ToldTerms
 from tercet.index.bm25.query import WordCounts
 from tercet.index.sparse.term_totals import TermTotals
 from tercet.service.exceptions import ShardFailedError
 from tercet.service.shard.codec import decode, encode
 from tercet.service.shard.description import ShardDescription
-from tercet.service.shard.records import StatisticsRequest, Told
+from tercet.service.shard.records import StatisticsRequest, TermReport
 
 Answer = TypeVar("Answer")
 
@@ -36,13 +36,13 @@ class KnownCollection:
     servers: Sequence[int]
     is_stale: bool = False
     behind: set[str] = field(default_factory=set)
-    told: ToldTerms = field(init=False)
+    term_states: TermStates = field(init=False)
     described: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         settings = self.description.settings
         totals = TermTotals([], settings.vocabulary_size) if settings.lexical == "idf" else None
-        self.told = ToldTerms(KnownTerms.nothing(len(self.tags), totals), self.servers)
+        self.term_states = TermStates(KnownTerms.nothing(len(self.tags), totals), self.servers)
 
     @property
     def age_seconds(self) -> float:
@@ -75,9 +75,9 @@ class View:
     are fixed. Safe to use from several threads.
     """
 
-    def __init__(self, known: KnownCollection, asking: Asking) -> None:
+    def __init__(self, known: KnownCollection, fan_out: FanOut) -> None:
         self.known = known
-        self.asking = asking
+        self.fan_out = fan_out
         self._fixing = threading.Lock()
         self._fixed: KnownTerms | None = None
 
@@ -91,7 +91,7 @@ class View:
         """What is known at the states, or where they are not fixed yet, what the servers told last that are
         asked first.
         """
-        return self._fixed or self.known.told.at(self.asking.servers)
+        return self._fixed or self.known.term_states.at(self.fan_out.servers)
 
     def is_pinned(self, terms: KnownTerms) -> bool:
         """Whether the states of these are the fixed ones."""
@@ -100,19 +100,19 @@ class View:
     def has_heard(self, terms: KnownTerms) -> bool:
         """Whether these tell of every shard that is not lost."""
         return all(
-            state is not None or self.asking.is_lost(shard) for shard, state in enumerate(terms.states)
+            state is not None or self.fan_out.is_lost(shard) for shard, state in enumerate(terms.states)
         )
 
-    def fix(self, told: Sequence[Told | None], began: KnownTerms) -> KnownTerms:
+    def fix(self, reports: Sequence[TermReport | None], began: KnownTerms) -> KnownTerms:
         """Fixes the states at what shards told of themselves, where they are not fixed yet.
 
         began: what was known when they were asked.
         """
         with self._fixing:
             if self._fixed is None:
-                self._fixed = self.known.told.after(began, told, self.asking.servers) or self._anew(
-                    [None if each is None else each.state for each in told]
-                )
+                self._fixed = self.known.term_states.after(
+                    began, reports, self.fan_out.servers
+                ) or self._anew([None if report is None else report.state for report in reports])
             return self._fixed
 
     def tell(self, words: Sequence[str] | None = None) -> tuple[KnownTerms, WordCounts | None]:
@@ -120,33 +120,32 @@ class View:
         the states.
         """
         began = self.terms
-        told = self._told(began.states if self.is_pinned(began) else None, began.states, words)
-        terms = self.fix(told, began)
-        heard = [each for each in told if each is not None]
-        if any(terms.states[shard] != each.state for shard, each in enumerate(told) if each is not None):
+        reports = self._reports(began.states if self.is_pinned(began) else None, began.states, words)
+        terms = self.fix(reports, began)
+        if any(report and report.state != terms.states[shard] for shard, report in enumerate(reports)):
             return self.tell(words)  # others fixed them meanwhile
-        counts = [each.words for each in heard if each.words is not None]
+        counts = [report.words for report in reports if report is not None and report.words is not None]
         if words is None or not counts:
             return terms, None
         together = WordCounts.together(counts)
-        if len(counts) == len(self.asking):
+        if len(counts) == len(self.fan_out):
             terms.words.keep(words, together)
         return terms, together
 
     def find(self, version: str) -> None:
         """Fixes the states at a version, as far as servers of the shards have it."""
         wanted, began = version.split(VERSIONS), self.terms
-        if len(wanted) != len(self.asking):
+        if len(wanted) != len(self.fan_out):
             return
-        told = self._told(None, began.states, None)
+        reports = self._reports(None, began.states, None)
         while others := [
             shard
-            for shard, each in enumerate(told)
-            if each is not None and each.version != wanted[shard] and self.asking.turn_away(shard)
+            for shard, report in enumerate(reports)
+            if report is not None and report.version != wanted[shard] and self.fan_out.turn_away(shard)
         ]:
-            for shard, each in enumerate(self._told(None, began.states, None, of=others)):
-                told[shard] = each if shard in others else told[shard]
-        self.fix(told, began)
+            for shard, report in enumerate(self._reports(None, began.states, None, of=others)):
+                reports[shard] = report if shard in others else reports[shard]
+        self.fix(reports, began)
 
     def read(
         self,
@@ -158,7 +157,7 @@ class View:
         if not self.is_fixed:
             self.tell()
         states = self.terms.states
-        return self.asking.ask(
+        return self.fan_out.ask(
             operation, bodies, read, lambda shard, _server: given({"state": states[shard]})
         )
 
@@ -166,13 +165,13 @@ class View:
         """The state from which on a server is to tell what changed: that which it last told, or else that
         of the shard among these.
         """
-        return self.known.told.state_of(shard, server) or states[shard]
+        return self.known.term_states.state_of(shard, server) or states[shard]
 
     def _anew(self, states: Sequence[str | None]) -> KnownTerms:
         """What is known once all shards have told everything, those that have a state here at that."""
-        nothing = self.known.told.nothing
-        told = self._told(states, nothing.states, None, anew=True)
-        later = self.known.told.after(nothing, told, self.asking.servers)
+        nothing = self.known.term_states.nothing
+        reports = self._reports(states, nothing.states, None, anew=True)
+        later = self.known.term_states.after(nothing, reports, self.fan_out.servers)
         if later is None:
             raise ShardFailedError(
                 f"a shard of {self.known.name!r} tells what changed, and was asked for everything",
@@ -180,7 +179,7 @@ class View:
             )
         return later
 
-    def _told(
+    def _reports(
         self,
         states: Sequence[str | None] | None,
         known: Sequence[str | None],
@@ -188,14 +187,14 @@ class View:
         *,
         anew: bool = False,
         of: Collection[int] | None = None,
-    ) -> list[Told | None]:
+    ) -> list[TermReport | None]:
         """What shards tell at these states, by default those of now. known: what they need not tell again;
         anew: whether that is nothing; of: which shards, by default all.
         """
         size, count = self.known.description.settings.vocabulary_size, len(words or ())
 
-        def read(_shard: int, body: bytes) -> Told:
-            return sound(decode(Told, body, T=count), size)
+        def read(_shard: int, body: bytes) -> TermReport:
+            return sound(decode(TermReport, body, T=count), size)
 
         def queries(shard: int, server: str) -> dict[str, str]:
             state = None if states is None else states[shard]
@@ -203,4 +202,4 @@ class View:
 
         body = encode(StatisticsRequest(None if words is None else tuple(words)))
         bodies = [body if of is None or shard in of else None for shard in range(len(known))]
-        return self.asking.ask("statistics", bodies, read, queries)
+        return self.fan_out.ask("statistics", bodies, read, queries)

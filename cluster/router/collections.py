@@ -13,14 +13,13 @@ from tercet.cluster.router.aliases import ShardedAliases
 from tercet.cluster.router.backups import ShardedBackups
 from tercet.cluster.router.catalog import ShardedStatistics
 from tercet.cluster.router.collection import KnownCollection, View
-from tercet.cluster.router.describing import described
-from tercet.cluster.router.following import FollowedMap
-from tercet.cluster.router.holding import HoldingWriter
+from tercet.cluster.router.descriptions import described
+from tercet.cluster.router.followed_map import FollowedMap
+from tercet.cluster.router.resharding_writer import ReshardingWriter
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.router.snapshot import ShardedSnapshot
 from tercet.cluster.router.writer import ShardedWriter
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.http_transport import HttpSession
 from tercet.cluster.shards.positions import Positions
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
@@ -33,6 +32,7 @@ from tercet.service.load.admission import too_late
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
 from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.remote.http import HttpConnections
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -55,15 +55,15 @@ class ShardedCollections:
     def __init__(
         self,
         fleet: Fleet,
-        session: HttpSession | None = None,
+        connections: HttpConnections | None = None,
         followed: FollowedMap | None = None,
         version: int = 0,
     ) -> None:
-        """session: the connections to the shards, if they are reached over HTTP; followed: the map that says
+        """connections: to the shards, if they are reached over HTTP; followed: the map that says
         which these are, where it may change; version: of that map.
         """
         self._shards = ShardSet.of(fleet, version)
-        self._session = session
+        self._connections = connections
         self._followed = followed
         self._following: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()  # whether somebody waits for a newer map
@@ -113,8 +113,8 @@ class ShardedCollections:
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
-        if self._session is not None:
-            await self._session.close()
+        if self._connections is not None:
+            await self._connections.close()
 
     def observe(self, observer: ShardObserver) -> None:
         """Tells how the servers of shards fare from now on."""
@@ -149,7 +149,9 @@ class ShardedCollections:
 
         return await self._look(deadline, written)
 
-    def writing(self, name: str, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[HoldingWriter]:
+    def writing(
+        self, name: str, deadline: Deadline = NO_DEADLINE
+    ) -> AbstractContextManager[ReshardingWriter]:
         """The collection of this name, its own, to be written to. deadline: for the answers of shards."""
 
         def newest() -> ShardedWriter:
@@ -157,7 +159,7 @@ class ShardedCollections:
             return _writer(self._shards, name, deadline)
 
         return nullcontext(
-            HoldingWriter(
+            ReshardingWriter(
                 _writer(self._shards, name, deadline),
                 newest,
                 deadline,
@@ -167,13 +169,13 @@ class ShardedCollections:
 
     def position_of(self, given: Position, param: str) -> Positions:
         """What a request names as a position. Raises InvalidRequestError naming the field."""
-        return self._shards.reaching.position_of(given, param)
+        return self._shards.position_waits.position_of(given, param)
 
     async def reach(self, name: str, position: Positions, deadline: Deadline) -> None:
         """Waits until shards have what was written up to a position: see `Reaching.reach`."""
         shards = self._shards
         own = await self._look(deadline, shards.aliases.collection_of, name, deadline)
-        await shards.reaching.reach(own, position, deadline)
+        await shards.position_waits.reach(own, position, deadline)
 
     def names(self) -> list[str]:
         """Of all collections, in order."""
@@ -262,9 +264,9 @@ class ShardedCollections:
         shards = self._shards
         names = shards.aliases.collections_of(name, how.deadline)
         own = names[0] if len(names) == 1 else name
-        known, asking = described(shards, own, how)
+        known, fan_out = described(shards, own, how)
         description = known.description
-        view = View(known, asking)
+        view = View(known, fan_out)
         if how.snapshot is not None and any(len(each) > 1 for each in shards.fleet.servers):
             view.find(how.snapshot)
         documents = shards.fleet if how.newest else shards.fleet.reading(how.deadline)

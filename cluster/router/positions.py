@@ -23,11 +23,11 @@ class KnownPositions:
         """Of a collection: 0 for a shard of which nothing is known."""
         return self._known.get(name) or Positions.none(self.shards)
 
-    def note(self, name: str, found: Mapping[int, int]) -> Positions:
+    def note(self, name: str, answered: Mapping[int, int]) -> Positions:
         """What is known with the positions that some shards answered, by their numbers."""
         with self._lock:
-            told = Positions(tuple(found.get(shard, 0) for shard in range(self.shards)))
-            known = self._known[name] = self.of(name).merged(told)
+            written = Positions(tuple(answered.get(shard, 0) for shard in range(self.shards)))
+            known = self._known[name] = self.of(name).merged(written)
         return known
 
     def forget(self, name: str) -> None:

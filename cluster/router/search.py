@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from tercet.cluster.router.asking import given
 from tercet.cluster.router.collection import View
-from tercet.cluster.router.details import details_of
+from tercet.cluster.router.fan_out import given
+from tercet.cluster.router.hit_details import details_of
 from tercet.cluster.router.soundness import check_hits, check_proposals
 from tercet.cluster.router.terms import KnownTerms, sound
 from tercet.index.bm25.query import QueryWords, WeighedWords, words_of
@@ -34,23 +34,23 @@ INLINE_BYTES = 1 << 20  # of these contents, of each shard
 ATTEMPTS = 3  # the second goes by fixed states, which others may have fixed meanwhile
 
 
-def search(view: View, asked: SnapshotQuery) -> SearchResult:
+def search(view: View, request: SnapshotQuery) -> SearchResult:
     """The hits that one machine with the documents of all shards would find.
 
     Raises as `Snapshot.answer`, and what asking shards raises; BegunAgainError where what the router knows of
     the collection is not so any more.
     """
     started = time.perf_counter()
-    limits, nearest = limits_for(asked.limits, asked.nearest)
-    proposed = _proposals(view, asked, limits, nearest)
+    limits, nearest = limits_for(request.limits, request.nearest)
+    proposed = _proposals(view, request, limits, nearest)
     while True:
-        lost = view.asking.lost
+        lost = view.fan_out.lost
         left = _left(view, proposed, limits, nearest)
         retrieved = time.perf_counter()
-        parts = _scored(view, asked, proposed, left)
-        chosen = merged(parts, asked.weights, asked.fusion, asked.page, asked.top_k)
-        hits = _hits(view, asked, proposed, parts, chosen)
-        if view.asking.lost == lost:
+        parts = _scored(view, request, proposed, left)
+        chosen = merged(parts, request.weights, request.fusion, request.page, request.top_k)
+        hits = _hits(view, request, proposed, parts, chosen)
+        if view.fan_out.lost == lost:
             break
         # A shard that was lost meanwhile had a part in the cut, and took places of others.
     ended = time.perf_counter()
@@ -63,9 +63,9 @@ def _left(
     """What is left of the candidates of each shard, once they are cut over all that are not lost."""
     left: list[Int64 | None] = [np.empty(0, np.int64)] * len(proposed)
     there = {
-        shard: each.proposals
-        for shard, each in enumerate(proposed)
-        if each is not None and not view.asking.is_lost(shard)
+        shard: begun.proposals
+        for shard, begun in enumerate(proposed)
+        if begun is not None and not view.fan_out.is_lost(shard)
     }
     for shard, numbers in zip(there, left_of(list(there.values()), limits, nearest), strict=True):
         left[shard] = numbers
@@ -73,52 +73,52 @@ def _left(
 
 
 def _proposals(
-    view: View, asked: SnapshotQuery, limits: CandidateLimits, nearest: int | None
+    view: View, request: SnapshotQuery, limits: CandidateLimits, nearest: int | None
 ) -> list[Begun | None]:
     """What all shards propose, by weights that tell of all at the states that the view is fixed at."""
     known, settings = view.known, view.known.description.settings
-    words = query_words(settings, asked.text)
+    words = query_words(settings, request.text)
     by_states = settings.lexical == "idf" or words is not None
 
     others: list[int] = []
 
     def read(shard: int, body: bytes) -> Candidates:
-        found = decode(Candidates, body)
-        if found.told is None:
+        candidates = decode(Candidates, body)
+        if candidates.told is None:
             others.append(shard)
         else:
-            sound(found.told, settings.vocabulary_size)
-        if found.begun is not None:
-            check_proposals(found.begun.proposals)
-        return found
+            sound(candidates.told, settings.vocabulary_size)
+        if candidates.begun is not None:
+            check_proposals(candidates.begun.proposals)
+        return candidates
 
     for _ in range(ATTEMPTS):
         terms, weighed = weighed_by(view, words) if by_states else (view.terms, None)
         query = ShardQuery(
-            _multiplied(asked.query, terms, settings.vocabulary_size),
+            _multiplied(request.query, terms, settings.vocabulary_size),
             weighed,
-            asked.weights,
+            request.weights,
             limits,
-            asked.dense_options,
+            request.dense_options,
             nearest=nearest is not None,
-            filter=asked.filter,
-            boosts=tuple(asked.boosts),
-            without=tuple(asked.without),
+            filter=request.filter,
+            boosts=tuple(request.boosts),
+            without=tuple(request.without),
         )
         body = encode(CandidatesRequest(query))
         pinned = view.is_pinned(terms)
         states = terms.states if by_states or pinned else [None] * len(terms.states)
-        answers = view.asking.ask(
+        answers = view.fan_out.ask(
             "candidates", [body] * len(states), read, partial(_queries, view, states, pinned=pinned)
         )
         if others:
             raise _changed(view, others)
-        told = [None if each is None else each.told for each in answers]
-        fixed = view.fix(told, terms)
-        begun = [None if each is None else each.begun for each in answers]
+        reports = [None if answer is None else answer.told for answer in answers]
+        fixed = view.fix(reports, terms)
+        begun = [None if answer is None else answer.begun for answer in answers]
         if all(
-            each is None or (each.state == fixed.states[shard] and begun[shard] is not None)
-            for shard, each in enumerate(told)
+            report is None or (report.state == fixed.states[shard] and begun[shard] is not None)
+            for shard, report in enumerate(reports)
         ):
             return begun
     raise ShardFailedError(f"shards of {known.name!r} do not keep to a state that they told", known.name)
@@ -126,10 +126,10 @@ def _proposals(
 
 def _changed(view: View, shards: Sequence[int]) -> Exception:
     """What is raised where servers of these shards have another description than is known."""
-    known, servers = view.known, [view.asking.server_of(shard) for shard in shards]
+    known, servers = view.known, [view.fan_out.server_of(shard) for shard in shards]
     for shard, server in zip(shards, servers, strict=True):
         known.is_another(server, shard)
-    if known.is_stale or view.asking.may_begin_again:
+    if known.is_stale or view.fan_out.may_begin_again:
         return BegunAgainError(f"collection {known.name!r} was changed meanwhile; ask again")
     return ShardFailedError(
         f"{servers[0]} has other settings of collection {known.name!r} than the server that it follows, "
@@ -143,8 +143,8 @@ def _queries(
 ) -> dict[str, str]:
     """What a server is told of what is known: that of which the weights are, and what it told itself."""
     state = states[shard]
-    told = None if state is None else view.known_by(shard, server, states)
-    query = given({"tag": view.known.tags[shard], "state": state, "known": told})
+    since = None if state is None else view.known_by(shard, server, states)
+    query = given({"tag": view.known.tags[shard], "state": state, "known": since})
     return {**query, "pinned": "true"} if pinned else query
 
 
@@ -176,79 +176,79 @@ def _multiplied(query: Representations, terms: KnownTerms, vocabulary_size: int)
     return replace(query, sparse=SparseRows(np.array([0, len(token_ids)]), token_ids, weights))
 
 
-def _sides(asked: SnapshotQuery, *, bm25: bool) -> int:
+def _sides(request: SnapshotQuery, *, bm25: bool) -> int:
     """Of a score; what boosts add comes behind all sides that there may be."""
-    return SIDES + 1 if asked.boosts else SIDES - (not bm25)
+    return SIDES + 1 if request.boosts else SIDES - (not bm25)
 
 
 def _scored(
-    view: View, asked: SnapshotQuery, proposed: Sequence[Begun | None], left: Sequence[Int64 | None]
+    view: View, request: SnapshotQuery, proposed: Sequence[Begun | None], left: Sequence[Int64 | None]
 ) -> list[ShardHits]:
     """What may be hits of each shard, with exact scores; nothing of one that is lost."""
-    wanted, sides = asked.wanted, _sides(asked, bm25=view.known.description.settings.bm25)
-    inline = asked.contents and wanted is not None and wanted <= INLINE_HITS
+    wanted, sides = request.wanted, _sides(request, bm25=view.known.description.settings.bm25)
+    inline = request.contents and wanted is not None and wanted <= INLINE_HITS
     content_bytes = INLINE_BYTES if inline else 0
 
-    def body(one: Begun | None, numbers: Int64 | None) -> bytes | None:
-        if one is None or (numbers is not None and not len(numbers)):
+    def body(begun: Begun | None, numbers: Int64 | None) -> bytes | None:
+        if begun is None or (numbers is not None and not len(numbers)):
             return None
-        least = asked.page.min_score
-        return encode(HitsRequest(one.search, wanted, least, asked.group_by, content_bytes, numbers))
+        least = request.page.min_score
+        return encode(HitsRequest(begun.search, wanted, least, request.group_by, content_bytes, numbers))
 
     def read(shard: int, body: bytes) -> ShardHits:
-        one, found = proposed[shard], decode(ShardHits, body, S=sides)
-        check_hits(found, 0 if one is None else len(one.proposals))
-        return found
+        begun, hits = proposed[shard], decode(ShardHits, body, S=sides)
+        check_hits(hits, 0 if begun is None else len(begun.proposals))
+        return hits
 
-    bodies = [body(one, numbers) for one, numbers in zip(proposed, left, strict=True)]
-    answers = view.asking.ask("hits", bodies, read)
-    return [ShardHits.nothing(sides) if each is None else each for each in answers]
+    bodies = [body(begun, numbers) for begun, numbers in zip(proposed, left, strict=True)]
+    answers = view.fan_out.ask("hits", bodies, read)
+    return [ShardHits.nothing(sides) if answer is None else answer for answer in answers]
 
 
-def _needs_more(asked: SnapshotQuery, settings: CollectionSettings) -> bool:
+def _needs_more(request: SnapshotQuery, settings: CollectionSettings) -> bool:
     """Whether scores came without what is told of hits alone: windows, and late interaction that has no
     weight.
     """
-    if asked.wanted is not None:
+    if request.wanted is not None:
         return False
-    has_late = settings.stores_token_vectors and asked.query.colbert is not None
-    return settings.window is not None or (has_late and asked.weights.colbert == 0)
+    has_late = settings.stores_token_vectors and request.query.colbert is not None
+    return settings.window is not None or (has_late and request.weights.colbert == 0)
 
 
 def _hits(
     view: View,
-    asked: SnapshotQuery,
+    request: SnapshotQuery,
     proposed: Sequence[Begun | None],
     parts: Sequence[ShardHits],
     chosen: Merged,
 ) -> list[Hit]:
     """The hits themselves, without those of a shard that is lost by now."""
     settings = view.known.description.settings
-    has_late = settings.stores_token_vectors and asked.query.colbert is not None
-    has_bm25 = settings.bm25 and asked.text is not None
-    names = [None if each is None else each.search for each in proposed]
-    told = details_of(
-        view.asking, names, parts, chosen, contents=asked.contents, more=_needs_more(asked, settings)
+    has_late = settings.stores_token_vectors and request.query.colbert is not None
+    has_bm25 = settings.bm25 and request.text is not None
+    names = [None if begun is None else begun.search for begun in proposed]
+    details = details_of(
+        view.fan_out, names, parts, chosen, contents=request.contents, more=_needs_more(request, settings)
     )
     hits = []
-    for shard, place, total, detail in zip(
-        chosen.shards.tolist(), chosen.places.tolist(), chosen.sums.tolist(), told, strict=True
+    for shard, row, total, detail in zip(
+        chosen.shards.tolist(), chosen.places.tolist(), chosen.sums.tolist(), details, strict=True
     ):
-        if view.asking.is_lost(shard):
+        if view.fan_out.is_lost(shard):
             continue
         part = parts[shard]
-        dense, sparse, _, *others = part.components[place].tolist()
+        dense, sparse, _, *others = part.components[row].tolist()
         scores = Scores(
             dense,
             sparse,
             detail.late if has_late else None,
             others[0] if has_bm25 else None,
-            others[-1] if asked.boosts else None,
+            others[-1] if request.boosts else None,
         )
-        with view.asking.reading(shard):
-            id = part.ids[place].decode()
+        with view.fan_out.reading(shard):
+            id = part.ids[row].decode()
             document = Document(id, "") if detail.content is None else decode_document(id, detail.content)
         if part.collections is not None:
-            document = replace(document, collection=part.collections[place])
+            document = replace(document, collection=part.collections[row])
         hits.append(Hit(document, total, scores, detail.window))
     return hits

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from tercet.cluster.router.aliases import ShardedAliases
 from tercet.cluster.router.catalog import ShardedCatalog
 from tercet.cluster.router.collection import KnownCollection
+from tercet.cluster.router.position_waits import PositionWaits
 from tercet.cluster.router.positions import KnownPositions
-from tercet.cluster.router.reaching import Reaching
 from tercet.cluster.shards.fleet import Fleet
 
 
@@ -23,7 +23,7 @@ class ShardSet:
     aliases: ShardedAliases
     catalog: ShardedCatalog
     positions: KnownPositions
-    reaching: Reaching
+    position_waits: PositionWaits
     known: dict[str, KnownCollection] = field(default_factory=dict)
 
     @staticmethod
@@ -31,4 +31,4 @@ class ShardSet:
         """One of which nothing is known yet."""
         positions, aliases = KnownPositions(len(fleet)), ShardedAliases(fleet)
         catalog = ShardedCatalog(fleet, aliases, positions)
-        return ShardSet(fleet, version, aliases, catalog, positions, Reaching(fleet, positions))
+        return ShardSet(fleet, version, aliases, catalog, positions, PositionWaits(fleet, positions))

@@ -90,7 +90,7 @@ class ShardedSnapshot(ShardedDocuments):
     @property
     def lost(self) -> tuple[str, ...]:
         """The shards that gave no answer, where that was allowed."""
-        return self._view.asking.lost
+        return self._view.fan_out.lost
 
     def answer(self, asked: SnapshotQuery) -> SearchResult:
         """As `Snapshot.answer`; raises what asking shards raises, too."""
@@ -108,10 +108,10 @@ class ShardedSnapshot(ShardedDocuments):
             return decode(Facets, body, F=len(fields)).fields
 
         body = encode(FacetsRequest(tuple(fields), filter))
-        told = [each for each in self._view.read("facets", [body] * len(self._fleet), read) if each]
+        counts = [values for values in self._view.read("facets", [body] * len(self._fleet), read) if values]
         return {
             field: merged_facet(
-                [each[number] for each in told],
+                [values[number] for values in counts],
                 wanted[field],
                 boolean=self.settings.fields[field] == "boolean",
             )
@@ -219,7 +219,7 @@ class ShardedSnapshot(ShardedDocuments):
         answers: dict[int, Answer] = {}
         for shard, (own, found) in enumerate(zip(numbers, told, strict=True)):
             if own and found is None:
-                name = self._view.asking.server_of(shard)
+                name = self._view.fan_out.server_of(shard)
                 raise ShardUnavailableError(
                     f"shard {name} gave no answer, and has documents that are asked for", name, sent=False
                 )

@@ -8,29 +8,31 @@ from tercet.index.search.shard_search import Proposals, ShardHits
 from tercet.models.representations import Int64
 
 
-def check_proposals(found: Proposals) -> None:
+def check_proposals(proposals: Proposals) -> None:
     """Raises ValueError where a number is of no candidate, or something is not of all of them."""
-    if found.is_everything:
+    if proposals.is_everything:
         return
-    for side in found.sides:
-        _check_numbers(side.numbers, found.count)
-    if len(found.ids) != found.count or (found.dense is not None and len(found.dense) != found.count):
+    for side in proposals.sides:
+        _check_numbers(side.numbers, proposals.count)
+    if len(proposals.ids) != proposals.count or (
+        proposals.dense is not None and len(proposals.dense) != proposals.count
+    ):
         raise ValueError("each candidate has an id and a score")
 
 
-def check_hits(found: ShardHits, candidates: int) -> None:
+def check_hits(hits: ShardHits, candidates: int) -> None:
     """Raises ValueError where hits are not of so many candidates, or something is not of all hits."""
-    _check_numbers(found.numbers, candidates)
-    if found.collections is not None and len(found.collections) != len(found):
+    _check_numbers(hits.numbers, candidates)
+    if hits.collections is not None and len(hits.collections) != len(hits):
         raise ValueError("each candidate is of a collection")
-    if not np.isfinite(found.components).all():
+    if not np.isfinite(hits.components).all():
         raise ValueError("a score is not finite")
-    groups = found.groups
+    groups = hits.groups
     if groups is not None:
         _check_numbers(groups.counts, len(groups.values) + 1)
-        if len(groups.counts) != len(found) or groups.counts.sum() != len(groups.values):
+        if len(groups.counts) != len(hits) or groups.counts.sum() != len(groups.values):
             raise ValueError("the groups are not those of all candidates")
-    if found.contents is not None and len(found.contents) > len(found):
+    if hits.contents is not None and len(hits.contents) > len(hits):
         raise ValueError("there are more contents than documents")
 
 

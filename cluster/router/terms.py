@@ -11,7 +11,7 @@ from tercet.index.bm25.query import WordCounts
 from tercet.index.sparse.idf import factors_of
 from tercet.index.sparse.term_totals import TermCounts, TermTotals
 from tercet.models.representations import Float64, Int32, Int64
-from tercet.service.shard.records import Told
+from tercet.service.shard.records import TermReport
 
 MOST_WORDS = 100_000  # whose counts are kept
 VERSIONS = ","  # between those of shards
@@ -20,12 +20,12 @@ TermChange = tuple[Int32, Int64, Int64]
 """Terms int32[X], and what is added to n(t) and M(t) of each, int64[X] both."""
 
 
-def sound(told: Told, vocabulary_size: int) -> Told:
+def sound(report: TermReport, vocabulary_size: int) -> TermReport:
     """What a shard told. Raises ValueError where that is of terms that there are none of."""
-    terms, *_ = told.added
+    terms, *_ = report.added
     if len(terms) and not (terms.min() >= 0 and terms.max() < vocabulary_size):
         raise ValueError("a term is outside the vocabulary")
-    return told
+    return report
 
 
 @dataclass(slots=True)
@@ -40,17 +40,17 @@ class KnownWords:
 
     def of(self, words: Sequence[str]) -> WordCounts | None:
         """What is known of words; None where one was never asked for."""
-        found = [self.counts.get(word) for word in words]
-        known = [count for count in found if count is not None]
+        counts = [self.counts.get(word) for word in words]
+        known = [count for count in counts if count is not None]
         if not self.counts or len(known) < len(words):
             return None
         return WordCounts(self.documents, self.total_length, np.array(known, np.int64))
 
-    def keep(self, words: Sequence[str], told: WordCounts) -> None:
+    def keep(self, words: Sequence[str], counts: WordCounts) -> None:
         """Keeps what all shards told of words."""
         if len(self.counts) < MOST_WORDS:
-            self.documents, self.total_length = told.documents, told.total_length
-            self.counts |= zip(words, told.frequencies.tolist(), strict=True)
+            self.documents, self.total_length = counts.documents, counts.total_length
+            self.counts |= zip(words, counts.frequencies.tolist(), strict=True)
 
 
 @dataclass(frozen=True, slots=True)

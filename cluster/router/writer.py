@@ -17,16 +17,15 @@ import numpy as np
 import orjson
 
 from tercet.cluster.router.bodies import body_of
-from tercet.cluster.router.incomplete import Part, failure_of_parts
+from tercet.cluster.router.partial_writes import Part, failure_of_parts
+from tercet.cluster.router.position_waits import require_numbers
 from tercet.cluster.router.positions import KnownPositions
-from tercet.cluster.router.reaching import require_numbers
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import shard_of, shards_of
 from tercet.cluster.shards.positions import Positions
 from tercet.cluster.shards.refusals import reading
 from tercet.cluster.shards.servers import Ask
-from tercet.cluster.shards.transport import JSON, NO_HEADERS, Headers
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.filters import Filter, tree_of
@@ -38,6 +37,7 @@ from tercet.models.representations import Int64, Representations
 from tercet.service.answers.binary import MEDIA_TYPE
 from tercet.service.exceptions import OverloadedError, RequestTooLargeError, ServiceError, ShardError
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
+from tercet.service.remote.transport import JSON, NO_HEADERS, Headers
 from tercet.service.shard.messages import COLLECTIONS
 
 DECLARING_SECONDS = 3600.0  # every document's metadata is read

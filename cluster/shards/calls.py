@@ -12,12 +12,11 @@ Result = TypeVar("Result")
 
 async def outcomes(work: Sequence[Coroutine[Any, Any, Result]]) -> list[Result | Exception]:
     """What each gives, or the exception that it raises, in order, once all have ended."""
-    found = await asyncio.gather(*work, return_exceptions=True)
     results: list[Result | Exception] = []
-    for each in found:
-        if isinstance(each, BaseException) and not isinstance(each, Exception):
-            raise each
-        results.append(each)
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, BaseException) and not isinstance(result, Exception):
+            raise result
+        results.append(result)
     return results
 
 

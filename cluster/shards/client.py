@@ -2,31 +2,74 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
 import orjson
 
-from tercet.cluster.shards.refusals import reading, refusal_of
-from tercet.cluster.shards.transport import JSON, NO_HEADERS, Headers, ShardAnswer, ShardRequest, Transport
+from tercet.cluster.shards.refusals import failure_of, reading, refusal_of
 from tercet.service.collections.shard_telemetry import ShardObserver
-from tercet.service.exceptions import ShardFailedError
+from tercet.service.exceptions import CallFailedError, ShardFailedError
 from tercet.service.http.checksums import HEADER, request_checksums, sound_answer
+from tercet.service.load.admission import too_late
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
+from tercet.service.remote.circuit import CircuitPolicy, ServerState
+from tercet.service.remote.http import HttpConnections
+from tercet.service.remote.probes import Probes
+from tercet.service.remote.server import RemoteServer
+from tercet.service.remote.transport import JSON, NO_HEADERS, Headers, RemoteAnswer, RemoteRequest, Transport
+from tercet.service.settings.settings import Settings
 
 OK = range(200, 300)
 LIMITS_SECONDS = 60.0  # for so long a shard's limits are taken as it told them
+PROBED_PATH = "/health"
+PROBE_SECONDS = 1.0  # for an answer, which says nothing but that there is one
+SHARE_OF_SHARD = 0.95  # of the time that is left, so that a shard's own refusal comes before its end
+SHARDS = CircuitPolicy(
+    "shard",
+    {ServerState.UP: "answers again", ServerState.SUSPECTED: "is not asked for a moment"},
+    failures=3,
+    longest_pause_seconds=5.0,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardAccess:
+    """How shards are asked: the key to send, the longest wait for an answer where a request has no deadline
+    of its own, and the largest answer.
+    """
+
+    key: str | None = field(default=None, repr=False)
+    timeout_seconds: float = 10
+    answer_bytes: int = 2**30
+
+    @staticmethod
+    def of(settings: Settings) -> ShardAccess:
+        """As the settings say."""
+        key = settings.shards_key
+        return ShardAccess(None if key is None else key.get_secret_value(), settings.shards_timeout_seconds)
+
+    def connections(self) -> HttpConnections:
+        """Connections over which shards are asked so."""
+        return HttpConnections(self.key, self.answer_bytes)
 
 
 class ShardClient:
     """A shard behind its transport. Use from one event loop."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    def __init__(
+        self, transport: Transport, timeout_seconds: float = 10, probes: Probes | None = None
+    ) -> None:
+        """timeout_seconds: for an answer to a request without a deadline; probes: where its own is one of
+        several, by default alone.
+        """
+        self.server = RemoteServer(transport, SHARDS, self._probe, probes or Probes())
+        self._timeout_seconds = timeout_seconds
         self._observer = ShardObserver()
         self._body_bytes = 0
         self._told = -LIMITS_SECONDS  # when, of `time.monotonic()`
@@ -34,7 +77,7 @@ class ShardClient:
     @property
     def name(self) -> str:
         """What it is called in errors and answers."""
-        return self._transport.name
+        return self.server.name
 
     def observe(self, observer: ShardObserver) -> None:
         """Tells it of every request from now on."""
@@ -75,9 +118,9 @@ class ShardClient:
     async def largest_body_bytes(self, deadline: Deadline = NO_DEADLINE) -> int:
         """The largest body of a request that it takes. Raises as `send`."""
         if time.monotonic() >= self._told + LIMITS_SECONDS:
-            found = await self.json("GET", "/info", deadline=deadline)
+            info = await self.json("GET", "/info", deadline=deadline)
             with self.reading():
-                self._body_bytes = int(found["limits"]["body_bytes"])
+                self._body_bytes = int(info["limits"]["body_bytes"])
             self._told = time.monotonic()
         return self._body_bytes
 
@@ -93,12 +136,12 @@ class ShardClient:
         deadline: Deadline = NO_DEADLINE,
         repeatable: bool = True,
         is_message: bool = False,
-    ) -> ShardAnswer:
+    ) -> RemoteAnswer:
         """Its answer to a body of any type, of a status of success. is_message: whether body and answer have
         checksums in themselves.
 
-        Raises what `Transport.request` raises, and for an answer of another status what `refusal_of` makes of
-        it.
+        Raises what `failure_of` and `refusal_of` make of no answer and of one of another status, and
+        DeadlineExceededError where the deadline has passed.
         """
         target = f"{path}?{urlencode(query)}" if query else path
         given = {**headers, "Content-Type": content_type} if body or is_message else dict(headers)
@@ -106,8 +149,11 @@ class ShardClient:
             given[HEADER] = request_checksums(method, target, body)
         began = time.monotonic()
         try:
-            request = ShardRequest(method, target, given, body, deadline, repeatable)
-            answer = await self._transport.request(request)
+            left_seconds = self._left_seconds(deadline)
+            given["X-Request-Timeout"] = f"{SHARE_OF_SHARD * left_seconds:.3f}"
+            self.server.circuit.require()
+            request = RemoteRequest(method, target, given, body, repeatable)
+            answer = await self.server.call(request, left_seconds)
             self._observer.answered(self.name, time.monotonic() - began, len(body), len(answer.body))
             sound = sound_answer(answer.body, answer.headers.get(HEADER))
             if sound is None:
@@ -118,7 +164,22 @@ class ShardClient:
             answer = replace(answer, body=sound)
             if answer.status not in OK:
                 raise refusal_of(self.name, answer)
+        except CallFailedError as error:
+            failure = failure_of(self.name, error)
+            self._observer.failed(self.name, failure)
+            raise failure from None
         except Exception as error:
             self._observer.failed(self.name, error)
             raise
         return answer
+
+    def _left_seconds(self, deadline: Deadline) -> float:
+        """For how long an answer is waited for. Raises DeadlineExceededError where it is too late."""
+        left_seconds = deadline.remaining_seconds
+        if left_seconds <= 0:
+            raise too_late(0)
+        return self._timeout_seconds if left_seconds == math.inf else left_seconds
+
+    async def _probe(self, _state: ServerState) -> str:
+        await self.server.ask(RemoteRequest("GET", PROBED_PATH), PROBE_SECONDS)
+        return ""

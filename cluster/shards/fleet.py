@@ -47,10 +47,10 @@ class Fleet:
     def require(self, asks: Mapping[int, Ask[Result]]) -> dict[int, Result]:
         """What some shards give, by their numbers. Raises as `all`."""
         results: dict[int, Result] = {}
-        for shard, found in self.outcomes(asks).items():
-            if isinstance(found, Exception):
-                raise found
-            results[shard] = found
+        for shard, outcome in self.outcomes(asks).items():
+            if isinstance(outcome, Exception):
+                raise outcome
+            results[shard] = outcome
         return results
 
     def first_last(self, ask: Ask[Result]) -> list[Result]:
@@ -87,8 +87,7 @@ class Fleet:
         if not work:
             return {}
         shards = sorted(work)
-        found = self.loop.run(outcomes([work[shard] for shard in shards]))
-        return dict(zip(shards, found, strict=True))
+        return dict(zip(shards, self.loop.run(outcomes([work[shard] for shard in shards])), strict=True))
 
     def one(self, shard: int, ask: Ask[Result]) -> Result:
         """What one gives or raises."""

@@ -1,37 +1,39 @@
-"""What an error answer of a shard means: the exception that the same request raises in a single server."""
+"""What a failed call of a shard means: for an error answer the exception that a single server raises."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tercet.cluster.shards.transport import ShardAnswer
 from tercet.service.exceptions import (
+    CallFailedError,
     OverloadedError,
     RelayedError,
     ShardError,
     ShardFailedError,
+    ShardTimeoutError,
     ShardUnavailableError,
 )
-from tercet.service.http.refusals import Refusal
+from tercet.service.http.refusals import FULL_QUEUE_SECONDS, Refusal
+from tercet.service.remote.transport import RemoteAnswer
 
 READ_ONLY = "read_only_server"  # of one that follows snapshots: nothing is wrong with the key
 
 
-def refusal_of(name: str, answer: ShardAnswer) -> Exception:
+def refusal_of(name: str, answer: RemoteAnswer) -> Exception:
     """The exception that an answer of an error status stands for. name: of the shard.
 
     What concerns the request has the message of the shard; what concerns the shard alone names it.
     """
-    found = Refusal.of(answer.status, answer.headers, answer.body)
-    message, status, code, param = found.message, found.status, found.code, found.param
-    if not found.is_ours:
+    refusal = Refusal.of(answer.status, answer.headers, answer.body)
+    message, status, code, param = refusal.message, refusal.status, refusal.code, refusal.param
+    if not refusal.is_ours:
         return ShardFailedError(f"shard {name} answers with status {status} and no error of ours", name)
     if status in (401, 403) and code != READ_ONLY:
         return ShardUnavailableError(
             f"shard {name} refuses the key of this server (setting shards_key): {message}", name, sent=False
         )
-    known = found.known("shard", f"shard {name}: ")
+    known = refusal.known("shard", f"shard {name}: ")
     if known is not None:
         return known
     if status == 400:  # a router's requests are sound, so this one was damaged on its way
@@ -39,6 +41,20 @@ def refusal_of(name: str, answer: ShardAnswer) -> Exception:
     if status < 500:
         return RelayedError(message, status, code, param)
     return RelayedError(f"shard {name}: {message}", status, code, param, shard=name)
+
+
+def failure_of(name: str, error: CallFailedError) -> Exception:
+    """The exception that a call without an answer stands for. name: of the shard."""
+    message = f"shard {name} {error}"
+    match error.kind:
+        case "silent":
+            return ShardTimeoutError(message, name)
+        case "garbage" | "large":
+            return ShardFailedError(message, name)
+        case "busy":
+            return OverloadedError(f"shard {name}: {error}", FULL_QUEUE_SECONDS, "shard")
+        case kind:
+            return ShardUnavailableError(message, name, sent=kind == "broken", paused=kind == "paused")
 
 
 def is_of_server(error: Exception) -> bool:

@@ -95,7 +95,7 @@ class ShardTimes:
         """The numbers of the servers, those first that are expected to answer first. Of those that are
         expected to take about as long as the fastest the first in their own order comes first.
         """
-        expected = [each.expected for each in self.servers]
+        expected = [times.expected for times in self.servers]
         least = ALIKE * min(expected)
         return sorted(range(len(expected)), key=lambda server: max(expected[server], least))
 
@@ -104,5 +104,5 @@ class ShardTimes:
 
         It is the fastest one's, since a slow one that answers its share of requests has a long time itself.
         """
-        known = [each.long_seconds(operation) for each in self.servers]
+        known = [times.long_seconds(operation) for times in self.servers]
         return min((seconds for seconds in known if seconds is not None), default=None)

@@ -35,6 +35,7 @@ from tercet.service.exceptions import (
 )
 
 LONGEST_RETRY_SECONDS = 3600.0
+FULL_QUEUE_SECONDS = 1.0  # after which another try may find room with a server that did not say
 
 Peer = Literal["shard", "worker"]
 

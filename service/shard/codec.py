@@ -239,10 +239,10 @@ def _form_of(kind: Hashable) -> Form:
     raise TypeError(f"{kind} has no way to travel")
 
 
-def _there(found: Mapping[str, Any], name: str) -> Any:
-    if name not in found:
+def _there(arrays: Mapping[str, Any], name: str) -> Any:
+    if name not in arrays:
         raise ValueError(f"{name} is missing")
-    return found[name]
+    return arrays[name]
 
 
 def _fit(sizes: Sizes, wanted: str | int | None, size: int, name: str) -> None:

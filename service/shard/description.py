@@ -35,9 +35,9 @@ class ShardDescription:
     @staticmethod
     def read(body: bytes, shard: str) -> ShardDescription:
         """That of a message from a shard. Raises ValueError and its like, or SearchIndexError."""
-        found = decode(Description, body)
-        settings = settings_from(found.settings, found.codebook, shard)
-        return ShardDescription(settings, found.defaults, found.effort, found.tag)
+        description = decode(Description, body)
+        settings = settings_from(description.settings, description.codebook, shard)
+        return ShardDescription(settings, description.defaults, description.effort, description.tag)
 
     @property
     def message(self) -> bytes:

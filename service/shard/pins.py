@@ -77,10 +77,10 @@ class Pins:
     def search(self, name: str, collection: str) -> ShardSearch:
         """The search of a name, in this collection. Raises ShardStateGoneError."""
         with self._lock:
-            found = self._searches.get(name)
-            if found.collection != collection:
+            entry = self._searches.get(name)
+            if entry.collection != collection:
                 raise _gone(name)
-            return found.search
+            return entry.search
 
 
 def is_of_content(state: str) -> bool:
@@ -110,15 +110,15 @@ class _Kept(Generic[Kept]):
             self.drop(oldest)
 
     def get(self, name: str) -> Kept:
-        found = self._entries.get(name)
-        if found is None or found[0] <= self._clock():
+        entry = self._entries.get(name)
+        if entry is None or entry[0] <= self._clock():
             raise _gone(name)
-        return found[2]
+        return entry[2]
 
     def drop(self, name: str) -> None:
-        found = self._entries.pop(name, None)
-        if found is not None:
-            self._bytes -= found[1]
+        entry = self._entries.pop(name, None)
+        if entry is not None:
+            self._bytes -= entry[1]
 
 
 def _gone(name: str) -> ShardStateGoneError:

@@ -176,7 +176,7 @@ NO_CHANGE = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TermReport:
     """What a shard says of its documents at a state. version: the state's name for people; documents: how
     many there are; change: what comes to the counts of terms, None where it was not asked; words: what it
     knows of those that were asked for.
@@ -214,7 +214,7 @@ class Candidates:
     router knows, and nothing told where the description is.
     """
 
-    told: Told | None = None
+    told: TermReport | None = None
     begun: Begun | None = None
 
 

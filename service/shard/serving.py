@@ -20,7 +20,7 @@ from tercet.service.shard.records import (
     HitsRequest,
     PartsRequest,
     StatisticsRequest,
-    Told,
+    TermReport,
 )
 
 CONTENT_BYTES = 16 << 20  # of one answer
@@ -72,24 +72,24 @@ class ShardServing:
         search = snapshot.shard_search(query)
         proposals = search.propose()
         begun = self._pins.begin(BegunSearch(name, search))
-        return encode(Candidates(Told(*described(snapshot, state)), Begun(begun, proposals)))
+        return encode(Candidates(TermReport(*described(snapshot, state)), Begun(begun, proposals)))
 
     def hits(self, name: str, body: bytes) -> bytes:
         """The exact scores of what is left of a search's candidates. Raises as `candidates`."""
-        asked = decode_request(HitsRequest, body)
-        search = self._pins.search(asked.search, name)
-        numbers = None if asked.numbers is None else _proposed(asked.numbers, search.candidates)
-        if asked.wanted is None:
-            return encode(search.all(numbers, asked.group_by))
-        content_bytes = min(asked.content_bytes, CONTENT_BYTES)
-        return encode(search.best(numbers, asked.wanted, asked.least, content_bytes))
+        request = decode_request(HitsRequest, body)
+        search = self._pins.search(request.search, name)
+        numbers = None if request.numbers is None else _proposed(request.numbers, search.candidates)
+        if request.wanted is None:
+            return encode(search.all(numbers, request.group_by))
+        content_bytes = min(request.content_bytes, CONTENT_BYTES)
+        return encode(search.best(numbers, request.wanted, request.least, content_bytes))
 
     def parts(self, name: str, body: bytes) -> bytes:
         """What hits alone are told of. Raises as `candidates`."""
-        asked = decode_request(PartsRequest, body)
-        search = self._pins.search(asked.search, name)
-        numbers = _proposed(asked.numbers, search.candidates)
-        return encode(search.parts(numbers, min(asked.content_bytes, CONTENT_BYTES)))
+        request = decode_request(PartsRequest, body)
+        search = self._pins.search(request.search, name)
+        numbers = _proposed(request.numbers, search.candidates)
+        return encode(search.parts(numbers, min(request.content_bytes, CONTENT_BYTES)))
 
     def statistics(
         self,
@@ -110,12 +110,12 @@ class ShardServing:
 
     def _statistics(
         self, name: str, snapshot: Snapshot, state: str, known: str | None, words: Sequence[str] | None
-    ) -> Told:
+    ) -> TermReport:
         change = None
         if snapshot.idf is not None and known != state:
             change = self._told.change(name, state, snapshot.idf, known)
         counts = None if words is None else snapshot.word_counts(words)
-        return Told(*described(snapshot, state), change, counts)
+        return TermReport(*described(snapshot, state), change, counts)
 
     def _tag(self, name: str, target: SearchTarget[Snapshot]) -> str:
         """The tag of what a search goes by; made anew only where that is another than the last time."""

@@ -9,8 +9,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-import httpx
-
 from tercet.models.adapters.library import unknown_adapter
 from tercet.models.adapters.routers import FixedSettings, resolve, router_settings
 from tercet.models.encoder import AdapterDescription, EncoderInfo
@@ -26,14 +24,16 @@ from tercet.models.representations import Representations, TokenBatch
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.encoding.options import DOCUMENTS, TextOptions
 from tercet.service.encoding.query_cache import QueryCache
-from tercet.service.exceptions import OverloadedError
+from tercet.service.exceptions import CallFailedError, OverloadedError
 from tercet.service.load.admission import Ticket
 from tercet.service.load.concurrency import all_of
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool, text_pool
 from tercet.service.load.relay import on_loop
+from tercet.service.remote.circuit import ServerState
+from tercet.service.remote.http import HttpConnections, HttpTransport
+from tercet.service.remote.transport import Transport
 from tercet.service.settings.settings import WorkerAccess
-from tercet.service.workers.health import WorkerState
 from tercet.service.workers.telemetry import WorkerObserver
 from tercet.service.workers.worker import RemoteWorker
 
@@ -57,7 +57,7 @@ class RemoteEncoding:
     def __init__(
         self,
         workers: list[RemoteWorker],
-        client: httpx.AsyncClient,
+        connections: HttpConnections,
         info: EncoderInfo,
         tokenizer: Tokenizer,
         adapters: Sequence[AdapterDescription],
@@ -67,7 +67,7 @@ class RemoteEncoding:
     ) -> None:
         self._workers = workers
         self._observer = observer
-        self._client = client
+        self._connections = connections
         self._info = info
         self._tokenizer = tokenizer
         self._adapters = {adapter.name: adapter for adapter in adapters}
@@ -75,7 +75,8 @@ class RemoteEncoding:
         self._pool = pool
         self._cache = cache
         self.slice_tokens = SLICE_TOKENS * len(workers)
-        self._watches = [asyncio.create_task(worker.health.watch()) for worker in workers]
+        for worker in workers:
+            worker.server.begin_probes()
 
     @classmethod
     async def connect(
@@ -83,31 +84,25 @@ class RemoteEncoding:
         urls: Sequence[str],
         access: WorkerAccess,
         observer: WorkerObserver | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: Transport | None = None,
         cache: QueryCache | None = None,
     ) -> RemoteEncoding:
         """Asks the workers, in order, what they are; the first that answers says what all must be.
 
-        observer: is told how each fares; transport: how they are reached, by default by HTTP. cache: of
-        queries, by default none is kept.
+        observer: is told how each fares; transport: the way to all of them, by default HTTP to each; cache:
+        of queries, by default none is kept.
         Raises EncoderUnavailableError where none gives an answer that can be used.
         """
-        client = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {access.key}"} if access.key else {},
-            timeout=None,  # noqa: S113 - each request is bounded as a whole
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-            trust_env=False,
-            transport=transport,
-        )
-        pool = text_pool()
-        workers = [RemoteWorker(url, client, access, pool) for url in urls]
+        connections, pool = HttpConnections(access.key), text_pool()
+        transports = [transport] if transport else [HttpTransport(url, connections) for url in urls]
+        workers = [RemoteWorker(way, access, pool, connections.probes) for way in transports]
         observer = observer or WorkerObserver()
-        for url in urls:
-            observer.known(url)
+        for worker in workers:
+            observer.known(worker.url)
         try:
-            return await cls._of_first(workers, client, pool, observer, cache)
+            return await cls._of_first(workers, connections, pool, observer, cache)
         except BaseException:
-            await client.aclose()
+            await connections.close()
             pool.close()
             raise
 
@@ -115,22 +110,24 @@ class RemoteEncoding:
     async def _of_first(
         cls,
         workers: list[RemoteWorker],
-        client: httpx.AsyncClient,
+        connections: HttpConnections,
         pool: Pool,
         observer: WorkerObserver,
         cache: QueryCache | None,
     ) -> RemoteEncoding:
         for worker in workers:
             try:
-                found = await worker.describe()
-                tokenizer = await worker.tokenizer(found)
-            except EncoderUnavailableError as error:
-                worker.health.fault = str(error)
+                description = await worker.describe()
+                tokenizer = await worker.tokenizer(description)
+            except (EncoderUnavailableError, CallFailedError) as error:
+                worker.server.circuit.fault = str(error)
                 continue
-            for each in workers:
-                each.require(found.info.fingerprint)
-            await asyncio.gather(*(each.health.ask() for each in workers))
-            return cls(workers, client, found.info, tokenizer, found.adapters, pool, observer, cache)
+            for other in workers:
+                other.require(description.info.fingerprint)
+            await asyncio.gather(*(other.server.probe() for other in workers))
+            return cls(
+                workers, connections, description.info, tokenizer, description.adapters, pool, observer, cache
+            )
         raise _none_left(workers)
 
     @property
@@ -184,12 +181,12 @@ class RemoteEncoding:
     @property
     def in_flight(self) -> dict[str, int]:
         """Requests that wait for each worker's answer, by its address."""
-        return {worker.url: worker.in_flight for worker in self._workers}
+        return {worker.url: worker.server.in_flight for worker in self._workers}
 
     @property
     def states(self) -> dict[str, bool]:
         """Whether each worker, by its address, is used now."""
-        return {worker.url: worker.health.state is not WorkerState.DOWN for worker in self._workers}
+        return {worker.url: worker.server.circuit.state is not ServerState.DOWN for worker in self._workers}
 
     async def encode(
         self,
@@ -237,10 +234,7 @@ class RemoteEncoding:
             raise _none_left(self._workers)
 
     async def close(self) -> None:
-        for watch in self._watches:
-            watch.cancel()
-        await asyncio.gather(*self._watches, return_exceptions=True)
-        await self._client.aclose()
+        await self._connections.close()
         self._pool.close()
 
     async def _encode_piece(
@@ -250,35 +244,35 @@ class RemoteEncoding:
 
         info: the encoder, with its adapter, that the texts are for; deadline: for it to begin.
         """
-        asked: list[RemoteWorker] = []
+        tried: list[RemoteWorker] = []
         refusals: list[Exception] = []
-        while worker := self._next_worker(asked):
-            asked.append(worker)
+        while worker := self._next_worker(tried):
+            tried.append(worker)
             began = time.monotonic()
             try:
-                found = await worker.encode(texts, options, info, deadline)
+                representations = await worker.encode(texts, options, info, deadline)
             except Exception as error:
                 self._observer.refused(worker.url, error)
                 if isinstance(error, REFUSALS):
                     refusals.append(error)
-                elif not isinstance(error, EncoderUnavailableError):
+                elif not isinstance(error, EncoderUnavailableError | CallFailedError):
                     raise
             else:
                 self._observer.answered(worker.url, time.monotonic() - began)
-                return found
+                return representations
         # What will pass soonest comes before what another try may not help.
         raise min(refusals, key=_patience, default=_none_left(self._workers))
 
-    def _next_worker(self, asked: Sequence[RemoteWorker]) -> RemoteWorker | None:
+    def _next_worker(self, tried: Sequence[RemoteWorker]) -> RemoteWorker | None:
         """Of the workers not asked yet one that is up, or else one that may be; the least busy of these.
 
         Equally busy ones take turns.
         """
-        used = [worker for worker in self._workers if worker.health.state is not WorkerState.DOWN]
+        used = [worker for worker in self._workers if worker.server.circuit.state is not ServerState.DOWN]
         turn = next(self._turn) % max(1, len(used))
         return min(
-            (worker for worker in used[turn:] + used[:turn] if worker not in asked),
-            key=lambda worker: (worker.health.state is not WorkerState.UP, worker.in_flight),
+            (worker for worker in used[turn:] + used[:turn] if worker not in tried),
+            key=lambda worker: (worker.server.circuit.state is not ServerState.UP, worker.server.in_flight),
             default=None,
         )
 
@@ -305,6 +299,6 @@ def _patience(refusal: Exception) -> tuple[int, float]:
 
 def _none_left(workers: Sequence[RemoteWorker]) -> EncoderUnavailableError:
     faults = "; ".join(
-        f"{worker.url}: {worker.health.fault or 'it failed a moment ago'}" for worker in workers
+        f"{worker.url}: {worker.server.circuit.fault or 'it failed a moment ago'}" for worker in workers
     )
     return EncoderUnavailableError(f"no encoder worker answers ({faults})")

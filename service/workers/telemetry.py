@@ -13,7 +13,7 @@ from tercet.models.errors import (
     EncoderUnavailableError,
     UnsoundRepresentationsError,
 )
-from tercet.service.exceptions import OverloadedError, WorkerSilentError
+from tercet.service.exceptions import CallFailedError, OverloadedError
 
 Refusal = Literal["overloaded", "silent", "unsound", "memory", "adapter", "failed", "limit"]
 """limit: of the worker's own, such as the size of a body."""
@@ -23,7 +23,7 @@ SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 # The first that fits; some are of a kind that comes later.
 KINDS: tuple[tuple[type[Exception], Refusal], ...] = (
     (OverloadedError, "overloaded"),
-    (WorkerSilentError, "silent"),
+    (CallFailedError, "silent"),
     (UnsoundRepresentationsError, "unsound"),
     (EncoderMemoryError, "memory"),
     (AdapterNotFoundError, "adapter"),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import httpx
+import orjson
 
 from tercet.models.checkpoint import EncodingSettings
 from tercet.models.encoder import AdapterDescription, EncoderInfo, require_sound
@@ -23,22 +21,25 @@ from tercet.models.tokenizer import Tokenizer, valid_text
 from tercet.service.answers.binary import MEDIA_TYPE, SMALL_BYTES, from_bytes
 from tercet.service.encoding.options import DOCUMENTS, TextOptions
 from tercet.service.exceptions import (
+    CallFailedError,
     InvalidRequestError,
+    OverloadedError,
     RequestTooLargeError,
-    WorkerSilentError,
 )
-from tercet.service.http.refusals import Refusal
+from tercet.service.http.refusals import FULL_QUEUE_SECONDS, Refusal
 from tercet.service.load.admission import too_late
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
+from tercet.service.remote.circuit import CircuitPolicy, ServerState
+from tercet.service.remote.probes import Probes
+from tercet.service.remote.server import RemoteServer
+from tercet.service.remote.transport import JSON, RemoteAnswer, RemoteRequest, Transport
 from tercet.service.settings.settings import WorkerAccess
-from tercet.service.tracing.request import call
-from tercet.service.workers.health import WorkerHealth, WorkerState
 
+OK = 200
 PROBE_TEXT = "probe"
-
-# What ends a connection before its answer came, such as one that the worker closed while it was kept alive.
-BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)
+WORDS = {state: f"is {state.value}" for state in ServerState}
+QUICK_SECONDS = 0.25  # between probes of a worker that is not up
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,37 +52,31 @@ class WorkerDescription:
 
 
 class RemoteWorker:
-    """A worker: its health, its requests under way, and how it is asked."""
+    """A worker: what it is, what is sent to it, and what its answers mean. Use from one event loop."""
 
-    def __init__(self, url: str, client: httpx.AsyncClient, access: WorkerAccess, pool: Pool) -> None:
-        """client: sends the key, and has no timeouts of its own; pool: where large answers are read."""
-        self.url = url
-        self.health = WorkerHealth(url, self._probe, access.probe_seconds, self._give_up)
-        self._client = client
+    def __init__(self, transport: Transport, access: WorkerAccess, pool: Pool, probes: Probes) -> None:
+        """probes: of this and other workers; pool: where large answers are read."""
+        self.url = transport.name
+        policy = CircuitPolicy("encoder worker", WORDS, 1, QUICK_SECONDS, access.probe_seconds)
+        self.server = RemoteServer(transport, policy, self._probe, probes)
         self._access = access
         self._pool = pool
         self._unsound = False
-        self._waits: set[asyncio.Timeout] = set()
         self._fingerprint: str | None = None
-
-    @property
-    def in_flight(self) -> int:
-        """Requests that wait for its answer."""
-        return len(self._waits)
 
     def require(self, fingerprint: str) -> None:
         """From now on it is up only while it encodes with this fingerprint."""
         self._fingerprint = fingerprint
 
     async def describe(self) -> WorkerDescription:
-        """Its `/info`. Raises EncoderUnavailableError."""
-        answer = await self._ask("/info", self._access.probe_timeout_seconds)
+        """Its `/info`. Raises EncoderUnavailableError and CallFailedError."""
+        content = await self._ask("/info", self._access.probe_timeout_seconds)
         try:
-            values = answer.json()
+            values = orjson.loads(content)
             return WorkerDescription(
                 EncoderInfo.from_json(values["encoder"]),
                 EncodingSettings.from_json(values["encoding_settings"]),
-                [AdapterDescription.from_json(each) for each in values.get("adapters", ())],
+                [AdapterDescription.from_json(adapter) for adapter in values.get("adapters", ())],
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ModelError) as error:
             raise EncoderUnavailableError(
@@ -89,18 +84,18 @@ class RemoteWorker:
             ) from None
 
     async def tokenizer(self, described: WorkerDescription) -> Tokenizer:
-        """Its tokenizer. Raises EncoderUnavailableError."""
-        content = (await self._ask("/tokenizer", self._access.timeout_seconds)).content
+        """Its tokenizer. Raises EncoderUnavailableError and CallFailedError."""
+        content = await self._ask("/tokenizer", self._access.timeout_seconds)
         try:
-            found = Tokenizer.from_bytes(content, described.settings)
+            tokenizer = Tokenizer.from_bytes(content, described.settings)
         except ModelError as error:
             raise EncoderUnavailableError(f"its tokenizer cannot be used: {error}") from None
         weighed = described.info.vocabulary_size  # 0 without a lexical side; SPLADE may weigh unused places
-        if weighed not in (found.vocabulary_size, 0) and described.settings.splade is None:
+        if weighed not in (tokenizer.vocabulary_size, 0) and described.settings.splade is None:
             raise EncoderUnavailableError(
-                f"its tokenizer has {found.vocabulary_size} tokens, its encoder {weighed}"
+                f"its tokenizer has {tokenizer.vocabulary_size} tokens, its encoder {weighed}"
             )
-        return found
+        return tokenizer
 
     async def encode(
         self,
@@ -122,30 +117,25 @@ class RemoteWorker:
             "truncate": options.truncate,
             **({} if info.adapter is None else {"adapter": info.adapter}),
         }
-        headers = {"Accept": MEDIA_TYPE}
+        headers = {"Accept": MEDIA_TYPE, "Content-Type": JSON}
         if deadline != NO_DEADLINE:
             if deadline.passed:
                 raise too_late(0)
             headers["X-Request-Timeout"] = f"{deadline.remaining_seconds:.3f}"
-        limit = asyncio.timeout(self._access.timeout_seconds)
-        self._waits.add(limit)
+        request = RemoteRequest("POST", "/embed", headers, orjson.dumps(body))
         try:
-            with call("POST /embed", f"{self.url}/embed") as trace_headers:
-                headers |= trace_headers
-                response = await self._send("POST", "/embed", limit, json=body, headers=headers)
-        except WorkerSilentError as error:
-            self.health.suspect(str(error))
+            answer = await self.server.call(request, self._access.timeout_seconds)
+        except CallFailedError as error:
+            if error.kind == "busy":
+                raise OverloadedError(str(error), FULL_QUEUE_SECONDS, "worker") from None
             raise
-        finally:
-            self._waits.discard(limit)
-        self.health.heard()
-        if response.status_code != httpx.codes.OK:
-            raise self._refusal(response)
+        if answer.status != OK:
+            raise self._refusal(answer)
         try:
-            return await self._read(response.content, len(texts), options, info)
+            return await self._read(answer.body, len(texts), options, info)
         except UnsoundRepresentationsError as error:
             self._unsound = True
-            self.health.suspect(str(error))
+            self.server.circuit.failed(str(error))
             raise
 
     async def _read(
@@ -155,121 +145,97 @@ class RemoteWorker:
 
         def read() -> tuple[Representations, dict[str, str]]:
             try:
-                found, metadata = from_bytes(content)
+                representations, metadata = from_bytes(content)
             except ValueError as error:
                 raise UnsoundRepresentationsError(f"{self.url}: {error}") from None
             if metadata.get("fingerprint") == info.fingerprint:  # another one is another fault
                 longest = options.max_length or info.max_length
-                require_sound(found, texts, options.outputs, info, longest, self.url)
-            return found, metadata
+                require_sound(representations, texts, options.outputs, info, longest, self.url)
+            return representations, metadata
 
-        found, metadata = read() if len(content) <= SMALL_BYTES else await self._pool.run(read)
+        representations, metadata = read() if len(content) <= SMALL_BYTES else await self._pool.run(read)
         self._check_fingerprint(metadata.get("fingerprint"), info)
-        return found
+        return representations
 
-    async def _probe(self, state: WorkerState) -> None:
-        """Raises EncoderUnavailableError where it could encode nothing for us now."""
-        await self._ask("/ready", self._access.probe_timeout_seconds)
-        if state is not WorkerState.UP:  # another checkpoint may have come back under its address
-            info = (await self.describe()).info
-            if info.fingerprint != self._fingerprint:
-                raise EncoderUnavailableError(_other_encoder(info.fingerprint, self._fingerprint))
-            if self._unsound:
-                await self._try_encoding(info)
+    async def _probe(self, state: ServerState) -> str:
+        """What keeps it from encoding for us now: see `Probe`."""
+        try:
+            await self._ask("/ready", self._access.probe_timeout_seconds)
+            if state is not ServerState.UP:  # another checkpoint may have come back under its address
+                info = (await self.describe()).info
+                if info.fingerprint != self._fingerprint:
+                    return _other_encoder(info.fingerprint, self._fingerprint)
+                if self._unsound:
+                    await self._try_encoding(info)
+        except EncoderUnavailableError as error:
+            return str(error)
+        return ""
 
     async def _try_encoding(self, info: EncoderInfo) -> None:
         """Raises UnsoundRepresentationsError while what it makes of a short text cannot be used.
 
         A refusal says nothing of that; what comes after it will.
         """
-        response = await self._send(
-            "POST",
-            "/embed",
-            asyncio.timeout(self._access.probe_timeout_seconds),
-            json={"inputs": [PROBE_TEXT]},
-            headers={"Accept": MEDIA_TYPE},
-        )
-        if response.status_code == httpx.codes.OK:
-            await self._read(response.content, 1, DOCUMENTS, info)
+        body = orjson.dumps({"inputs": [PROBE_TEXT]})
+        request = RemoteRequest("POST", "/embed", {"Accept": MEDIA_TYPE, "Content-Type": JSON}, body)
+        answer = await self.server.ask(request, self._access.probe_timeout_seconds)
+        if answer.status == OK:
+            await self._read(answer.body, 1, DOCUMENTS, info)
             self._unsound = False
 
-    def _give_up(self) -> None:
-        """Ends the wait of all requests: each can still be answered by another worker."""
-        for limit in self._waits:
-            if not limit.expired():
-                limit.reschedule(asyncio.get_running_loop().time())
-
-    async def _ask(self, path: str, timeout_seconds: float) -> httpx.Response:
-        """Its answer with status 200. Raises EncoderUnavailableError."""
-        response = await self._send("GET", path, asyncio.timeout(timeout_seconds))
-        if response.status_code == httpx.codes.OK:
-            return response
-        message = _refusal_of(response).message
-        if response.status_code == httpx.codes.UNAUTHORIZED:
+    async def _ask(self, path: str, timeout_seconds: float) -> bytes:
+        """The body of its answer with status 200. Raises EncoderUnavailableError and CallFailedError."""
+        answer = await self.server.ask(RemoteRequest("GET", path), timeout_seconds)
+        if answer.status == OK:
+            return answer.body
+        message = _refusal_of(answer).message
+        if answer.status == 401:
             message = f"it refused the key (setting encoder_key): {message}"
-        raise EncoderUnavailableError(f"{path}: status {response.status_code}: {message}")
+        raise EncoderUnavailableError(f"{path}: status {answer.status}: {message}")
 
-    async def _send(self, method: str, path: str, limit: asyncio.Timeout, **options: Any) -> httpx.Response:
-        """Its answer, whatever it says; where a connection breaks, it is asked once more.
-
-        Raises WorkerSilentError.
-        """
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        try:
-            async with limit:
-                try:
-                    return await self._client.request(method, self.url + path, **options)
-                except BROKEN:  # no request changes anything, so each may be sent twice
-                    return await self._client.request(method, self.url + path, **options)
-        except TimeoutError:
-            seconds = loop.time() - started
-            raise WorkerSilentError(f"{path} was not answered within {seconds:.1f} s", hung=True) from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise WorkerSilentError(f"{path}: {type(error).__name__}: {error}", hung=False) from None
-
-    def _check_fingerprint(self, found: str | None, info: EncoderInfo) -> None:
+    def _check_fingerprint(self, fingerprint: str | None, info: EncoderInfo) -> None:
         """Raises where an answer was made with another encoder or adapter."""
-        if found == info.fingerprint:
+        if fingerprint == info.fingerprint:
             return
         if info.adapter is not None:  # of no concern to texts without it
             raise AdapterUnusableError(
-                f"encoder worker {self.url} has another adapter {info.adapter!r}, with fingerprint {found} "
-                f"instead of {info.fingerprint}; give all workers one folder of adapters and start them again"
+                f"encoder worker {self.url} has another adapter {info.adapter!r}, with fingerprint "
+                f"{fingerprint} instead of {info.fingerprint}; give all workers one folder of adapters and "
+                "start them again"
             )
-        fault = _other_encoder(found, info.fingerprint)
-        self.health.suspect(fault)
+        fault = _other_encoder(fingerprint, info.fingerprint)
+        self.server.circuit.failed(fault)
         raise EncoderUnavailableError(fault)
 
-    def _refusal(self, response: httpx.Response) -> Exception:
+    def _refusal(self, answer: RemoteAnswer) -> Exception:
         """The exception that an error answer stands for.
 
         What we send is sound, so only what a worker's own limits and engine refuse is the client's to mend.
         """
-        found = _refusal_of(response)
-        message, code = found.message, found.code
-        known = found.known("worker")
+        refusal = _refusal_of(answer)
+        message, code = refusal.message, refusal.code
+        known = refusal.known("worker")
         if known is not None:
             return known
-        if found.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
-            return RequestTooLargeError(message, found.param)
+        if refusal.status == 413:
+            return RequestTooLargeError(message, refusal.param)
         if code == "adapter_unusable":
             return AdapterUnusableError(f"encoder worker {self.url}: {message}")
         if code == "adapter_not_served":
-            return InvalidRequestError(message, found.param, code)
-        fault = f"/embed: status {response.status_code}: {message}"
+            return InvalidRequestError(message, refusal.param, code)
+        fault = f"/embed: status {answer.status}: {message}"
         if code in ("key_required", "not_ready"):  # of concern to all requests: its probe will find it too
-            self.health.suspect(fault)
+            self.server.circuit.failed(fault)
             return EncoderUnavailableError(fault)
         return EncoderFailedError(f"{self.url}{fault}")
 
 
-def _other_encoder(found: str | None, wanted: str | None) -> str:
+def _other_encoder(fingerprint: str | None, wanted: str | None) -> str:
     return (
-        f"it encodes with fingerprint {found}, the other workers with {wanted}; "
+        f"it encodes with fingerprint {fingerprint}, the other workers with {wanted}; "
         "start all workers with one checkpoint"
     )
 
 
-def _refusal_of(response: httpx.Response) -> Refusal:
-    return Refusal.of(response.status_code, response.headers, response.content)
+def _refusal_of(answer: RemoteAnswer) -> Refusal:
+    return Refusal.of(answer.status, answer.headers, answer.body)

@@ -9,10 +9,9 @@ from typing import Any
 from fastapi import FastAPI
 
 from tercet.cluster.ray.serving.autoscaling import QUEUED_TOKENS
-from tercet.cluster.ray.serving.handles import HandleTransport, HandleWorkers
+from tercet.cluster.ray.serving.handles import ENCODERS_URL, HandleTransport
 from tercet.cluster.ray.serving.in_process import Answer, InProcess, require_sound, until_ready
 from tercet.cluster.router.app import create_router_app
-from tercet.cluster.shards.transport import ShardAccess
 from tercet.cluster.snapshots.following import Follower
 from tercet.index.files.scratch import process_scratch_folder
 from tercet.service.app import create_app, create_worker_app
@@ -55,7 +54,7 @@ class Shard:
         found = _prepared({**settings, **own})
         following = None if found.follow is None else Follower(found.follow, found.data)
         self._app = InProcess(
-            create_app(found, following=following, worker_transport=HandleWorkers(encoders))
+            create_app(found, following=following, worker_transport=HandleTransport(ENCODERS_URL, encoders))
         )
 
     async def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -84,10 +83,9 @@ class Router:
     def __serve_build_asgi_app__(self) -> FastAPI:
         """The application, which Ray Serve runs and serves."""
         settings = _prepared({**self._settings, "data": str(process_scratch_folder())})
-        access = ShardAccess(timeout_seconds=settings.shards_timeout_seconds)
-        transports = [HandleTransport(name, handle, access) for name, handle in self._shards]
+        transports = [HandleTransport(name, handle) for name, handle in self._shards]
         app = create_router_app(
-            settings, transports=transports, worker_transport=HandleWorkers(self._encoders)
+            settings, transports=transports, worker_transport=HandleTransport(ENCODERS_URL, self._encoders)
         )
         self._runtime: Runtime = app.state.runtime
         return app

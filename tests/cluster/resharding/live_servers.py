@@ -18,8 +18,8 @@ from fastapi import FastAPI
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.resharding.servers import Opening, opened_servers
 from tercet.cluster.router.app import create_router_app
+from tercet.cluster.shards.client import ShardAccess
 from tercet.cluster.shards.map import ShardPlace, newest_map, publish_map
-from tercet.cluster.shards.transport import ShardAccess
 from tercet.cluster.snapshots.moving import SnapshotMoving
 from tercet.service.app import create_app
 from tercet.service.settings.settings import Settings

@@ -21,7 +21,6 @@ from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import shards_of
-from tercet.cluster.shards.transport import ShardAnswer, ShardRequest
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
@@ -32,6 +31,7 @@ from tercet.models.encoder import Encoder
 from tercet.models.representations import Int64, Representations, offsets_of, ragged_positions
 from tercet.service.app import create_app
 from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.remote.transport import RemoteAnswer, RemoteRequest
 from tercet.service.settings.settings import Settings
 from tests.service.polling import pause
 from tests.service.tracing.conftest import collector as collector
@@ -51,12 +51,12 @@ class AppTransport:
             headers={"Accept-Encoding": "identity"},  # as over HTTP: checksums are of what is on the way
         )
 
-    async def request(self, request: ShardRequest) -> ShardAnswer:
+    async def request(self, request: RemoteRequest) -> RemoteAnswer:
         answer = await self._client.request(
             request.method, request.path, headers=dict(request.headers), content=request.body
         )
         found = {name.lower(): value for name, value in answer.headers.items()}
-        return ShardAnswer(answer.status_code, found, answer.content)
+        return RemoteAnswer(answer.status_code, found, answer.content)
 
 
 class Background:
@@ -169,5 +169,5 @@ def of_rows(rows: Int64, windows: DocumentWindows | None) -> tuple[DocumentWindo
 async def ready(transports: Sequence[AppTransport]) -> None:
     """Waits until all shards serve."""
     for each in transports:
-        while (await each.request(ShardRequest("GET", "/ready"))).status != 200:
+        while (await each.request(RemoteRequest("GET", "/ready"))).status != 200:
             await pause()

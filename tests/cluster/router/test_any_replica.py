@@ -19,7 +19,6 @@ from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import shards_of
-from tercet.cluster.shards.transport import ShardAnswer, ShardRequest
 from tercet.index.candidates import Document, Weights
 from tercet.index.collection import Collection
 from tercet.index.search.snapshot_query import SnapshotQuery
@@ -27,8 +26,9 @@ from tercet.index.snapshot import Snapshot
 from tercet.models.encoder import Encoder
 from tercet.models.representations import Representations
 from tercet.service.app import create_app
-from tercet.service.exceptions import ShardUnavailableError
+from tercet.service.exceptions import CallFailedError
 from tercet.service.load.reading import ANY_TIME, Reading
+from tercet.service.remote.transport import RemoteAnswer, RemoteRequest
 from tercet.service.settings.settings import Settings
 from tercet.service.shard.messages import unpack
 from tests.cluster.router.conftest import NAME, AppTransport, Background, ready, written
@@ -52,9 +52,9 @@ class Counting(AppTransport):
         self.told = 0
         self.is_lost = False
 
-    async def request(self, request: ShardRequest) -> ShardAnswer:
+    async def request(self, request: RemoteRequest) -> RemoteAnswer:
         if self.is_lost:
-            raise ShardUnavailableError(f"{self.name} is lost", self.name, sent=False)
+            raise CallFailedError("unreachable", "is lost")
         self.asked.append(f"{request.method} {request.path.partition('?')[0].rpartition('/')[2]}")
         answer = await super().request(request)
         if b"change.terms" in answer.body:
@@ -89,7 +89,7 @@ class Replicated:
         asked = []
         for shard in self.fleet.servers:
             for client in shard.clients:
-                transport = client._transport
+                transport = client.server._transport
                 assert isinstance(transport, Counting)
                 asked += transport.asked
                 transport.asked = []
@@ -117,7 +117,7 @@ def replicated(
             app = create_app(Settings(data=own), tiny)
             background.run(stack.enter_async_context(app.router.lifespan_context(app)))
             clients[shard].append(ShardClient(Counting(f"{shard}-{server}", app)))
-    background.run(ready([client._transport for shard in clients for client in shard]))  # type: ignore[misc]
+    background.run(ready([client.server._transport for shard in clients for client in shard]))  # type: ignore[misc]
     fleet = Fleet([first for first, *_ in clients], Loop(), [others for _, *others in clients])
     made = Replicated(background, fleet, {})
     later, later_encoded = documents, encoded
@@ -158,7 +158,7 @@ def _asked_of_replicas(made: Replicated) -> list[str]:
         each
         for shard in made.fleet.servers
         for client in shard.clients[1:]
-        for each in client._transport.asked  # type: ignore[attr-defined]
+        for each in client.server._transport.asked  # type: ignore[attr-defined]
     ]
 
 
@@ -217,7 +217,7 @@ def test_a_request_keeps_to_the_server_that_answered(replicated: Replicated) -> 
     asked = SnapshotQuery(random_representations(1, 3), text="tea", top_k=200)
     replicated.choose((0, 0))
     snapshot, one = replicated.sharded(), replicated.ones[1, 0]
-    lost = replicated.fleet.servers[0].clients[0]._transport
+    lost = replicated.fleet.servers[0].clients[0].server._transport
     assert isinstance(lost, Counting)
     lost.is_lost = True
     assert snapshot.documents == one.documents
@@ -231,7 +231,7 @@ def test_who_is_asked_in_place_of_another_tells_what_is_new(replicated: Replicat
         replicated.choose(servers)
         replicated.sharded().answer(asked)
     replicated.choose((0, 0))
-    lost, other = (client._transport for client in replicated.fleet.servers[0].clients)
+    lost, other = (client.server._transport for client in replicated.fleet.servers[0].clients)
     assert isinstance(lost, Counting)
     assert isinstance(other, Counting)
     lost.is_lost, other.told = True, 0

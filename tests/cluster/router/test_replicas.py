@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -196,8 +196,7 @@ def sound(replicated: Replicated) -> Iterator[Replicated]:
     replicated.stopped.send_signal(signal.SIGCONT)
     for server in (WRITERS, FOLLOWERS):  # circuits close again
         for shard in replicated.servers:
-            transport = cast(Any, shard.clients[server]._transport)
-            transport.circuit.answered()
+            shard.clients[server].server.circuit.answered()
 
 
 @pytest.mark.parametrize("server", [WRITERS, FOLLOWERS])

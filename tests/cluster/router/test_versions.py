@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tercet.cluster.router.collection import View
+from tercet.cluster.router.term_states import TermStates
 from tercet.cluster.router.terms import KnownTerms
-from tercet.cluster.router.told import ToldTerms
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.models.representations import Representations
 from tercet.service.exceptions import ShardStateGoneError
@@ -66,8 +66,8 @@ def test_counts_follow_from_change_to_change(divided: Divided) -> None:
     ids(snapshot, query)
     view = snapshot._view
     followed = view.terms
-    view.known.told = ToldTerms(view.known.told.nothing, [1, 1])
-    anew, _ = View(view.known, view.asking).tell()
+    view.known.term_states = TermStates(view.known.term_states.nothing, [1, 1])
+    anew, _ = View(view.known, view.fan_out).tell()
     assert (anew.states, anew.documents) == (followed.states, followed.documents)
     assert anew.totals is not None
     assert followed.totals is not None

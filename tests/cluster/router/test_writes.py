@@ -19,13 +19,13 @@ from tercet.cluster.router.collections import ShardedCollections
 from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.http_transport import HttpSession, HttpTransport
 from tercet.cluster.shards.placement import shard_of
-from tercet.cluster.shards.transport import ShardAccess, ShardAnswer, ShardRequest
 from tercet.models.encoder import Encoder
 from tercet.models.representations import OUTPUTS, Output, Representations, TokenBatch
 from tercet.service.app import create_app
-from tercet.service.exceptions import ShardUnavailableError
+from tercet.service.exceptions import CallFailedError
+from tercet.service.remote.http import HttpConnections, HttpTransport
+from tercet.service.remote.transport import RemoteAnswer, RemoteRequest
 from tercet.service.settings.settings import Settings
 from tests.conftest import TinyEncoder
 from tests.service.conftest import real_server
@@ -59,9 +59,9 @@ class Servers:
 
     def start_router(self, name: str, wrap: Callable[[HttpTransport], Any], *urls: str) -> str:
         """A router whose ways to its shards are wrapped."""
-        session = HttpSession(ShardAccess())
-        clients = [ShardClient(wrap(HttpTransport(url, session))) for url in urls]
-        served = ShardedCollections(Fleet(clients, Loop()), session).served
+        connections = HttpConnections()
+        clients = [ShardClient(wrap(HttpTransport(url, connections))) for url in urls]
+        served = ShardedCollections(Fleet(clients, Loop()), connections).served
         app = create_app(Settings(data=self._root / name, port=0), self._encoder, served=served)
         return self._enter(name, real_server(app))
 
@@ -308,7 +308,7 @@ def test_fields_of_which_one_shard_got_another_type_meanwhile_harm_nobody(server
             self.name = inner.name
             self._inner = inner
 
-        async def request(self, request: ShardRequest) -> ShardAnswer:
+        async def request(self, request: RemoteRequest) -> RemoteAnswer:
             asked = request.method, request.path, self.name
             if asked == ("POST", f"{DEMO}/fields", urls[1]) and wrong["documents"]:
                 async with httpx.AsyncClient() as client:
@@ -493,12 +493,12 @@ class Forgetful:
         self._lost = lost
         self.name = inner.name
 
-    async def request(self, request: ShardRequest) -> ShardAnswer:
+    async def request(self, request: RemoteRequest) -> RemoteAnswer:
         answer = await self._inner.request(request)
         written = request.method == "PUT" and request.path.endswith("/documents")
         if written and self.name in self._lost:
             self._lost.remove(self.name)
-            raise ShardUnavailableError(f"shard {self.name} ended the connection", self.name, sent=True)
+            raise CallFailedError("broken", "ended the connection")
         return answer
 
 

@@ -6,13 +6,13 @@ import orjson
 import pytest
 
 from tercet.cluster.shards.refusals import refusal_of
-from tercet.cluster.shards.transport import ShardAnswer
 from tercet.service.exceptions import RelayedError, ShardUnavailableError
+from tercet.service.remote.transport import RemoteAnswer
 
 
 def refused(status: int, code: str) -> Exception:
     error = {"message": "the reason", "code": code, "param": None}
-    return refusal_of("http://a:8080", ShardAnswer(status, {}, orjson.dumps({"error": error})))
+    return refusal_of("http://a:8080", RemoteAnswer(status, {}, orjson.dumps({"error": error})))
 
 
 @pytest.mark.parametrize(("status", "code"), [(401, "key_required"), (403, "write_refused")])

@@ -11,11 +11,11 @@ import pytest
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.servers import ShardServers
 from tercet.cluster.shards.times import ENOUGH
-from tercet.cluster.shards.transport import ShardAnswer, ShardRequest
 from tercet.index.errors import CollectionNotFoundError, InvalidQueryError
 from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.exceptions import BegunAgainError, OverloadedError, ShardUnavailableError
 from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
+from tercet.service.remote.transport import RemoteAnswer, RemoteRequest
 
 Server = Callable[[], Coroutine[Any, Any, str]]
 
@@ -26,7 +26,7 @@ class Named:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def request(self, request: ShardRequest) -> ShardAnswer:
+    async def request(self, request: RemoteRequest) -> RemoteAnswer:
         raise NotImplementedError
 
 

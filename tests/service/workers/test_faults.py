@@ -20,9 +20,9 @@ from tercet.models.errors import EncoderFailedError, EncoderMemoryError, Encoder
 from tercet.models.representations import Representations
 from tercet.service.app import create_app, create_worker_app
 from tercet.service.exceptions import OverloadedError
+from tercet.service.remote.circuit import ServerState
 from tercet.service.settings.settings import Settings, WorkerAccess
 from tercet.service.workers.encoding import RemoteEncoding
-from tercet.service.workers.health import WorkerState
 from tests.ports import held_port
 from tests.service.polling import pause
 
@@ -134,11 +134,11 @@ async def connected(*workers: FaultyWorker, access: WorkerAccess = QUICK) -> Asy
         await remote.close()
 
 
-async def until(remote: RemoteEncoding, *states: WorkerState) -> None:
+async def until(remote: RemoteEncoding, *states: ServerState) -> None:
     """Returns once the workers have these states."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
-            if [worker.health.state for worker in remote._workers] == list(states):
+            if [worker.server.circuit.state for worker in remote._workers] == list(states):
                 return
             await asyncio.sleep(0.01)
 
@@ -156,7 +156,7 @@ async def test_a_broken_connection_is_tried_again_at_once(make_worker: Any, faul
             worker.faults.append(fault)
             for _ in range(3):
                 assert len(await remote.encode(["tea"])) == 1
-                assert remote._workers[0].health.state is WorkerState.UP
+                assert remote._workers[0].server.circuit.state is ServerState.UP
             assert worker.requests["/embed"] == (4 if fault == "reset" else 3)
 
 
@@ -167,7 +167,7 @@ async def test_two_resets_fail_one_request_alone(make_worker: Any) -> None:
             with pytest.raises(EncoderUnavailableError):
                 await remote.encode(["tea"])
             assert len(await remote.encode(["tea"])) == 1  # while suspected it is asked
-            await until(remote, WorkerState.UP)
+            await until(remote, ServerState.UP)
 
 
 async def test_an_error_fails_one_request_alone(make_worker: Any) -> None:
@@ -176,7 +176,7 @@ async def test_an_error_fails_one_request_alone(make_worker: Any) -> None:
             worker.faults.append((500, "internal"))
             with pytest.raises(EncoderFailedError, match="made to fail"):
                 await remote.encode(["tea"])
-            assert remote._workers[0].health.state is WorkerState.UP
+            assert remote._workers[0].server.circuit.state is ServerState.UP
             assert len(await remote.encode(["tea"])) == 1
 
 
@@ -195,7 +195,7 @@ async def test_a_request_that_fails_on_every_worker_harms_no_other(
             with pytest.raises(error):
                 await remote.encode(["tea"])
             assert [worker.requests["/embed"] for worker in workers] == [1, 1]
-            assert all(worker.health.state is WorkerState.UP for worker in remote._workers)
+            assert all(worker.server.circuit.state is ServerState.UP for worker in remote._workers)
             for _ in range(4):
                 assert len(await remote.encode(["tea"])) == 1
             assert sum(worker.requests["/embed"] for worker in workers) == 6
@@ -225,7 +225,7 @@ async def test_a_hung_worker_lets_go_of_its_requests_and_is_found_again(make_wor
                 await remote.encode(["tea"])
             assert worker.requests["/embed"] == asked  # it was refused without asking
             worker.answering.set()
-            await until(remote, WorkerState.UP)
+            await until(remote, ServerState.UP)
             assert len(await remote.encode(["tea"])) == 1
 
 
@@ -238,7 +238,7 @@ async def test_requests_of_a_hung_worker_move_to_another(make_worker: Any) -> No
                 found = await asyncio.gather(*(remote.encode(["tea"]) for _ in range(6)))
             assert [len(each) for each in found] == [1] * 6
             assert workers[1].requests["/embed"] == 6
-            await until(remote, WorkerState.DOWN, WorkerState.UP)
+            await until(remote, ServerState.DOWN, ServerState.UP)
 
 
 @pytest.mark.slow
@@ -253,7 +253,7 @@ async def test_a_slow_worker_is_not_taken_for_a_hung_one(make_worker: Any, held:
                     await remote.check()
                     await asyncio.sleep(0.01)
             assert not waiting.done()
-            assert remote._workers[0].health.state is not WorkerState.DOWN
+            assert remote._workers[0].server.circuit.state is not ServerState.DOWN
             held.gate.set()
             assert len(await waiting) == 1
 
@@ -269,7 +269,7 @@ async def test_a_worker_that_is_no_longer_ready_may_finish_what_it_has(
             while not worker.requests["/embed"]:  # a probe is not to find out before it is sent
                 await pause()
             monkeypatch.setattr(app.state.runtime, "_ready", False)
-            await until(remote, WorkerState.DOWN)
+            await until(remote, ServerState.DOWN)
             held.gate.set()
             assert len(await waiting) == 1
 
@@ -281,11 +281,11 @@ async def test_a_worker_that_goes_and_comes_back(make_worker: Any) -> None:
             for _ in range(2):
                 assert len(await remote.encode(["tea"])) == 1
                 await worker.vanish()
-                await until(remote, WorkerState.DOWN)
+                await until(remote, ServerState.DOWN)
                 with pytest.raises(EncoderUnavailableError):
                     await remote.encode(["tea"])
                 await worker.listen()
-                await until(remote, WorkerState.UP)
+                await until(remote, ServerState.UP)
                 assert len(await remote.encode(["tea"])) == 1
 
 
@@ -295,9 +295,9 @@ async def test_a_worker_that_comes_back_with_another_encoder_stays_down(make_wor
             worker._worker = other
             with pytest.raises(EncoderUnavailableError, match="start all workers with one checkpoint"):
                 await remote.encode(["tea"])
-            await until(remote, WorkerState.DOWN)
+            await until(remote, ServerState.DOWN)
             worker._worker = url
-            await until(remote, WorkerState.UP)
+            await until(remote, ServerState.UP)
             assert len(await remote.encode(["tea"])) == 1
 
 

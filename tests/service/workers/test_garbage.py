@@ -16,10 +16,10 @@ from tercet.models.encoder import encode
 from tercet.models.errors import EncoderFailedError, EncoderUnavailableError
 from tercet.service.app import create_app, create_worker_app
 from tercet.service.exceptions import OverloadedError
+from tercet.service.remote.circuit import ServerState
 from tercet.service.settings.settings import Settings, WorkerAccess
 from tercet.service.telemetry.metrics import Telemetry
 from tercet.service.workers.encoding import RemoteEncoding
-from tercet.service.workers.health import WorkerState
 from tests.service.polling import pause
 
 Change = Callable[[bytes], bytes]
@@ -187,14 +187,14 @@ async def test_a_worker_of_garbage_is_used_again_once_it_is_sound(garbling: Any)
         with pytest.raises(EncoderFailedError):
             await remote.encode(["hot tea"])
         (worker,) = remote._workers
-        assert worker.health.state is WorkerState.SUSPECTED
-        await worker.health.ask()
-        assert worker.health.state is WorkerState.DOWN
+        assert worker.server.circuit.state is ServerState.SUSPECTED
+        await worker.server.probe()
+        assert worker.server.circuit.state is ServerState.DOWN
         with pytest.raises(EncoderUnavailableError, match="length nan"):
             await remote.check()
         wire["change"] = None
-        await worker.health.ask()
-        assert worker.health.state is WorkerState.UP
+        await worker.server.probe()
+        assert worker.server.circuit.state is ServerState.UP
         assert len(await remote.encode(["hot tea"])) == 1
 
 
@@ -254,7 +254,7 @@ async def test_metrics_tell_of_each_worker(garbling: Any) -> None:
         answers = 0
         while not total(bad, reason):
             for worker in remote._workers:
-                worker.health.state = WorkerState.UP
+                worker.server.circuit.state = ServerState.UP
             await remote.encode(["hot tea"])
             answers += 1
         return answers

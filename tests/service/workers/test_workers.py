@@ -174,7 +174,7 @@ async def test_another_checkpoint_among_the_workers_is_refused(make_worker: Any,
             for _ in range(4):
                 answer = await remote.encode(["tea"])
                 assert np.array_equal(answer.dense, encode(tiny, ["tea"]).dense)
-            assert other.info.fingerprint in remote._workers[1].health.fault
+            assert other.info.fingerprint in remote._workers[1].server.circuit.fault
 
 
 async def test_keys_are_sent_and_a_wrong_one_is_told(make_worker: Any) -> None:
@@ -225,7 +225,7 @@ async def test_an_odd_worker_is_passed_over_for_a_good_one(make_worker: Any, tin
     with serving_bytes(odd) as first, make_worker() as second:
         async with connected(first, second) as remote:
             assert len(await remote.encode(["tea"])) == 1
-            assert "not that of a tercet encoder" in remote._workers[0].health.fault
+            assert "not that of a tercet encoder" in remote._workers[0].server.circuit.fault
 
 
 async def test_workers_with_adapters(make_worker: Any, tiny: Any) -> None:

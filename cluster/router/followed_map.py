@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tercet.cluster.errors import ClusterError
 from tercet.cluster.objects.store import ObjectStore
-from tercet.cluster.router.places import map_at, servers_of
+from tercet.cluster.router.shard_map import map_at, servers_of
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.shards.fleet import Fleet
 from tercet.index.errors import SearchIndexError
@@ -32,14 +32,14 @@ class FollowedMap:
         self.pause_seconds = pause_seconds
         self._store = store
         self._fleet_of = fleet_of
-        self._told = ""
+        self._logged = ""
 
     def first(self) -> tuple[Fleet, int]:
         """The shards of the newest map, whether they answer or not, and its version. Raises as `map_at` and
         `servers_of`.
         """
-        found = map_at(self._store)
-        return self._fleet_of(servers_of(self._store, found)), found.version
+        shard_map = map_at(self._store)
+        return self._fleet_of(servers_of(self._store, shard_map)), shard_map.version
 
     def newer(self, present: ShardSet) -> ShardSet:
         """The shards of a newer map, else those that are there, as where that map or one of its shards cannot
@@ -48,30 +48,30 @@ class FollowedMap:
         try:
             taken = self._newer(present)
         except (ClusterError, ServiceError, SearchIndexError, OSError) as error:
-            self._tell(f"version {present.version} of the map of shards stays in use: {error}")
+            self._log_once(f"version {present.version} of the map of shards stays in use: {error}")
             return present
-        self._told = ""
+        self._logged = ""
         return taken
 
     def _newer(self, present: ShardSet) -> ShardSet:
-        found = map_at(self._store)
-        if found.version <= present.version:
+        shard_map = map_at(self._store)
+        if shard_map.version <= present.version:
             return present
-        servers = servers_of(self._store, found)
-        if servers == [tuple(each.name for each in shard.clients) for shard in present.fleet.servers]:
-            return replace(present, version=found.version)
+        servers = servers_of(self._store, shard_map)
+        if servers == [tuple(client.name for client in shard.clients) for shard in present.fleet.servers]:
+            return replace(present, version=shard_map.version)
         fleet = self._fleet_of(servers)
-        path = f"{COLLECTIONS}/{found.collection}"
+        path = f"{COLLECTIONS}/{shard_map.collection}"
         fleet.all(lambda shard: shard.json("GET", path, deadline=within(ANSWER_SECONDS)))
         log.info(
             "version %d of the map of shards is in use: %s",
-            found.version,
+            shard_map.version,
             ", ".join(map(SERVERS.join, servers)),
         )
-        return ShardSet.of(fleet, found.version)
+        return ShardSet.of(fleet, shard_map.version)
 
-    def _tell(self, message: str) -> None:
+    def _log_once(self, message: str) -> None:
         """Logs what is another message than the last one."""
-        if message != self._told:
+        if message != self._logged:
             log.error("%s", message)
-        self._told = message
+        self._logged = message

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tercet.cluster.objects.opening import open_store
-from tercet.cluster.router.places import is_map, map_at, servers_of
+from tercet.cluster.router.shard_map import is_map, map_at, servers_of
 from tercet.cluster.shards.map import ShardPlace, publish_map
 from tercet.service.exceptions import SettingsError
 from tercet.service.settings.server_urls import servers_of_shards

@@ -30,7 +30,7 @@ Queries = Callable[[int, str], Mapping[str, str]]
 """What is in a request's path, by the shard's number and the server's name."""
 
 
-class Asking:
+class FanOut:
     """The shards of one collection, asked on behalf of one request; `lost` has those that gave no answer,
     where that was allowed. Safe to use from several threads.
     """
@@ -124,7 +124,7 @@ class Asking:
         send = self._of_writer if of_writer else self._of_kept
         found = self._fleet.run(
             {
-                shard: send(shard, operation, self._asking(shard, operation, bodies[shard] or b"", queries))
+                shard: send(shard, operation, self._request(shard, operation, bodies[shard] or b"", queries))
                 for shard in asked
             }
         )
@@ -147,7 +147,7 @@ class Asking:
             raise self._last_failure
         return answers
 
-    def _asking(self, shard: int, operation: str, body: bytes, queries: Queries) -> Ask[bytes]:
+    def _request(self, shard: int, operation: str, body: bytes, queries: Queries) -> Ask[bytes]:
         deadline = self._deadline()
 
         async def ask(client: ShardClient) -> bytes:

@@ -24,12 +24,12 @@ from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Int64, Representations
 from tercet.service.load.deadlines import Deadline
 
-HELD_SECONDS = 30.0  # at most, whatever the request allows
+LONGEST_WAIT_SECONDS = 30.0  # at most, whatever the request allows
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 0.5
 
 
-class HoldingWriter:
+class ReshardingWriter:
     """In the place of a `ShardedWriter`, for one request; see there."""
 
     def __init__(
@@ -44,7 +44,7 @@ class HoldingWriter:
         map can name other shards.
         """
         self._newest = newest
-        self._until = min(deadline.moment, time.monotonic() + HELD_SECONDS)
+        self._until = min(deadline.moment, time.monotonic() + LONGEST_WAIT_SECONDS)
         self._holds = holds
         self._writer = writer
 
@@ -152,8 +152,8 @@ class HoldingWriter:
                 return replace(written, documents=written.documents + done)
             except FencedPartsError as fenced:
                 done += fenced.documents
-                places = self._writer.places(ids)
-                rows = rows[np.isin(places[rows], sorted(fenced.shards))]
+                shards = self._writer.places(ids)
+                rows = rows[np.isin(shards[rows], sorted(fenced.shards))]
                 pause_seconds = self._wait(fenced, pause_seconds, holds=holds)
 
     def _whole(

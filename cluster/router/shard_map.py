@@ -19,26 +19,26 @@ def map_at(store: ObjectStore) -> ShardMap:
     """The newest map there. Raises SettingsError where there is none, UnreachableStoreError, or
     DamagedObjectError.
     """
-    found = newest_map(store)
-    if found is None:
+    shard_map = newest_map(store)
+    if shard_map is None:
         raise SettingsError(
             f"shards is {store.url}, and there is no map below it: build one (tercet index build --shards N "
             "--output URL), or name the shards' servers"
         )
-    return found
+    return shard_map
 
 
-def servers_of(store: ObjectStore, found: ShardMap) -> list[tuple[str, ...]]:
+def servers_of(store: ObjectStore, shard_map: ShardMap) -> list[tuple[str, ...]]:
     """The servers of each shard that a map names, the one that takes its writes first. Raises SettingsError
     where it does not say where one is, or names a server twice.
     """
-    servers = [SERVERS.join(shard.servers) for shard in found.shards if shard.servers]
-    if len(servers) < len(found.shards):
+    servers = [SERVERS.join(shard.servers) for shard in shard_map.shards if shard.servers]
+    if len(servers) < len(shard_map.shards):
         raise SettingsError(
-            f"{store.url}/{found.path} does not say where all of its {len(found.shards)} shards are: build "
-            "with --shard-urls, or name their servers"
+            f"{store.url}/{shard_map.path} does not say where all of its {len(shard_map.shards)} "
+            "shards are: build with --shard-urls, or name their servers"
         )
     try:
         return servers_of_shards(servers)
     except ValueError as error:
-        raise SettingsError(f"{store.url}/{found.path}: {error}") from error
+        raise SettingsError(f"{store.url}/{shard_map.path}: {error}") from error

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from tercet.cluster.router.asking import Asking
 from tercet.cluster.router.collection import KnownCollection
+from tercet.cluster.router.fan_out import FanOut
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.metadata import FieldType
@@ -21,54 +21,54 @@ KNOWN_SECONDS = 10.0  # so long a description counts, where no shard says that i
 RENEWING_SECONDS = 1.0
 
 
-def described(shards: ShardSet, name: str, how: Reading) -> tuple[KnownCollection, Asking]:
+def described(shards: ShardSet, name: str, how: Reading) -> tuple[KnownCollection, FanOut]:
     """What is known of a collection, by its own name, and its shards as one request asks them."""
-    asking = Asking(shards.fleet, name, how)
+    fan_out = FanOut(shards.fleet, name, how)
     known = shards.known.get(name)
     if known is None or known.is_stale:
-        known = _describe(shards, name, asking)
+        known = _describe(shards, name, fan_out)
     elif known.age_seconds > KNOWN_SECONDS:
         known.described = time.monotonic()  # so that others go on with it meanwhile
         with suppress(ShardError, OverloadedError):
-            known = _describe(shards, name, Asking(shards.fleet, name, Reading(within(RENEWING_SECONDS))))
-    asking.ask_last(known.behind)
-    return known, asking
+            known = _describe(shards, name, FanOut(shards.fleet, name, Reading(within(RENEWING_SECONDS))))
+    fan_out.ask_last(known.behind)
+    return known, fan_out
 
 
-def _describe(shards: ShardSet, name: str, asking: Asking) -> KnownCollection:
+def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
     """The collection as all shards describe it."""
     servers = shards.fleet.servers
 
     def read(shard: int, body: bytes) -> ShardDescription:
-        return ShardDescription.read(body, asking.describer_of(shard))
+        return ShardDescription.read(body, fan_out.describer_of(shard))
 
-    told = asking.ask("description", [b""] * len(asking), read, of_writer=True)
-    heard = [(shard, each) for shard, each in enumerate(told) if each is not None]
-    fields = _common([each.settings.fields for _, each in heard])
-    (first, description), *others = [(shard, _with_fields(each, fields)) for shard, each in heard]
+    answers = fan_out.ask("description", [b""] * len(fan_out), read, of_writer=True)
+    heard = [(shard, answer) for shard, answer in enumerate(answers) if answer is not None]
+    fields = _common([answer.settings.fields for _, answer in heard])
+    (first, description), *others = [(shard, _with_fields(answer, fields)) for shard, answer in heard]
     for shard, other in others:
         if other.settings != description.settings:
             what = "codebooks" if _like(other.settings, description.settings) else "settings"
             raise ShardFailedError(
-                f"shards {asking.describer_of(first)} and {asking.describer_of(shard)} have different "
+                f"shards {fan_out.describer_of(first)} and {fan_out.describer_of(shard)} have different "
                 f"{what} of collection {name!r}; create it anew on all of them, or build it in shards "
                 "(tercet index build --shards)",
-                asking.describer_of(shard),
+                fan_out.describer_of(shard),
             )
     known = KnownCollection(
         name,
         description,
-        [None if each is None else each.tag for each in told],
-        [asking.describer_of(shard) for shard in range(len(asking))],
+        [None if answer is None else answer.tag for answer in answers],
+        [fan_out.describer_of(shard) for shard in range(len(fan_out))],
         [len(shard) for shard in servers],
-        is_stale=None in told,
+        is_stale=None in answers,
     )
     former = shards.known.get(name)
     if former is not None and former.stays(known, [shard.name for shard in servers]):
         former.described, former.behind = time.monotonic(), set()
         return former
     if former is not None and former.description.settings == description.settings:
-        known.told = former.told
+        known.term_states = former.term_states
     shards.known[name] = known
     return known
 

@@ -9,9 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tercet.cluster.shards.client import ShardClient
-from tercet.cluster.shards.http_transport import HttpSession, HttpTransport
-from tercet.cluster.shards.transport import ShardAccess, ShardRequest
+from tercet.cluster.shards.client import ShardAccess, ShardClient
 from tercet.index.errors import CollectionNotFoundError
 from tercet.service.exceptions import (
     DeadlineExceededError,
@@ -23,6 +21,8 @@ from tercet.service.exceptions import (
 )
 from tercet.service.http.checksums import checksum_of, request_checksums
 from tercet.service.load.deadlines import Deadline
+from tercet.service.remote.circuit import ServerState
+from tercet.service.remote.http import HttpTransport
 from tests.service.polling import pause
 
 Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
@@ -61,11 +61,12 @@ async def shard(handle: Handler) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def client(url: str, **access: float | str) -> AsyncIterator[ShardClient]:
-    session = HttpSession(ShardAccess(**access))  # type: ignore[arg-type]
+    given = ShardAccess(**access)  # type: ignore[arg-type]
+    connections = given.connections()
     try:
-        yield ShardClient(HttpTransport(url, session))
+        yield ShardClient(HttpTransport(url, connections), given.timeout_seconds, connections.probes)
     finally:
-        await session.close()
+        await connections.close()
 
 
 def always(content: bytes) -> Handler:
@@ -158,33 +159,30 @@ async def test_a_shard_that_answers_again_is_asked_again_though_no_request_tried
         if answers.is_set():
             writer.write(answer(503, b"busy"))
 
-    async with shard(handle) as url:
-        session = HttpSession(ShardAccess(timeout_seconds=0.5))
-        transport = HttpTransport(url, session)
-        while not transport.circuit.is_open:
+    async with shard(handle) as url, client(url, timeout_seconds=0.5) as one:
+        circuit = one.server.circuit
+        while circuit.state is ServerState.UP:
             with pytest.raises(ShardTimeoutError):
-                await transport.request(ShardRequest("GET", "/x"))
+                await one.json("GET", "/x")
         with pytest.raises(ShardUnavailableError, match="not asked for a moment"):
-            await transport.request(ShardRequest("GET", "/x", deadline=LATER))
+            await one.json("GET", "/x", deadline=LATER)
         await looked.wait()
-        assert transport.circuit.is_open
+        assert circuit.state is not ServerState.UP
         answers.set()
-        while transport.circuit.is_open:
+        while circuit.state is not ServerState.UP:
             await pause()
-        assert (await transport.request(ShardRequest("GET", "/x", deadline=LATER))).status == 503
-        await session.close()
+        with pytest.raises(ShardFailedError, match="status 503"):
+            await one.json("GET", "/x", deadline=LATER)
     assert asked[-1] == b"GET /x"
 
 
-async def test_nobody_looks_after_a_shard_when_the_session_has_ended(dead_url: str) -> None:
-    session = HttpSession(ShardAccess())
-    transport = HttpTransport(dead_url, session)
-    while not transport.circuit.is_open:
-        with pytest.raises(ShardUnavailableError):
-            await transport.request(ShardRequest("GET", "/x"))
-    assert "watch" in {task.get_name() for task in asyncio.all_tasks()}
-    await session.close()
-    assert "watch" not in {task.get_name() for task in asyncio.all_tasks()}
+async def test_nobody_probes_a_shard_when_the_connections_have_ended(dead_url: str) -> None:
+    async with client(dead_url) as one:
+        while one.server.circuit.state is ServerState.UP:
+            with pytest.raises(ShardUnavailableError):
+                await one.json("GET", "/x")
+        assert "probes" in {task.get_name() for task in asyncio.all_tasks()}
+    assert "probes" not in {task.get_name() for task in asyncio.all_tasks()}
 
 
 async def test_silence_ends_with_the_deadline() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tercet.cluster.router.asking import Asking
+from tercet.cluster.router.fan_out import FanOut
 from tercet.index.candidates import Window
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.search.merging import Merged
@@ -29,7 +29,7 @@ class Detail:
 
 
 def details_of(
-    asking: Asking,
+    fan_out: FanOut,
     searches: Sequence[str | None],
     parts: Sequence[ShardHits],
     chosen: Merged,
@@ -42,28 +42,28 @@ def details_of(
     searches: their names in the shards; contents: whether these are wanted; more: whether nothing came with
     the scores.
     """
-    shards, places = chosen.shards, chosen.places
+    shards, rows = chosen.shards, chosen.places
     details = [
-        _detail(parts[shard].components[:, 2], parts[shard].windows, parts[shard].contents, place)
-        for shard, place in zip(shards.tolist(), places.tolist(), strict=True)
+        _detail(parts[shard].components[:, 2], parts[shard].windows, parts[shard].contents, row)
+        for shard, row in zip(shards.tolist(), rows.tolist(), strict=True)
     ]
     waiting = [
         number for number, detail in enumerate(details) if more or (contents and detail.content is None)
     ]
     while waiting:
         wanted = np.array(waiting, np.int64)
-        asked = [wanted[shards[wanted] == shard] for shard in range(len(parts))]  # the hits of each shard
-        numbers = [part.numbers[places[some]] for part, some in zip(parts, asked, strict=True)]
+        wanted_of = [wanted[shards[wanted] == shard] for shard in range(len(parts))]  # the hits of each shard
+        numbers = [part.numbers[rows[some]] for part, some in zip(parts, wanted_of, strict=True)]
         orders = [np.argsort(some) for some in numbers]
         answers = _asked(
-            asking, searches, [some[order] for some, order in zip(numbers, orders, strict=True)], contents
+            fan_out, searches, [some[order] for some, order in zip(numbers, orders, strict=True)], contents
         )
         waiting = []
-        for some, order, answer in zip(asked, orders, answers, strict=True):
+        for some, order, answer in zip(wanted_of, orders, answers, strict=True):
             if answer is None:  # of a shard without hits, or a lost one
                 continue
-            for place, number in enumerate(some[order].tolist()):
-                details[number] = _detail(answer.late, answer.windows, answer.contents, place)
+            for row, number in enumerate(some[order].tolist()):
+                details[number] = _detail(answer.late, answer.windows, answer.contents, row)
                 if contents and details[number].content is None:
                     waiting.append(number)
     return details
@@ -79,7 +79,7 @@ def _detail(late: Float64, windows: Int64 | None, contents: PackedBytes | None, 
 
 
 def _asked(
-    asking: Asking, searches: Sequence[str | None], numbers: Sequence[Int64], contents: bool
+    fan_out: FanOut, searches: Sequence[str | None], numbers: Sequence[Int64], contents: bool
 ) -> list[HitParts | None]:
     def read(shard: int, body: bytes) -> HitParts:
         found = decode(HitParts, body, N=len(numbers[shard]))
@@ -92,4 +92,4 @@ def _asked(
         encode(PartsRequest(search, size, some)) if search is not None and len(some) else None
         for search, some in zip(searches, numbers, strict=True)
     ]
-    return asking.ask("parts", bodies, read)
+    return fan_out.ask("parts", bodies, read)

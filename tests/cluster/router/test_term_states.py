@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tercet.cluster.router.term_states import COMBINATIONS, TermStates
 from tercet.cluster.router.terms import KnownTerms
-from tercet.cluster.router.told import COMBINATIONS, ToldTerms
 from tercet.index.bm25.query import WordCounts
 from tercet.index.sparse.term_totals import TermTotals
-from tercet.service.shard.records import CountChange, Told
+from tercet.service.shard.records import CountChange, TermReport
 
 TERMS = 4
 ALL = np.arange(TERMS, dtype=np.int32)
 
 
-def told(state: str, since: str | None, *counts: int, documents: int = 1) -> Told:
+def told(state: str, since: str | None, *counts: int, documents: int = 1) -> TermReport:
     """A shard's answer: what is added to n(t) of the first terms, and ten times that to M(t)."""
     numbers = np.array(counts, np.int64)
     terms = ALL[: len(counts)]
-    return Told(state, state.upper(), documents, CountChange(since, terms, numbers, 10 * numbers))
+    return TermReport(state, state.upper(), documents, CountChange(since, terms, numbers, 10 * numbers))
 
 
 def nothing(shards: int) -> KnownTerms:
@@ -41,9 +41,9 @@ def counts_of(known: KnownTerms) -> list[int]:
 
 
 def test_what_is_told_leads_from_what_is_known() -> None:
-    terms, servers = ToldTerms(nothing(2), [1, 1]), ["one", "two"]
+    terms, servers = TermStates(nothing(2), [1, 1]), ["one", "two"]
 
-    def after(began: KnownTerms, *answers: Told | None) -> KnownTerms | None:
+    def after(began: KnownTerms, *answers: TermReport | None) -> KnownTerms | None:
         return terms.after(began, answers, servers)
 
     one = after(terms.at(servers), told("a", None, 3, documents=3), None)
@@ -62,7 +62,7 @@ def test_what_is_told_leads_from_what_is_known() -> None:
 
 
 def test_servers_at_other_states_are_told_apart() -> None:
-    terms = ToldTerms(nothing(2), [2, 1])
+    terms = TermStates(nothing(2), [2, 1])
     first = terms.after(terms.nothing, [told("a", None, 3), told("x", None, 1)], ["one", "other"])
     assert first is not None
     assert terms.state_of(0, "two") is None
@@ -98,7 +98,7 @@ def test_counts_are_those_of_the_servers_that_are_asked(
     writes: Sequence[tuple[int, int, list[int]]], reads: Sequence[tuple[int, int]]
 ) -> None:
     """Two shards of two servers; one of the four changes, and then any two are asked."""
-    terms = ToldTerms(nothing(2), [2, 2])
+    terms = TermStates(nothing(2), [2, 2])
     now = {
         (shard, server): (f"{shard}{server}", np.array([shard, server, 1, 2]))
         for shard in (0, 1)
@@ -128,10 +128,10 @@ def test_counts_are_those_of_the_servers_that_are_asked(
 
 
 def test_what_was_not_told_is_not_taken_for_nothing() -> None:
-    terms = ToldTerms(nothing(1), [2])
+    terms = TermStates(nothing(1), [2])
     known = terms.after(terms.nothing, [told("a", None, 3)], ["one"])
     assert known is not None
-    assert terms.after(known, [Told("b", "B", 1)], ["two"]) is None
+    assert terms.after(known, [TermReport("b", "B", 1)], ["two"]) is None
     empty = terms.after(known, [told("b", None)], ["two"])
     assert empty is not None
     assert counts_of(empty) == [0, 0, 0, 0]

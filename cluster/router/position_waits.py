@@ -15,7 +15,7 @@ from tercet.service.load.deadlines import Deadline
 from tercet.service.load.relay import on_loop
 
 
-class Reaching:
+class PositionWaits:
     """Waits for positions. Use from the event loop, or from a relay."""
 
     def __init__(self, fleet: Fleet, known: KnownPositions) -> None:
@@ -39,22 +39,22 @@ class Reaching:
         known = self._known.of(name)
         later = [
             (shard, wanted)
-            for shard, (wanted, told) in enumerate(zip(position.numbers, known.numbers, strict=True))
-            if wanted > told
+            for shard, (wanted, reached) in enumerate(zip(position.numbers, known.numbers, strict=True))
+            if wanted > reached
         ]
         if not later:
             return
-        asked: list[Coroutine[Any, Any, Any]] = [
+        requests: list[Coroutine[Any, Any, Any]] = [
             self._fleet.clients[shard].json(
                 "POST", f"/collections/{name}/documents/count", {"min_position": wanted}, deadline=deadline
             )
             for shard, wanted in later
         ]
-        for found in await on_loop(outcomes(asked)):
-            if isinstance(found, PositionAheadError):  # perhaps of a collection that was made anew meanwhile
+        for answer in await on_loop(outcomes(requests)):
+            if isinstance(answer, PositionAheadError):  # perhaps of a collection that was made anew meanwhile
                 self._known.forget(name)
-            if isinstance(found, Exception):
-                raise found
+            if isinstance(answer, Exception):
+                raise answer
         self._known.note(name, dict(later))
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from tercet.cluster.router.terms import KnownTerms, ShardTerms, TermChange
 from tercet.index.sparse.term_totals import TermCounts
 from tercet.models.representations import Int64
-from tercet.service.shard.records import Told
+from tercet.service.shard.records import TermReport
 
 COMBINATIONS = 8  # of states: of 250,000 terms each takes 4 MB
 
 
-class ToldTerms:
+class TermStates:
     """Of one collection. Safe to use from several threads."""
 
     def __init__(self, nothing: KnownTerms, servers: Sequence[int]) -> None:
@@ -43,24 +43,24 @@ class ToldTerms:
                 for number, shard in enumerate(self._last.shards)
             ]
             states = tuple(shard.state for shard in wanted)
-            found = self._known.get(states)
-            if found is None:
+            terms = self._known.get(states)
+            if terms is None:
                 others = {
                     number: (shard, _between(self._last.shards[number], shard))
                     for number, shard in enumerate(wanted)
                     if shard.state != self._last.shards[number].state
                 }
-                found = self._last.with_shards(others)
-            return self._kept(found)
+                terms = self._last.with_shards(others)
+            return self._kept(terms)
 
     def state_of(self, shard: int, server: str) -> str | None:
         """What a server last told to be its state."""
         with self._lock:
-            told = self._by_server[shard].get(server)
-            return None if told is None else told.state
+            terms = self._by_server[shard].get(server)
+            return None if terms is None else terms.state
 
     def after(
-        self, began: KnownTerms, told: Sequence[Told | None], servers: Sequence[str]
+        self, began: KnownTerms, reports: Sequence[TermReport | None], servers: Sequence[str]
     ) -> KnownTerms | None:
         """What is known with what these servers told, None of one that told nothing; None where one told what
         changed since a state that is not known any more, or all of a shard that was known, so that all have
@@ -70,12 +70,12 @@ class ToldTerms:
         """
         with self._lock:
             changed: dict[int, tuple[ShardTerms, TermChange | None]] = {}
-            for number, each in enumerate(told):
-                if each is None:
+            for number, report in enumerate(reports):
+                if report is None:
                     continue
                 shard = began.shards[number]
-                if each.state != shard.state:
-                    led = self._led(number, shard, each)
+                if report.state != shard.state:
+                    led = self._led(number, shard, report)
                     if led is None:
                         return None
                     changed[number] = led
@@ -84,22 +84,22 @@ class ToldTerms:
             return self._kept(later)
 
     def _led(
-        self, number: int, before: ShardTerms, told: Told
+        self, number: int, before: ShardTerms, report: TermReport
     ) -> tuple[ShardTerms, TermChange | None] | None:
         """What a shard is by what was told, and what leads there from what it was before."""
         if self.nothing.totals is None:
-            return ShardTerms(told.state, told.version, told.documents), None
+            return ShardTerms(report.state, report.version, report.documents), None
         if not self._has_replicas[number]:
-            shard = ShardTerms(told.state, told.version, told.documents)
-            return (shard, told.added) if told.since == before.state else None
-        known = {each.state: each for each in (*self._by_server[number].values(), before, ShardTerms())}
-        if told.state not in known:
-            since = known.get(told.since)
+            shard = ShardTerms(report.state, report.version, report.documents)
+            return (shard, report.added) if report.since == before.state else None
+        known = {terms.state: terms for terms in (*self._by_server[number].values(), before, ShardTerms())}
+        if report.state not in known:
+            since = known.get(report.since)
             if since is None:
                 return None
-            counts = self._counts(since.counts, told.added)
-            known[told.state] = ShardTerms(told.state, told.version, told.documents, counts)
-        return known[told.state], _between(before, known[told.state])
+            counts = self._counts(since.counts, report.added)
+            known[report.state] = ShardTerms(report.state, report.version, report.documents, counts)
+        return known[report.state], _between(before, known[report.state])
 
     def _counts(self, counts: TermCounts | None, change: TermChange) -> TermCounts:
         """Those after a change. counts: None for no documents."""
@@ -107,15 +107,15 @@ class ToldTerms:
             assert self.nothing.totals is not None  # noqa: S101 - of `_led`
             counts = self.nothing.totals.counts()
         terms, *added = change
-        later = [each.copy() for each in counts]
-        for each, more in zip(later, added, strict=True):
-            each[terms] += more
+        later = [column.copy() for column in counts]
+        for column, more in zip(later, added, strict=True):
+            column[terms] += more
         return later[0], later[1]
 
-    def _kept(self, found: KnownTerms) -> KnownTerms:
+    def _kept(self, terms: KnownTerms) -> KnownTerms:
         """That of its states which is kept, with the words that are known there."""
-        states = found.states
-        kept = self._known.setdefault(states, found)
+        states = terms.states
+        kept = self._known.setdefault(states, terms)
         self._known.move_to_end(states)
         if len(self._known) > COMBINATIONS:
             self._known.popitem(last=False)
