@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import httptools
 
@@ -17,6 +18,7 @@ from tercet.service.http.paths import decoded
 MAX_HEAD_BYTES = 64 * 1024  # of a head, or of what comes beside a body
 END = b"\r\n\r\n"
 VERSIONS = ("1.0", "1.1")
+Address = tuple[str, int]
 LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
@@ -46,8 +48,8 @@ class RequestHead:
         """Whether its client waits for 100 Continue before it sends the body."""
         return any(name == b"expect" and value.lower() == b"100-continue" for name, value in self.headers)
 
-    def to_scope(self) -> Scope:
-        """The request as ASGI describes it, without what its connection knows."""
+    def to_scope(self, client: Address | None, server: Address | None, state: dict[str, Any]) -> Scope:
+        """The request as ASGI describes it."""
         path, _, query = self.target.partition(b"#")[0].partition(b"?")
         return {
             "type": "http",
@@ -59,6 +61,10 @@ class RequestHead:
             "query_string": query,
             "root_path": "",
             "headers": self.headers,
+            "scheme": "http",
+            "client": client,
+            "server": server,
+            "state": state,
         }
 
 

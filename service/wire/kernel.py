@@ -5,11 +5,17 @@ from __future__ import annotations
 import socket
 import struct
 import sys
+from typing import Any
 
 # struct tcp_info of Linux: eight bytes, of which the first is the state, then numbers of 32 bits, of which
 # the twelfth is tcpi_last_data_recv.
 SIZE, LAST_DATA_OFFSET = 56, 52
 CLOSED = 7
+
+
+def address_of(given: Any) -> tuple[str, int] | None:
+    """Host and port of one end of a connection; None for one that has none."""
+    return (str(given[0]), int(given[1])) if isinstance(given, tuple) and len(given) >= 2 else None
 
 
 def waited_seconds(connection: socket.socket) -> float:

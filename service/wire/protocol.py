@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -27,10 +28,10 @@ from tercet.service.wire.heads import (
     end_of_head,
     parse_head,
 )
-from tercet.service.wire.kernel import is_reset, waited_seconds
+from tercet.service.wire.kernel import address_of, is_reset, waited_seconds
+from tercet.service.wire.progress import WriteProgress
 
 AHEAD_BYTES = MAX_HEAD_BYTES  # of requests that wait behind the one in work: then no more of them is read
-PROGRESS_BYTES = 16 * 1024  # what a client must take of an answer each time
 LINGER_SECONDS = 5.0  # for what a client still sends that has its answer
 LINGER_BYTES = 64 << 20
 LOOK_SECONDS = 0.1  # how often a half-closed connection is looked at
@@ -70,10 +71,8 @@ class HttpProtocol(asyncio.Protocol):
         self._half_closed = False
         self._reading = True
         self._writable = asyncio.Event()
-        self._head_deadline: asyncio.TimerHandle | None = None
-        self._idle_deadline: asyncio.TimerHandle | None = None
-        self._write_deadline: asyncio.TimerHandle | None = None
-        self._untaken_bytes = 0  # of what was written, when the write deadline was set
+        self._in_head = True  # whether a head is expected to end, rather than one to begin
+        self._deadline: asyncio.TimerHandle | None = None  # of a head, of a pause, or of the end
         self._linger_bytes = 0  # that may still come behind the last answer
         self._arrived = self._waited_seconds = 0.0
 
@@ -83,8 +82,9 @@ class HttpProtocol(asyncio.Protocol):
         """Opens the connection, or ends it where there are too many."""
         self._transport = cast(asyncio.Transport, transport)
         self._socket = transport.get_extra_info("socket")
-        self._client = _address(transport.get_extra_info("peername"))
-        self._server = _address(transport.get_extra_info("sockname"))
+        self._client = address_of(transport.get_extra_info("peername"))
+        self._server = address_of(transport.get_extra_info("sockname"))
+        self._progress = WriteProgress(self._transport, self._loop, self._limits.write_seconds)
         self._writable.set()
         self._shared.connections.add(self)
         if self._shared.make_room():
@@ -101,15 +101,15 @@ class HttpProtocol(asyncio.Protocol):
         self._received.clear()
         self._shared.connections.discard(self)
         self._shared.waits_no_more(self)
-        self._cancel_head_deadline()
-        self._cancel_idle_deadline()
-        self._cancel_write_deadline()
+        self._cancel_deadline()
+        self._progress.cancel()
         self._writable.set()
-        self._leave()
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            _depart(exchange)
 
     def data_received(self, data: bytes) -> None:
         """Takes what the client sent."""
-        self._cancel_idle_deadline()
         self._waited_seconds = waited_seconds(self._socket)
         self._arrived = time.monotonic() - self._waited_seconds
         if self._begins or self._exchange is not None:
@@ -139,12 +139,12 @@ class HttpProtocol(asyncio.Protocol):
         """Waits for the client to take what was written."""
         self._writable.clear()
         self._shared.waits(self)
-        self._expect_progress()
+        self._progress.expect()
 
     def resume_writing(self) -> None:
         """Writes on."""
         self._writable.set()
-        self._cancel_write_deadline()
+        self._progress.cancel()
         if self._exchange is not None and not self._exchange.arriving:
             self._shared.waits_no_more(self)
 
@@ -208,7 +208,7 @@ class HttpProtocol(asyncio.Protocol):
         else:
             self._begins = True
             self._read(on=True)
-            self._idle_deadline = self._loop.call_later(self._idle_seconds, self._end_idle)
+            self._expect(self._idle_seconds, self._end_idle)
 
     def break_off(self) -> None:
         """Ends the connection, so that nobody takes a part of an answer for the whole."""
@@ -248,14 +248,14 @@ class HttpProtocol(asyncio.Protocol):
             self._read(on=True)
             if self._half_closed:
                 self._close()
-            elif self._head_deadline is None:
+            elif not self._in_head:
                 self._expect_head()
             return
         head = parse_head(bytes(self._received[:head_bytes]))
         del self._received[:head_bytes]
         self._looked_at = 0
-        self._cancel_head_deadline()
-        self._begins = False
+        self._cancel_deadline()
+        self._begins = self._in_head = False
         self._framing = framing_of(head.body_bytes)
         exchange = self._exchange = self._exchange_of(head)
         self._take_body(exchange)
@@ -263,13 +263,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def _exchange_of(self, head: RequestHead) -> Exchange:
         state = {**self._app_state, "arrived": self._arrived, DEPARTURE: Departure()}
-        scope = {
-            **head.to_scope(),
-            "scheme": "http",
-            "client": self._client,
-            "server": self._server,
-            "state": state,
-        }
+        scope = head.to_scope(self._client, self._server, state)
         return Exchange(self, scope, keeps_alive=head.keeps_alive, awaits_continue=head.awaits_continue)
 
     def _take_body(self, exchange: Exchange) -> None:
@@ -330,11 +324,6 @@ class HttpProtocol(asyncio.Protocol):
             _depart(exchange)
         self._close()
 
-    def _leave(self) -> None:
-        exchange, self._exchange = self._exchange, None
-        if exchange is not None:
-            _depart(exchange)
-
     def _look_for_reset(self, exchange: Exchange) -> None:
         if self._exchange is not exchange or exchange.begun:
             return
@@ -362,7 +351,7 @@ class HttpProtocol(asyncio.Protocol):
         """
         self._begins = False
         self._received.clear()
-        self._cancel_head_deadline()
+        self._cancel_deadline()
         self._shared.waits(self)
         self._read(on=True)
         if self._half_closed or not self._transport.can_write_eof():
@@ -370,17 +359,22 @@ class HttpProtocol(asyncio.Protocol):
         elif not self._transport.is_closing():
             self._transport.write_eof()
             self._linger_bytes = LINGER_BYTES
-            self._head_deadline = self._loop.call_later(LINGER_SECONDS, self._transport.close)
-        if self._transport.get_write_buffer_size() and self._write_deadline is None:
-            self._expect_progress()
+            self._expect(LINGER_SECONDS, self._transport.close)
+        if self._transport.get_write_buffer_size() and not self._progress.is_expected:
+            self._progress.expect()
 
     def _expect_head(self) -> None:
-        self._head_deadline = self._loop.call_later(self._limits.head_seconds, self._end_late_head)
+        self._in_head = True
+        self._expect(self._limits.head_seconds, self._end_late_head)
 
-    def _cancel_head_deadline(self) -> None:
-        if self._head_deadline is not None:
-            self._head_deadline.cancel()
-            self._head_deadline = None
+    def _expect(self, seconds: float, end: Callable[[], None]) -> None:
+        self._cancel_deadline()
+        self._deadline = self._loop.call_later(seconds, end)
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def _end_late_head(self) -> None:
         if self._received:
@@ -389,34 +383,12 @@ class HttpProtocol(asyncio.Protocol):
         else:
             self._transport.close()
 
-    def _cancel_idle_deadline(self) -> None:
-        if self._idle_deadline is not None:
-            self._idle_deadline.cancel()
-            self._idle_deadline = None
-
     def _end_idle(self) -> None:
         """Ends a connection that had no request for a while."""
-        if self._write_deadline is None and self._transport.get_write_buffer_size():
+        if self._transport.get_write_buffer_size() and not self._progress.is_expected:
             self._transport.abort()  # nor has its client taken the end of the last answer
         else:
             self._transport.close()
-
-    def _expect_progress(self) -> None:
-        """A client that takes nothing of an answer would keep its connection without end."""
-        self._untaken_bytes = self._transport.get_write_buffer_size()
-        self._write_deadline = self._loop.call_later(self._limits.write_seconds, self._end_without_progress)
-
-    def _cancel_write_deadline(self) -> None:
-        if self._write_deadline is not None:
-            self._write_deadline.cancel()
-            self._write_deadline = None
-
-    def _end_without_progress(self) -> None:
-        taken_bytes = self._untaken_bytes - self._transport.get_write_buffer_size()
-        if taken_bytes < min(PROGRESS_BYTES, self._untaken_bytes):
-            self._transport.abort()
-        else:
-            self._expect_progress()
 
 
 def _depart(exchange: Exchange) -> None:
@@ -424,8 +396,3 @@ def _depart(exchange: Exchange) -> None:
     exchange.leave()
     departure: Departure = exchange.scope["state"][DEPARTURE]
     departure.happened()
-
-
-def _address(given: Any) -> tuple[str, int] | None:
-    """Host and port; None for a socket that has none."""
-    return (str(given[0]), int(given[1])) if isinstance(given, tuple) and len(given) >= 2 else None
