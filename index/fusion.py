@@ -78,14 +78,17 @@ def reciprocal_rank_fusion(components: Float64, weights: Weights) -> Float64:
     """`sum over sides of w / (60 + rank)`, and what boosts add (Cormack, Clarke, Büttcher 2009): float64[K].
 
     components: as those of `relative_sum`. A document's rank on a side is one more than the number of those
-    with a higher score, so equal ones share theirs; a side on which its score is 0 says nothing of it.
+    with a higher score, and equal ones share the mean of theirs: so a side that finds all alike prefers none.
+    A side on which its score is 0 says nothing of it.
     """
     scores = components[:, :SIDES]
     ratios, largest = _relative(weights, scores.shape[1])
     fused: Float64 = np.zeros(len(scores))
     for ratio, steps in zip(ratios[0].tolist(), np.rint(scores * STEPS).T, strict=True):
         if ratio:
-            ranks = 1 + len(steps) - np.searchsorted(np.sort(steps), steps, "right")
+            ascending = np.sort(steps)
+            ends = [np.searchsorted(ascending, steps, end) for end in ("left", "right")]
+            ranks = len(steps) + 0.5 - np.mean(ends, axis=0)
             fused += np.where(steps == 0, 0.0, ratio / (RANK_CONSTANT + ranks))
     fused = np.round(fused, RANK_DECIMALS) * largest
     added: Float64 = components[:, SIDES:].sum(axis=1)

@@ -131,6 +131,7 @@ class _File:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._torn = False  # whether the last line in the file has no end
         try:
             self._open()
         except OSError as error:
@@ -144,12 +145,28 @@ class _File:
                 self._descriptor = NONE
             self._open()
         data = lines.encode()
+        if self._torn:  # a full disk took a part of a line: the next one is not joined to it
+            data = b"\n" + data
         while data:
-            data = data[os.write(self._descriptor, data) :]
+            written = os.write(self._descriptor, data)
+            self._torn = data[written - 1 : written] != b"\n"
+            data = data[written:]
 
     def _open(self) -> None:
         # Of the service's user alone: entries have ids of documents.
         self._descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._torn = self._ends_torn()
+
+    def _ends_torn(self) -> bool:
+        """Whether the last writer ended amid a line; False of what is no file, or cannot be read."""
+        try:
+            if not self._file.is_file():
+                return False
+            with self._file.open("rb") as content:
+                content.seek(-1, os.SEEK_END)  # an OSError where the file is empty
+                return content.read() != b"\n"
+        except OSError:
+            return False
 
     def _is_there(self) -> bool:
         try:

@@ -59,10 +59,10 @@ def test_reciprocal_ranks_by_hand() -> None:
     fused = reciprocal_rank_fusion(components, Weights(1, 0.5, 2))
     assert fused.tolist() == pytest.approx(
         [
-            1 / 61 + 2 / 61,
-            1 / 62 + 0.5 / 61 + 2 / 61,  # equal scores share a rank
+            1 / 61 + 2 / 61.5,
+            1 / 62.5 + 0.5 / 61 + 2 / 61.5,  # equal scores share the mean of their ranks
             1 / 64 + 0.5 / 62,  # a score of 0 says nothing
-            1 / 62 + 2 / 63,
+            1 / 62.5 + 2 / 63,
         ]
     )
     alone = reciprocal_rank_fusion(components, Weights(0, 1, 0))

@@ -30,7 +30,7 @@ def expected(snapshot: Snapshot, query: Any, weights: Weights, boost: float = 0)
     fused = []
     for id, row in zip(ids, scores.tolist(), strict=True):
         parts = [
-            weight / (61 + sum(other[side] > row[side] for other in scores.tolist()))
+            weight / (60 + mean_rank(row[side], [other[side] for other in scores.tolist()]))
             for side, weight in enumerate((weights.dense, weights.sparse, weights.colbert))
             if row[side] != 0 and weight
         ]
@@ -39,6 +39,12 @@ def expected(snapshot: Snapshot, query: Any, weights: Weights, boost: float = 0)
         if parts:
             fused.append((-round(sum(parts) + boost * ("two" in document.metadata["tags"]), 11), id))
     return sorted(fused)
+
+
+def mean_rank(score: float, scores: list[float]) -> float:
+    """Of all that are alike."""
+    ranks = [rank for rank, other in enumerate(sorted(scores, reverse=True), start=1) if other == score]
+    return sum(ranks) / len(ranks)
 
 
 @pytest.mark.slow

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import json
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tercet.service.exceptions import SettingsError
+from tercet.service.telemetry import audit
 from tests.service.polling import pause
 
 OWNER, READER = "the-owner", "the-reader"
@@ -137,6 +140,28 @@ async def test_a_file_that_fails_is_told_and_counted(
         for each in caplog.records
         if each.levelno == logging.ERROR
     )
+
+
+def test_the_line_behind_a_torn_one_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk takes a part of an entry; so may the end of a server have done before."""
+    path, write = tmp_path / "audit.jsonl", os.write
+
+    def fill(descriptor: int, data: bytes) -> int:
+        if len(data) < 4:
+            raise OSError(errno.ENOSPC, "full")
+        return write(descriptor, data[:-2])
+
+    file = audit._File(path)
+    file.write("first\n")
+    monkeypatch.setattr(audit.os, "write", fill)
+    with pytest.raises(OSError, match="full"):
+        file.write("second\n")
+    monkeypatch.undo()
+    file.write("third\n")
+    assert path.read_text() == "first\nsecon\nthird\n"
+    path.write_text("first\nsec")
+    audit._File(path).write("third\n")
+    assert path.read_text() == "first\nsec\nthird\n"
 
 
 def test_a_file_that_cannot_be_written_to_is_refused(make_app: Any, tmp_path: Path) -> None:
