@@ -6,6 +6,7 @@ variable, `tercet.toml` in the working folder, the default in `fields.py`. `docs
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ PREFIX = "TERCET_"
 CONFIG_FILE = Path("tercet.toml")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")  # a scheme, a host, and where it has one a port
 STORES = ("file://", "s3://", "gs://", "az://")  # schemes of object stores
+
+log = logging.getLogger("tercet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,24 @@ class Settings(SettingsFields):
                 if more:
                     raise SettingsError(f"key file {file} holds {1 + len(more)} keys; {others} are sent one")
         return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_meant(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Without the blanks around a value, and without what Kubernetes tells of a Service named `tercet`.
+
+        Of validators of this kind the last one comes first.
+        """
+        stripped = {
+            name: value.strip() if isinstance(value, str) else value for name, value in values.items()
+        }
+        if str(stripped.get("port")).startswith("tcp://"):
+            log.warning(
+                "%sPORT is %s, the address that Kubernetes gives of a Service, and no port: passed over",
+                PREFIX,
+                stripped.pop("port"),
+            )
+        return stripped
 
     @field_validator(
         "api_keys", "read_keys", "encoder_urls", "shards", "allowed_hosts", "cors_origins", mode="before"

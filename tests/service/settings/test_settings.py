@@ -31,6 +31,27 @@ def test_flags_come_before_variables_before_the_file(monkeypatch: pytest.MonkeyP
     assert [key.get_secret_value() for key in settings.read_keys] == ["a", "b"]
 
 
+def test_blanks_around_a_value_are_not_meant(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("one\n")
+    for name, value in {"DATA": " d", "PORT": " 81 ", "HOST": "::1\n", "API_KEYS_FILE": " keys "}.items():
+        monkeypatch.setenv(f"TERCET_{name}", value)
+    settings = load_settings()
+    assert (settings.data, settings.port, settings.host) == (Path("d"), 81, "::1")
+    assert [key.get_secret_value() for key in settings.api_keys] == ["one"]
+
+
+def test_the_address_of_a_service_is_no_port(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kubernetes sets this variable where a Service is called tercet."""
+    monkeypatch.setenv("TERCET_PORT", "tcp://10.96.12.3:8080")
+    assert load_settings().port == Settings.model_fields["port"].default
+    assert "tcp://10.96.12.3:8080" in caplog.text
+    monkeypatch.setenv("TERCET_PORT", "udp")
+    with pytest.raises(SettingsError, match="setting port"):
+        load_settings()
+
+
 def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERCET_API_KEYS", " one, two ,,")
     monkeypatch.setenv("TERCET_ENCODER_URLS", "http://a:1/,http://b:2")
