@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from fastapi import Request
 from pydantic import SecretStr
 
-from tercet.service.exceptions import NO_KEY, UnauthenticatedError
+from tercet.service.exceptions import NO_KEY, ForbiddenError, UnauthenticatedError
 from tercet.service.keys.access import EVERYTHING, Access, Right
 from tercet.service.keys.keys import digest_of, id_of
 from tercet.service.runtime import Runtime
@@ -90,7 +90,30 @@ async def require_write(request: Request) -> None:
 async def require_admin(request: Request) -> None:
     """A dependency of routes that change anything else. Raises ForbiddenError where the key may not."""
     _note_change(request)
-    access_of(request).require("admin", "change collections, aliases, jobs or backups")
+    access = access_of(request)
+    access.require("admin", "change collections, aliases, jobs or backups")
+    names = [request.path_params[part] for part in ("name", "alias") if part in request.path_params]
+    await require_meant(request.app.state.runtime, access, names)
+
+
+async def require_meant(
+    runtime: Runtime, access: Access, names: Sequence[str], param: str | None = None
+) -> None:
+    """Raises ForbiddenError where one of the names is an alias of what the key may not use by its own name.
+
+    By such an alias a key reads and writes documents. What it changes beyond that would outlast the alias.
+    """
+    if access.collections is None:
+        return
+    aliases = await runtime.pools.operations.run(runtime.collections.aliases.all)
+    for name in names:
+        if not all(map(access.sees, aliases.get(name, ()))):
+            raise ForbiddenError(
+                f"{name[:64]!r} is an alias of a collection that this key may not use by its own name; by "
+                "the alias it may read and write documents alone",
+                "collection_not_allowed",
+                param,
+            )
 
 
 def _note_change(request: Request) -> None:

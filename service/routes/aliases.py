@@ -9,6 +9,7 @@ from fastapi import Depends, Path, Response
 
 from tercet.service.answers.aliases import alias_record
 from tercet.service.exceptions import InvalidRequestError
+from tercet.service.requests.keys import require_meant
 from tercet.service.routes.common import ADMIN, Allowed, Services, errors, json_response, router
 from tercet.service.routes.pages import Paged
 from tercet.service.schemas.aliases import AliasList, AliasRequest, AliasResponse
@@ -69,7 +70,9 @@ async def put_alias(alias: Alias, body: AliasRequest, services: Services, access
     """
     names = _collections(body)
     for index, name in enumerate(names):
-        access.require_name(name, "collection" if body.collections is None else f"collections.{index}")
+        param = "collection" if body.collections is None else f"collections.{index}"
+        access.require_name(name, param)
+        await require_meant(services, access, [name], param)
     meant = await services.pools.operations.run(services.collections.aliases.put, alias, *names)
     return json_response(alias_record(alias, meant))
 

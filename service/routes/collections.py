@@ -11,7 +11,12 @@ from fastapi import Depends, Path, Response
 from tercet.index.bm25.languages import DEFAULT_LANGUAGE
 from tercet.index.catalog.settings import check_title
 from tercet.index.documents.metadata import FieldType
-from tercet.index.errors import InvalidDocumentError, InvalidFieldError, InvalidNameError
+from tercet.index.errors import (
+    CollectionAliasedError,
+    InvalidDocumentError,
+    InvalidFieldError,
+    InvalidNameError,
+)
 from tercet.index.windows.settings import WindowChoice, WindowSettings, default_overlap
 from tercet.ingest.document_windows import cutter_for
 from tercet.ingest.target import chosen, settings_for
@@ -200,9 +205,17 @@ def _of_fields(field: str | None) -> str:
     responses=errors(404, 409, 422, 507),
     dependencies=ADMIN,
 )
-async def delete_collection(name: Name, services: Services) -> Response:
+async def delete_collection(name: Name, services: Services, access: Allowed) -> Response:
     """Delete a collection and all it holds. While an alias means it, that is a conflict, 409."""
-    await services.pools.operations.run(services.writes("deleting collections").delete, name)
+    try:
+        await services.pools.operations.run(services.writes("deleting collections").delete, name)
+    except CollectionAliasedError:
+        aliases = await services.pools.operations.run(services.collections.aliases.all)
+        if all(access.sees(alias) for alias, meant in aliases.items() if name in meant):
+            raise
+        raise CollectionAliasedError(
+            f"collection {name!r} has aliases that this key may not see; who may has to delete them first"
+        ) from None
     return Response(status_code=204)
 
 

@@ -75,7 +75,7 @@ async def get_job(job_id: JobId, services: Services, access: Allowed) -> Respons
 )
 async def cancel_job(job_id: JobId, services: Services, access: Allowed) -> Response:
     """Cancel a queued or running job and return it; a finished one stays as it is."""
-    await _seen(services, access, job_id)
+    access.require_name((await _seen(services, access, job_id)).collection)
     return _response((await services.jobs.cancel(job_id)).to_json())
 
 

@@ -238,3 +238,55 @@ async def test_lists_show_what_a_key_may_use_and_an_alias_is_a_name(
         assert refused(await client.get("/metrics", headers=reader)) == (403, "collection_not_allowed", None)
         everything = {each["id"] for each in (await client.get("/jobs")).json()["jobs"]}
         assert everything == {job}
+
+
+async def test_what_a_key_has_by_an_alias_alone_it_cannot_keep(make_client: Any, limited: Path) -> None:
+    """Whoever owns the alias takes it away by switching it."""
+    admin, forbidden = bearer("admin"), (403, "collection_not_allowed")
+    async with make_client(WRITER, **KEYS, keys_file=limited) as client:
+        await client.put("/collections/a")
+        await client.put("/aliases/a-today", json={"collection": "demo"})
+        backup = (await client.post("/collections/demo/backups")).json()["id"]
+        documents = {"documents": [{"id": "new", "text": "hot tea"}]}
+        put = await client.put("/collections/a-today/documents", json=documents, headers=admin)
+        assert put.status_code == 200
+        for method, path, body in (
+            ("PUT", "/aliases/a-own", {"collection": "a-today"}),
+            ("PUT", "/aliases/a-own", {"collections": ["a", "a-today"]}),
+            ("PUT", "/aliases/a-today", {"collection": "a"}),
+            ("DELETE", "/aliases/a-today", None),
+            ("POST", "/collections/a-today/backups", None),
+            ("DELETE", f"/collections/a-today/backups/{backup}", None),
+            ("POST", f"/collections/a-today/backups/{backup}/restore", {"name": "a-copy"}),
+            ("POST", "/collections/a-today/jobs", {"source": "tea.jsonl"}),
+        ):
+            answer = await client.request(method, path, json=body, headers=admin)
+            assert refused(answer)[:2] == forbidden, (method, path, answer.text)
+        assert (await client.put("/aliases/a-own", json={"collection": "a"}, headers=admin)).is_success
+        assert (await client.get("/aliases/a-today")).json()["collection"] == "demo"
+
+
+async def test_a_job_is_cancelled_by_who_may_use_its_collection(
+    make_client: Any, limited: Path, data: Path
+) -> None:
+    (data / "sources").mkdir()
+    (data / "sources" / "tea.jsonl").write_text('{"id": "a", "text": "tea"}\n')
+    async with make_client(WRITER, **KEYS, keys_file=limited) as client:
+        await client.put("/aliases/a-demo", json={"collection": "demo"})
+        job = (await client.post("/collections/demo/jobs", json={"source": "tea.jsonl"})).json()["id"]
+        assert (await client.get(f"/jobs/{job}", headers=bearer("admin"))).status_code == 200
+        answer = await client.delete(f"/jobs/{job}", headers=bearer("admin"))
+        assert refused(answer)[:2] == (403, "collection_not_allowed")
+
+
+async def test_a_conflict_names_no_alias_that_the_key_may_not_see(make_client: Any, limited: Path) -> None:
+    async with make_client(WRITER, **KEYS, keys_file=limited) as client:
+        await client.put("/collections/a")
+        await client.put("/aliases/a-own", json={"collection": "a"})
+        answer = await client.delete("/collections/a", headers=bearer("admin"))
+        assert (answer.status_code, "'a-own'" in answer.text) == (409, True)
+        await client.put("/aliases/secret", json={"collection": "a"})
+        answer = await client.delete("/collections/a", headers=bearer("admin"))
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "collection_aliased")
+        assert "secret" not in answer.text
+        assert "'secret'" in (await client.delete("/collections/a")).text
