@@ -28,7 +28,7 @@ class AsyncCollection:
         self.description = dict(description)
 
     async def describe(self) -> dict[str, Any]:
-        """Its settings and state, read anew: fields, encoder, number of documents, snapshot."""
+        """The collection's settings and state, read anew: fields, encoder, number of documents, snapshot."""
         self.description = (await self._client.collection(self.name)).description
         return self.description
 
@@ -65,10 +65,10 @@ class AsyncCollection:
     ) -> AsyncIterator[Document]:
         """All documents in order of id, or of a declared field, read page by page."""
         allowed: Any = filter
-        async for each in self._client.documents(
+        async for record in self._client.documents(
             self.name, filter=allowed, order_by=order_by, descending=descending, page=page
         ):
-            yield Document.of(each)
+            yield Document.of(record)
 
     async def count(
         self, filter: Mapping[str, Any] | None = None, *, min_position: Position | None = None

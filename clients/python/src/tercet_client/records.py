@@ -14,7 +14,7 @@ class _Record:
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Self:
         """The record of a JSON object. Fields that this version does not know are left out."""
-        return cls(**{each.name: answer[each.name] for each in fields(cls) if each.name in answer})
+        return cls(**{field.name: answer[field.name] for field in fields(cls) if field.name in answer})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Documents(_Record):
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Self:
         """The record of several documents in an answer."""
-        return cls([Document.of(each) for each in answer["documents"]], answer["missing"])
+        return cls([Document.of(record) for record in answer["documents"]], answer["missing"])
 
     def __iter__(self) -> Iterator[Document]:
         return iter(self.documents)
@@ -118,8 +118,8 @@ class Documents(_Record):
     def __len__(self) -> int:
         return len(self.documents)
 
-    def __getitem__(self, place: int) -> Document:
-        return self.documents[place]
+    def __getitem__(self, index: int) -> Document:
+        return self.documents[index]
 
 
 @dataclass(frozen=True, slots=True)
