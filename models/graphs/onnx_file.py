@@ -28,6 +28,10 @@ Beside = Callable[[str], memoryview]
 # By the numbers of TensorProto.DataType.
 TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 10: np.float16}
 VARINT, EIGHT_BYTES, LENGTH, FOUR_BYTES = 0, 1, 2, 5
+VARINT_BYTES = 10  # of 64 bits
+MAX_BRANCHES = 32  # one in another
+# What bytes of any kind may lead to: a number where text should be, a shape beyond all memory.
+BROKEN = (OSError, ValueError, LookupError, TypeError, OverflowError, struct.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +66,33 @@ def read_onnx(path: Path) -> OnnxFile:
 
     @cache
     def mapped(name: str) -> memoryview:
-        with path.with_name(name).open("rb") as file:
+        beside = path.with_name(name)
+        # As files of Hugging Face's cache: links to one folder. Any others would show files of this machine.
+        if beside.resolve().parent not in (path.parent.resolve(), path.resolve().parent):
+            raise ValueError(f"{name} is a link to a file elsewhere")
+        if beside.exists() and not beside.is_file():  # to open a pipe would wait for its other end
+            raise ValueError(f"{name} is no file")
+        with beside.open("rb") as file:
             onnx_file.maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         return memoryview(onnx_file.maps[-1])
 
     try:
         (graph,) = (value for number, value in _fields(mapped(path.name)) if number == 7)
-        _read_graph(graph, mapped, onnx_file)
-    except (OSError, ValueError, IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
+        _read_graph(graph, mapped, onnx_file, 0)
+    except BROKEN as error:
         raise CheckpointError(f"{path} cannot be read as an ONNX file: {error}") from error
     return onnx_file
 
 
 def _varint(data: memoryview, offset: int) -> tuple[int, int]:
     """A number and where it ends."""
-    value = shift = 0
-    while True:
-        byte = data[offset]
-        offset += 1
-        value |= (byte & 0x7F) << shift
+    value = 0
+    for position in range(VARINT_BYTES):
+        byte = data[offset + position]
+        value |= (byte & 0x7F) << 7 * position
         if byte < 0x80:
-            return value, offset
-        shift += 7
+            return value, offset + position + 1
+    raise ValueError("a number of more than 64 bits")
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
@@ -112,16 +121,18 @@ def _text(value: memoryview) -> str:
     return str(value, "utf-8")
 
 
-def _read_graph(data: memoryview, beside: Beside, onnx_file: OnnxFile) -> None:
+def _read_graph(data: memoryview, beside: Beside, onnx_file: OnnxFile, depth: int) -> None:
+    if depth > MAX_BRANCHES:
+        raise ValueError(f"more than {MAX_BRANCHES} branches one in another")
     for number, value in _fields(data):
         if number == 1:
-            _read_node(value, beside, onnx_file)
+            _read_node(value, beside, onnx_file, depth)
         elif number == 5:
             name, array = _tensor(value, beside)
             onnx_file.weights[name] = array
 
 
-def _read_node(data: memoryview, beside: Beside, onnx_file: OnnxFile) -> None:
+def _read_node(data: memoryview, beside: Beside, onnx_file: OnnxFile, depth: int) -> None:
     inputs, outputs, attributes = [], [], {}
     kind, branches = "", []
     for number, value in _fields(data):
@@ -144,7 +155,7 @@ def _read_node(data: memoryview, beside: Beside, onnx_file: OnnxFile) -> None:
                 branches.append(fields[6])
     onnx_file.nodes.append(Node(kind, tuple(inputs), tuple(outputs), attributes))
     for branch in branches:
-        _read_graph(branch, beside, onnx_file)
+        _read_graph(branch, beside, onnx_file, depth + 1)
 
 
 def _tensor(data: memoryview, beside: Beside) -> tuple[str, Array]:
