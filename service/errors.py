@@ -1,4 +1,4 @@
-"""From exceptions to HTTP: the one place that knows which failure has which status, and the one shape.
+"""From exceptions to HTTP: what a failure is answered with, in the one shape.
 
 {"error": {"type": "…", "message": "…", "param": null, "code": "…"}}
 """
@@ -19,74 +19,24 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
 from tercet.index.errors import (
-    AliasNotFoundError,
-    AmbiguousDocumentError,
-    BackupNotFoundError,
-    CollectionAliasedError,
-    CollectionBusyError,
-    CollectionExistsError,
     CollectionFencedError,
-    CollectionNotFoundError,
     DamagedIndexError,
-    DenseBuildError,
-    DocumentChangedError,
-    DocumentNotFoundError,
-    DuplicateDocumentError,
-    FingerprintMismatchError,
-    IdempotencyMismatchError,
     InvalidDocumentError,
-    InvalidFieldError,
-    InvalidNameError,
-    InvalidQueryError,
-    SeveralCollectionsError,
     StorageError,
     StorageFullError,
-    TooManyFilesError,
     UnforcedPublicationError,
-    UnlikeCollectionsError,
-    WriteOverloadedError,
-    WriteTooLargeError,
     WriteUnknownError,
 )
-from tercet.ingest.errors import SourceError
 from tercet.models.errors import (
-    AdapterNotFoundError,
-    AdapterNotServedError,
     AdapterUnusableError,
     EncoderFailedError,
-    EncoderMemoryError,
     EncoderUnavailableError,
-    TextTooLongError,
-    UnsoundRepresentationsError,
-    UnsupportedError,
-    UnsupportedWindowError,
 )
+from tercet.service.error_table import PARAMS, TABLE, TYPES
 from tercet.service.exceptions import (
-    AuditError,
-    BackendError,
-    BegunAgainError,
-    BodyEncodingError,
-    BodyTimeoutError,
-    DeadlineExceededError,
-    ForbiddenError,
-    InvalidRequestError,
-    MalformedBodyError,
-    NotFoundError,
-    NotInBackendError,
-    NotReadyError,
     OverloadedError,
-    PositionAheadError,
-    PositionNotReachedError,
     RefusalReason,
-    RelayedError,
     RequestTooLargeError,
-    ShardFailedError,
-    ShardStateGoneError,
-    ShardTimeoutError,
-    ShardUnavailableError,
-    ShardWriteError,
-    SnapshotGoneError,
-    SnapshotStoreError,
     UnauthenticatedError,
 )
 from tercet.service.http.asgi import Receive, Scope, Send
@@ -95,97 +45,6 @@ from tercet.service.http.paths import shown
 from tercet.service.invalid_values import TOKEN_IDS, TOO_MANY, is_another_kind, message_of
 
 log = logging.getLogger("tercet")
-
-# Status → the `type` of its errors.
-TYPES = {
-    400: "malformed_request",
-    401: "unauthenticated",
-    403: "forbidden",
-    404: "not_found",
-    405: "method_not_allowed",
-    409: "conflict",
-    413: "too_large",
-    422: "invalid_value",
-    429: "overloaded",
-    500: "internal",
-    503: "not_ready",
-    507: "storage_full",
-}
-
-# Exception class → status and code. An exception's own `status` and `code` come first.
-TABLE: dict[type[Exception], tuple[int, str]] = {
-    BodyEncodingError: (400, "invalid_content_encoding"),
-    MalformedBodyError: (400, "invalid_body"),
-    BodyTimeoutError: (400, "incomplete_body"),
-    UnauthenticatedError: (401, "key_required"),
-    ForbiddenError: (403, "forbidden"),
-    NotFoundError: (404, "not_found"),
-    CollectionNotFoundError: (404, "collection_not_found"),
-    AliasNotFoundError: (404, "alias_not_found"),
-    BackupNotFoundError: (404, "backup_not_found"),
-    DocumentNotFoundError: (404, "document_not_found"),
-    AdapterNotFoundError: (404, "adapter_not_found"),
-    CollectionExistsError: (409, "collection_exists"),
-    CollectionAliasedError: (409, "collection_aliased"),
-    SeveralCollectionsError: (409, "alias_of_several"),
-    UnlikeCollectionsError: (409, "collections_differ"),
-    CollectionBusyError: (409, "collection_busy"),
-    CollectionFencedError: (503, "collection_fenced"),
-    FingerprintMismatchError: (409, "fingerprint_mismatch"),
-    DocumentChangedError: (409, "document_changed"),
-    AmbiguousDocumentError: (409, "document_ambiguous"),
-    SnapshotGoneError: (409, "snapshot_gone"),
-    BegunAgainError: (409, "begin_again"),
-    ShardStateGoneError: (409, "shard_state_gone"),
-    IdempotencyMismatchError: (409, "idempotency_key_reused"),
-    PositionAheadError: (409, "position_ahead"),
-    RequestTooLargeError: (413, "request_too_large"),
-    WriteTooLargeError: (413, "request_too_large"),
-    InvalidRequestError: (422, "invalid_value"),
-    InvalidNameError: (422, "invalid_name"),
-    InvalidFieldError: (422, "invalid_field"),
-    InvalidDocumentError: (422, "invalid_document"),
-    DuplicateDocumentError: (422, "duplicate_document"),
-    InvalidQueryError: (422, "invalid_query"),
-    TextTooLongError: (422, "text_too_long"),
-    UnsupportedError: (422, "unsupported"),
-    UnsupportedWindowError: (422, "unsupported"),
-    SourceError: (422, "bad_source"),
-    NotInBackendError: (422, "not_in_backend"),
-    AdapterNotServedError: (422, "adapter_not_served"),
-    OverloadedError: (429, "overloaded"),
-    DeadlineExceededError: (429, "deadline_exceeded"),
-    WriteOverloadedError: (429, "overloaded"),
-    DamagedIndexError: (503, "damaged_index"),
-    DenseBuildError: (503, "index_not_built"),
-    UnforcedPublicationError: (503, "storage_unavailable"),
-    AdapterUnusableError: (503, "adapter_unusable"),
-    NotReadyError: (503, "not_ready"),
-    AuditError: (503, "audit_unavailable"),
-    EncoderMemoryError: (503, "out_of_memory"),
-    MemoryError: (503, "out_of_memory"),
-    EncoderUnavailableError: (503, "encoder_unavailable"),
-    EncoderFailedError: (503, "encoder_failed"),
-    UnsoundRepresentationsError: (503, "encoder_failed"),
-    StorageError: (503, "storage_unavailable"),
-    TooManyFilesError: (503, "too_many_files"),
-    StorageFullError: (507, "storage_full"),
-    WriteUnknownError: (503, "write_unknown"),
-    PositionNotReachedError: (503, "position_not_reached"),
-    RelayedError: (503, "shard_failed"),
-    ShardWriteError: (503, "write_incomplete"),
-    ShardUnavailableError: (503, "shard_unavailable"),
-    ShardTimeoutError: (503, "shard_timeout"),
-    ShardFailedError: (503, "shard_failed"),
-    SnapshotStoreError: (503, "snapshot_store_failed"),
-    BackendError: (503, "backend_unavailable"),
-    OSError: (503, "storage_unavailable"),
-}
-
-KNOWN = tuple(TABLE)
-
-# Exception class of `models` → the field that it is about.
-PARAMS: dict[type[Exception], str] = {AdapterNotFoundError: "adapter", AdapterNotServedError: "adapter"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Exceptions of the service itself; `service/errors.py` turns them into HTTP answers.
+"""Exceptions of the service itself; `service/error_table.py` has their statuses.
 
 ServiceError
 ├── InvalidRequestError       a value breaks a limit of this server; names the field

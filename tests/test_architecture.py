@@ -157,6 +157,7 @@ SERVICE_ORDER = [
     "keys",
     "settings",
     "http",
+    "error_table",
     "errors",
     "tracing",
     "remote",

@@ -24,7 +24,8 @@ from tercet.service.edge.entrance import CLAIM, Entrance, Refusal
 from tercet.service.edge.ledger import Claim
 from tercet.service.edge.marks import Marks
 from tercet.service.edge.records import Record, Records
-from tercet.service.errors import INTERNAL, KNOWN, Failure, failure_of
+from tercet.service.error_table import KNOWN
+from tercet.service.errors import INTERNAL, Failure, failure_of
 from tercet.service.exceptions import (
     AuditError,
     BrokenAnswerError,

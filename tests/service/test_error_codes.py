@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tercet.service.errors import TABLE, TYPES
+from tercet.service.error_table import TABLE, TYPES
 from tercet.service.exceptions import ForbiddenError, MalformedBodyError, NotFoundError
 from tercet.service.invalid_values import TOKEN_IDS
 

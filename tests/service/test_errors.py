@@ -20,7 +20,8 @@ import tercet.models.errors
 from tercet.index.errors import CollectionBusyError, UnforcedPublicationError
 from tercet.index.ledger.file import index_errors
 from tercet.index.snapshot import Snapshot
-from tercet.service.errors import TABLE, failure_of
+from tercet.service.error_table import TABLE
+from tercet.service.errors import failure_of
 from tercet.service.exceptions import InvalidRequestError, OverloadedError
 from tercet.service.wire.heads import MAX_HEAD_BYTES
 
