@@ -27,6 +27,7 @@ from tercet.models.checkpoint import (
     read_settings,
 )
 from tercet.models.encoder import with_adapter
+from tercet.models.encoder_model import EncoderModel, load_model
 from tercet.models.errors import EncoderMemoryError, UnsupportedError, reason
 from tercet.models.export.attention import ATTENTION, register
 from tercet.models.export.attention_mask import choose_blocks_at_run_time, choose_mask_at_run_time
@@ -52,7 +53,7 @@ from tercet.models.representations import (
 )
 from tercet.models.tasks import tasks_in
 from tercet.models.tokenizer import TOKENIZER_FILES, Tokenizer
-from tercet.models.torch_encoder import EncoderModel, TorchEncoder, load_model
+from tercet.models.torch_encoder import TorchEncoder
 from tercet.models.torch_memory import OUT_OF_MEMORY
 from tercet.models.weights.head_weights import HeadWeights, write_heads
 from tercet.models.weights.static_files import is_static

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tercet.models.torch_encoder import PRECISIONS
+from tercet.models.encoder_model import PRECISIONS
 from tercet.training.settings.optimization import Precision
 
 

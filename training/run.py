@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from tercet.models.cores import usable_cores
+from tercet.models.encoder_model import EncoderModel
 from tercet.models.heads import Heads
-from tercet.models.torch_encoder import EncoderModel
 from tercet.training.data.pair_table import read_tables
 from tercet.training.data.text_table import read_text_table
 from tercet.training.distributed import Ranks, join_processes, leave_processes

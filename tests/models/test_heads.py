@@ -11,12 +11,12 @@ from safetensors.numpy import save_file
 
 from tercet.models.checkpoint import EncodingSettings, read_settings
 from tercet.models.encoder import encode
+from tercet.models.encoder_model import load_body
 from tercet.models.errors import CheckpointError
 from tercet.models.export_verification import largest_differences
 from tercet.models.heads import cls_positions, load_heads, pool
 from tercet.models.loader import load_encoder
 from tercet.models.representations import OUTPUTS
-from tercet.models.torch_encoder import load_body
 from tercet.models.weights.head_weights import HeadWeights, read_heads, write_heads
 
 HIDDEN = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [99.0, 99.0]]])

@@ -14,9 +14,9 @@ import torch
 import torch.distributed as dist
 
 from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
 from tercet.models.tokenizer import Tokenizer
-from tercet.models.torch_encoder import EncoderModel, load_body
 from tercet.training.data.pair_table import read_tables
 from tercet.training.data.text_table import read_text_table
 from tercet.training.distributed import Ranks, gather, mean_over_all, share_weights

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
 from tercet.models.representations import TokenBatch
 from tercet.models.tokenizer import Tokenizer
-from tercet.models.torch_encoder import EncoderModel, load_body
 from tercet.training.gradient_cache import cached_backward, random_state
 from tercet.training.m3.encoded_texts import EncodedTexts
 from tercet.training.m3.losses import total_loss

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
-from tercet.models.torch_encoder import EncoderModel, load_body
 from tercet.training.optimizer import make_optimizer, rate_factor, set_rates
 from tercet.training.settings.optimization import FinetuneOptimization
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from tercet.models.encoder_model import EncoderModel
 from tercet.models.heads import pool
 from tercet.models.representations import TokenBatch
-from tercet.models.torch_encoder import EncoderModel
 from tercet.training.errors import ConfigError
 from tercet.training.m3.text_encoder import TextEncoder
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from tercet.models.checkpoint import read_settings, resolve_checkpoint
+from tercet.models.encoder_model import load_model
 from tercet.models.errors import CheckpointError
 from tercet.models.tokenizer import Tokenizer
-from tercet.models.torch_encoder import load_model
 from tercet.training.data.batch_plan import PairBatch
 from tercet.training.data.pair_table import PairTable, PairTexts
 from tercet.training.distributed import Ranks

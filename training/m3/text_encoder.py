@@ -6,9 +6,9 @@ import numpy as np
 from torch import Tensor
 
 from tercet.models.batching import plan_batches
+from tercet.models.encoder_model import EncoderModel
 from tercet.models.representations import Bool, Int64, LexicalKind, TokenBatch
 from tercet.models.tokenizer import Tokenizer
-from tercet.models.torch_encoder import EncoderModel
 from tercet.training.m3.encoded_texts import EncodedTexts
 from tercet.training.passes import states
 from tercet.training.precision import autocast

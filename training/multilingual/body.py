@@ -21,10 +21,10 @@ from torch import nn
 from transformers import BertConfig, BertModel
 
 from tercet.models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG
+from tercet.models.encoder_model import without_loading_report
 from tercet.models.fingerprint import file_digest
 from tercet.models.representations import Float32
 from tercet.models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
-from tercet.models.torch_encoder import without_loading_report
 from tercet.training.errors import BaseWeightsError
 from tercet.training.multilingual.packed_model import PackedModel, read_packed_model
 

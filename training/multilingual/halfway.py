@@ -23,10 +23,10 @@ import torch
 from torch import Tensor
 
 from tercet.models.checkpoint import read_settings as read_encoding
+from tercet.models.encoder_model import EncoderModel, load_body, load_model
 from tercet.models.heads import Heads
 from tercet.models.representations import Float32, TokenBatch
 from tercet.models.tokenizer import Tokenizer
-from tercet.models.torch_encoder import EncoderModel, load_body, load_model
 from tercet.models.weights.head_weights import SPARSE, HeadWeights, LinearHead
 from tercet.training.data.pair_table import read_tables
 from tercet.training.errors import ConfigError

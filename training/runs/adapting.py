@@ -10,8 +10,8 @@ from tercet.models.adapters.files import read_adapter
 from tercet.models.adapters.library import require_order
 from tercet.models.adapters.record import AdapterBase, ResolvedAdapter
 from tercet.models.adapters.settings import StackSettings, require_adapter_name
+from tercet.models.encoder_model import EncoderModel
 from tercet.models.heads import Heads
-from tercet.models.torch_encoder import EncoderModel
 from tercet.training.errors import ConfigError
 from tercet.training.settings.adapter import AdapterTraining
 

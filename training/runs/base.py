@@ -15,11 +15,11 @@ from tercet.models.checkpoint import (
     read_json,
     read_settings,
 )
+from tercet.models.encoder_model import EncoderModel, load_body, load_model
 from tercet.models.errors import CheckpointError
 from tercet.models.formats.sentence_transformers import dense_after_pooling
 from tercet.models.heads import Heads
 from tercet.models.tokenizer import Tokenizer
-from tercet.models.torch_encoder import EncoderModel, load_body, load_model
 from tercet.models.weights.head_weights import HEAD_FILES
 from tercet.training.distributed import Ranks
 from tercet.training.errors import ConfigError

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tercet.models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
+from tercet.models.encoder_model import EncoderModel, without_loading_report
 from tercet.models.tokenizer import TOKENIZER_FILES
-from tercet.models.torch_encoder import EncoderModel, without_loading_report
 from tercet.models.weights.head_weights import write_heads
 
 COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json")

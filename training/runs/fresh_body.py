@@ -10,8 +10,8 @@ import torch
 from transformers import BertConfig, BertModel
 
 from tercet.models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
+from tercet.models.encoder_model import without_loading_report
 from tercet.models.tokenizer import TOKENIZER_FILES, Tokenizer
-from tercet.models.torch_encoder import without_loading_report
 from tercet.training.settings.base import ArchitectureSettings
 
 COPIED = (*TOKENIZER_FILES, TOKENIZER_CONFIG)

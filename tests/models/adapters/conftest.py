@@ -24,8 +24,8 @@ from tercet.models.adapters.settings import (
     PrefixSettings,
     StackSettings,
 )
+from tercet.models.encoder_model import load_body, read_settings
 from tercet.models.heads import load_heads
-from tercet.models.torch_encoder import load_body, read_settings
 from tercet.models.weights.head_weights import HeadWeights
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]

@@ -29,9 +29,9 @@ from tercet.models.adapters.settings import (
     StackSettings,
     settings_of,
 )
+from tercet.models.encoder_model import load_body
 from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.loader import load_encoder
-from tercet.models.torch_encoder import load_body
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ import pytest
 
 from tercet.models.checkpoint import read_settings
 from tercet.models.encoder import encode
+from tercet.models.encoder_model import load_model
 from tercet.models.export_onnx import export, write_graph
 from tercet.models.loader import load_encoder
-from tercet.models.torch_encoder import load_model
 from tests.tiny.families import FAMILIES, write
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]

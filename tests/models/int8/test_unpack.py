@@ -10,13 +10,13 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
+from tercet.models.encoder_model import load_body
 from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.export_onnx import export
 from tercet.models.graphs.record import FOLDER, GRAPH_FILES
 from tercet.models.int8.quantize import EMBEDDING_LEVELS, WEIGHT_LEVELS
 from tercet.models.int8.unpack import unpacked_weights
 from tercet.models.loader import load_encoder
-from tercet.models.torch_encoder import load_body
 
 pytestmark = pytest.mark.slow
 

@@ -54,8 +54,8 @@ def model_of() -> Callable[..., Any]:
     from transformers import AutoConfig, AutoModel
 
     from tercet.models.checkpoint import EncodingSettings
+    from tercet.models.encoder_model import EncoderModel
     from tercet.models.heads import Heads
-    from tercet.models.torch_encoder import EncoderModel
 
     def make(family: str, **settings: Any) -> EncoderModel:
         torch.manual_seed(5)

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
 from tercet.models.tokenizer import Tokenizer
-from tercet.models.torch_encoder import EncoderModel, load_body
 from tercet.training.data.pair_table import read_tables
 from tercet.training.m3.development import all_scores, development_figures, judged_side, mean_of, ndcg
 from tercet.training.m3.scores import side_scores

@@ -10,10 +10,10 @@ import torch
 
 from tercet.index.candidates import Weights
 from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
 from tercet.models.representations import offsets_of
 from tercet.models.tokenizer import Tokenizer
-from tercet.models.torch_encoder import EncoderModel, load_body
 from tercet.training.data.pair_table import read_tables
 from tercet.training.data.token_store import TokenStore
 from tercet.training.m3.document_frequencies import SourceIdf, document_frequencies, idf_of_all

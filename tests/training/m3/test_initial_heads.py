@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
 from tercet.models.representations import LexicalKind
 from tercet.models.tokenizer import Tokenizer
-from tercet.models.torch_encoder import EncoderModel, load_body
 from tercet.training.data.pair_table import PairTable, RaggedRows
 from tercet.training.data.token_store import TokenStore
 from tercet.training.m3.document_frequencies import idf_of_all

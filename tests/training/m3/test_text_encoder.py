@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from tercet.models.checkpoint import EncodingSettings
+from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
 from tercet.models.tokenizer import Tokenizer
-from tercet.models.torch_encoder import EncoderModel, load_body
 from tercet.training.data.token_store import TokenStore
 from tercet.training.m3.mining import represent
 from tercet.training.m3.text_encoder import TextEncoder

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tercet.models.checkpoint import read_settings
+from tercet.models.encoder_model import load_body
 from tercet.models.representations import Float32
 from tercet.models.tokenizer import Tokenizer
 from tercet.models.tokens.sentencepiece_vocabulary import SENTENCEPIECE_MODEL
-from tercet.models.torch_encoder import load_body
 from tercet.training.errors import BaseWeightsError
 from tercet.training.multilingual import body
 from tercet.training.multilingual.packed_model import PackedModel, read_packed_model

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from tercet.models.encoder_model import load_body
 from tercet.models.errors import CheckpointError
-from tercet.models.torch_encoder import load_body
 from tercet.training.distributed import Ranks
 from tercet.training.errors import ConfigError
 from tercet.training.run import open_base
