@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from tercet.embedded.errors import KINDS, ApiError, TercetError
 from tercet.models.errors import ModelError
-from tercet.service.errors import INTERNAL, TYPES, Failure, failure_of
+from tercet.service.error_table import TYPES
+from tercet.service.errors import INTERNAL, Failure, failure_of
 from tercet.service.exceptions import DataRootInUseError, ServiceError
 
 

@@ -24,7 +24,8 @@ from tercet.models.adapters.settings import (
     PrefixSettings,
     StackSettings,
 )
-from tercet.models.encoder_model import load_body, read_settings
+from tercet.models.checkpoint import read_settings
+from tercet.models.encoder_model import load_body
 from tercet.models.heads import load_heads
 from tercet.models.weights.head_weights import HeadWeights
 
