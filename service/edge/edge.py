@@ -183,7 +183,6 @@ class _Exchange:
         self._claim.count(len(body))
         if self._passage is not None:
             self._passage.begin()
-            await self._passage.turn()
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def _piece(self) -> Message:

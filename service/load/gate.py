@@ -1,4 +1,4 @@
-"""Who is turned away at the wire, before anything is made of a request, and whose search comes next.
+"""Who is turned away at the wire, before anything is made of a request: all that costs is its head.
 
 Two rules, and both let in whoever finds only few others in work.
 
@@ -8,19 +8,16 @@ one very late. How long a request has waited is known from the kernel, since a l
 
 Searches are alike, so Little's law tells how long one more would be in the server: as many as there are,
 divided by how many are answered in a second. That counts whatever they wait for, the encoder, threads, the
-loop, or processors that others use. A quarter of the longest wait is left for a second that is slower than
-the last. Other requests are of any size, so they are judged by their tokens.
-
-Only so many searches run at a time as keep the processors busy. The others wait in a lane for each client,
-and the lanes take turns: so one that sends many waits behind its own.
+loop, or processors that others use. Clients take turns there: of each other client as many come before one
+more as the client that it is from has itself. A quarter of the longest wait is left for a second that is
+slower than the last. Other requests are of any size, so they are judged by their tokens.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
-from collections import OrderedDict, deque
+from collections import Counter
 
 from tercet.service.exceptions import OverloadedError
 from tercet.service.load.loop import LoopDelay
@@ -32,8 +29,6 @@ FEW = 12  # in work, as of one browser: they cannot be what makes the loop late
 SHARE = 0.75  # of the longest wait
 FIRST_PER_SECOND = 50.0  # a guess, until answers are counted
 SEARCHES = "/search"
-RUNNING_SECONDS = 0.1  # so much work of searches runs at a time
-LEAST_RUNNING = 4  # of them: one for each of few processors, and the next
 PASSAGE = "passage"  # where a request's scope has it, among its `state`
 
 
@@ -43,34 +38,26 @@ class Passage:
     How long a client takes to send the one and to read the other is no work. begun: whether its body is here.
     """
 
-    __slots__ = ("_client", "_gate", "_over", "_path", "_runs", "begun")
+    __slots__ = ("_client", "_gate", "_over", "_path", "begun")
 
     def __init__(self, gate: Gate, path: str, client: str = "") -> None:
         self._gate = gate
         self._path = path
         self._client = client
-        self.begun = self._over = self._runs = False
+        self.begun = self._over = False
 
     def begin(self) -> None:
         """Counts it, once."""
         if not self.begun:
             self.begun = True
-            self._gate.begin(self._path)
-
-    async def turn(self) -> None:
-        """Waits until it is a search's turn; others need none."""
-        if self._path == SEARCHES:
-            await self._gate.turn(self._client)
-            self._runs = True
+            self._gate.begin(self._path, self._client)
 
     def end(self, *, answered: bool = False) -> None:
         """Counts it no more. answered: by work that was done for it, not by a refusal."""
         if not self._over:
             self._over = True
-            if self._runs:
-                self._gate.ran()
             if self.begun:
-                self._gate.end(self._path, answered=answered)
+                self._gate.end(self._path, self._client, answered=answered)
 
 
 class Gate:
@@ -83,8 +70,7 @@ class Gate:
         self._answered = 0.0  # when a search was answered last, or the first of many came
         self.in_work = 0
         self._searches = 0
-        self._running = 0  # of them
-        self._lanes = OrderedDict[str, deque[asyncio.Future[None]]]()  # the next one's first
+        self._searches_of = Counter[str]()  # of each client that has some
 
     def require(self, path: str, waited_seconds: float, timeout: str | None, client: str = "") -> None:
         """Raises OverloadedError where a request is to be turned away.
@@ -114,15 +100,16 @@ class Gate:
                     "wait",
                 )
 
-    def begin(self, path: str) -> None:
+    def begin(self, path: str, client: str = "") -> None:
         """Counts a request."""
         self.in_work += 1
         if path == SEARCHES:
             self._searches += 1
+            self._searches_of[client] += 1
             if self._searches == FEW:
                 self._answered = time.monotonic()
 
-    def end(self, path: str, *, answered: bool) -> None:
+    def end(self, path: str, client: str = "", *, answered: bool) -> None:
         """Counts it no more, once."""
         self.in_work -= 1
         if path == SEARCHES:
@@ -132,42 +119,14 @@ class Gate:
                 self._pace.observe(1, now - self._answered)
                 self._answered = now
             self._searches -= 1
-
-    async def turn(self, client: str) -> None:
-        """Waits until a search of a client may run; `ran` ends its turn."""
-        if self._running < self._most_running and not self._lanes:
-            self._running += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._lanes.setdefault(client, deque()).append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # its turn had come
-                self.ran()
-            raise
-
-    def ran(self) -> None:
-        """A search runs no more: the next one's turn is that of the client whose last turn is longest ago."""
-        self._running -= 1
-        while self._lanes and self._running < self._most_running:
-            client, lane = self._lanes.popitem(last=False)
-            turn = lane.popleft()
-            if lane:
-                self._lanes[client] = lane
-            if not turn.cancelled():  # as that of a client that has left
-                self._running += 1
-                turn.set_result(None)
-
-    @property
-    def _most_running(self) -> int:
-        return max(LEAST_RUNNING, round(self._pace.units(RUNNING_SECONDS)))
+            self._searches_of[client] -= 1
+            if not self._searches_of[client]:
+                del self._searches_of[client]
 
     def _ahead_of(self, client: str) -> int:
         """How many searches come before the next one of a client."""
-        waiting = sum(map(len, self._lanes.values()))
-        own = len(self._lanes.get(client, ())) + 1
-        return self._searches - waiting + sum(min(len(lane), own) for lane in self._lanes.values())
+        own = self._searches_of[client]
+        return own + sum(min(count, own + 1) for name, count in self._searches_of.items() if name != client)
 
     @property
     def search_seconds(self) -> float:

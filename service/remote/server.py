@@ -43,7 +43,7 @@ class RemoteServer:
         limit, began = asyncio.timeout(seconds), time.monotonic()
         self._limits.add(limit)
         try:
-            with call(request.operation, self.name) as trace_headers:
+            with call(request.operation, f"{self.name}{request.path.partition('?')[0]}") as trace_headers:
                 if trace_headers:
                     request = replace(request, headers={**request.headers, **trace_headers})
                 answer = await self._within(limit, request)

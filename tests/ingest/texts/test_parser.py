@@ -37,11 +37,11 @@ def test_what_cannot_be_read_is_said_and_the_next_file_is_read(
         "long.html": (b"tea " * 10_000, "longer than 10000 bytes"),
         "missing.html": (None, "No such file"),
     }
-    slow = {"deep.html": (b"<div>" * 200_000, "takes longer than 5 s")}
+    slow = {"long.html": (b"<p><b>" * 1_000_000, "takes longer than 1 s")}
     good = tmp_path / "good.html"
     good.write_text("<p>Bees dance.")
     # A busy machine takes seconds to read enough of a file for 512 MiB, so those have longer.
-    for seconds, given in ((120, files), (5, slow)):
+    for seconds, given in ((120, files), (1, slow)):
         with FileParser(10_000, memory_bytes=2**29, seconds=seconds) as parser:
             for name, (content, said) in given.items():
                 if content is not None:

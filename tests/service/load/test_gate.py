@@ -1,22 +1,12 @@
 """Who is turned away at the wire."""
 
-import asyncio
-from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
 from tercet.service.exceptions import OverloadedError
 from tercet.service.load import gate as module
-from tercet.service.load.gate import (
-    FEW,
-    LATE_SECONDS,
-    LEAST_RUNNING,
-    SEARCHES,
-    VERY_LATE_SECONDS,
-    Gate,
-    Passage,
-)
+from tercet.service.load.gate import FEW, LATE_SECONDS, SEARCHES, VERY_LATE_SECONDS, Gate, Passage
 from tercet.service.load.loop import LoopDelay
 
 
@@ -117,73 +107,25 @@ def test_who_sends_a_body_or_reads_an_answer_is_not_in_work() -> None:
     gate.require(SEARCHES, 10.0, None)
 
 
-async def finished(gate: Gate, turns: list[tuple[str, Awaitable[None]]]) -> list[str]:
-    """The clients in the order of their turns, each of which ends before the next one begins."""
-    order = []
-
-    async def run(client: str, turn: Awaitable[None]) -> None:
-        await turn
-        order.append(client)
-        gate.ran()
-
-    await asyncio.gather(*(run(client, turn) for client, turn in turns))
-    return order
-
-
-async def test_searches_that_wait_take_turns_by_client() -> None:
-    gate = Gate(LoopDelay(), 2.0)
-    for _ in range(LEAST_RUNNING + 1):  # five run at 50 a second
-        await gate.turn("greedy")
-    waiting = [("greedy", gate.turn("greedy")) for _ in range(4)]
-    waiting += [("polite", gate.turn("polite")) for _ in range(2)]
-    order = asyncio.ensure_future(finished(gate, waiting))
-    for _ in range(3):  # until all of them wait
-        await asyncio.sleep(0)
-    gate.ran()
-    assert await order == ["greedy", "polite", "greedy", "polite", "greedy", "greedy"]
-
-
-async def test_who_leaves_in_a_lane_takes_no_turn() -> None:
-    gate = Gate(LoopDelay(), 2.0)
-    for _ in range(LEAST_RUNNING + 1):
-        await gate.turn("greedy")
-    leaving = [asyncio.ensure_future(gate.turn("polite")) for _ in range(2)]
-    staying = asyncio.ensure_future(gate.turn("polite"))
-    await asyncio.sleep(0)
-    leaving[0].cancel()  # while it waits
-    await asyncio.sleep(0)
-    gate.ran()
-    leaving[1].cancel()  # just when its turn has come
-    await asyncio.wait_for(staying, 20)
-    assert leaving[0].cancelled()
-    assert leaving[1].cancelled()
-
-
 def test_a_client_waits_for_its_own_searches_and_as_many_of_each_other(clock: Any) -> None:
-    """25 of a greedy one wait at 20 a second: a second and a quarter for it, and .3 s for the polite one."""
+    """30 of one are in work at 20 a second: a second and a half for it, and .05 s for another one."""
     gate = Gate(LoopDelay(), 4 / 3)
-
-    async def fill() -> None:
-        for _ in range(400):
-            gate.begin(SEARCHES)
-        for _ in range(400):
-            clock.now += 0.05
-            gate.end(SEARCHES, answered=True)
-        for _ in range(LEAST_RUNNING):
-            gate.begin(SEARCHES)
-            await gate.turn("greedy")
-        tasks = []
-        for _ in range(25):
-            gate.begin(SEARCHES)
-            tasks.append(asyncio.ensure_future(gate.turn("greedy")))
-        await asyncio.sleep(0)
-        gate.require(SEARCHES, 0.0, None, "polite")
+    for _ in range(30):
+        gate.begin(SEARCHES, "greedy")
+    for _ in range(400):
+        clock.now += 0.05
+        gate.end(SEARCHES, "greedy", answered=True)
+        gate.begin(SEARCHES, "greedy")
+    with pytest.raises(OverloadedError):
+        gate.require(SEARCHES, 0.0, None, "greedy")
+    gate.require(SEARCHES, 0.0, "0.06", "polite")
+    with pytest.raises(OverloadedError):
+        gate.require(SEARCHES, 0.0, "0.04", "polite")
+    for _ in range(3):
+        gate.begin(SEARCHES, "polite")
+    gate.require(SEARCHES, 0.0, "0.4", "polite")  # three of its own, and four of the other
+    with pytest.raises(OverloadedError):
         gate.require(SEARCHES, 0.0, "0.3", "polite")
-        with pytest.raises(OverloadedError):
-            gate.require(SEARCHES, 0.0, "0.2", "polite")
-        with pytest.raises(OverloadedError):
-            gate.require(SEARCHES, 0.0, None, "greedy")
-        for task in tasks:
-            task.cancel()
-
-    asyncio.run(fill())
+    for _ in range(3):
+        gate.end(SEARCHES, "polite", answered=True)
+    gate.require(SEARCHES, 0.0, "0.06", "polite")

@@ -2,11 +2,13 @@
 
 import asyncio
 import threading
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 from tercet.index.snapshot import Snapshot
+from tercet.service.load.clients import CLIENT
 from tercet.service.load.deadlines import within
 from tercet.service.load.pools import Pool
 from tercet.service.load.relay import relay
@@ -48,6 +50,31 @@ async def test_a_thread_of_the_pool_works_itself() -> None:
     assert await pool.run(waits, pool) == (3, 1)
     pool.close()
     other.close()
+
+
+async def test_clients_take_turns() -> None:
+    pool, gate, order = Pool("brewing", 1), threading.Event(), list[str]()
+    works: list[Future[Any]] = [pool.submit(gate.wait, 60)]
+    for client, count in (("greedy", 4), ("polite", 2)):
+        token = CLIENT.set(client)
+        works += [pool.submit(order.append, f"{client} {number}") for number in range(count)]
+        CLIENT.reset(token)
+    gate.set()
+    for work in works:
+        work.result(60)
+    assert order == ["greedy 0", "polite 0", "greedy 1", "polite 1", "greedy 2", "greedy 3"]
+    pool.close()
+
+
+def test_what_waits_in_a_pool_that_closes_is_cancelled() -> None:
+    pool, gate = Pool("brewing", 1), threading.Event()
+    running, waiting = pool.submit(gate.wait, 60), pool.submit(int)
+    pool.close()
+    assert waiting.cancelled()
+    with pytest.raises(RuntimeError):
+        pool.submit(int)
+    gate.set()
+    assert running.result(60)
 
 
 async def test_work_that_nobody_awaits_any_more_is_not_begun() -> None:
