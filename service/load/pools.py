@@ -11,7 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
 
 from tercet.models.cores import usable_cores
 from tercet.service.load.clients import CLIENT
@@ -36,10 +37,10 @@ class Pool:
 
     def __init__(self, name: str, threads: int) -> None:
         self.threads = threads
-        self._waiting = _Lanes()
         self._executor = ThreadPoolExecutor(
             threads, thread_name_prefix=name, initializer=partial(setattr, _this_thread, "pool", self)
         )
+        vars(self._executor)["_work_queue"] = _Lanes()
 
     @property
     def is_here(self) -> bool:
@@ -93,67 +94,43 @@ class Pool:
         self, call: Callable[Arguments, Result], *args: Arguments.args, **options: Arguments.kwargs
     ) -> Future[Result]:
         """The same, as a future. It works for the request at hand, whose trace and facts it may add to."""
-        work: _Work[Result] = _Work(Future(), partial(copy_context().run, partial(call, *args, **options)))
-        self._waiting.put(CLIENT.get(), work)
-        try:
-            self._executor.submit(self._run_next)  # for each that waits a thread runs one, whichever is next
-        except RuntimeError:  # the pool is closed
-            work.result.cancel()
-            raise
-        return work.result
+        return self._executor.submit(copy_context().run, partial(call, *args, **options))
 
     def close(self) -> None:
         """Begins nothing more; what runs ends by itself."""
         self._executor.shutdown(wait=False, cancel_futures=True)
-        while (work := self._waiting.take()) is not None:
-            work.result.cancel()
-
-    def _run_next(self) -> None:
-        work = self._waiting.take()
-        if work is not None:
-            work.run()
-
-
-@dataclass(frozen=True, slots=True)
-class _Work(Generic[Result]):
-    """A call that waits, and its result."""
-
-    result: Future[Result]
-    call: Callable[[], Result]
-
-    def run(self) -> None:
-        if not self.result.set_running_or_notify_cancel():
-            return
-        try:
-            result = self.call()
-        except BaseException as error:  # noqa: BLE001 - a panic of compiled code is no Exception
-            self.result.set_exception(error)
-            self = None  # type: ignore[assignment]  # else the error would keep its own frame
-        else:
-            self.result.set_result(result)
 
 
 class _Lanes:
-    """What waits, in a lane for each client. The lanes take turns: who sends much waits behind its own."""
+    """What waits for a thread, in a lane for each client: who sends much waits behind its own.
+
+    It takes the place of the queue of an executor, which is first come, first served.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._lanes = OrderedDict[str, deque[_Work[Any]]]()  # the next one's first
+        self._lanes = OrderedDict[str, deque[Any]]()  # the next one's first
+        self._count = SimpleQueue[None]()  # as many as wait
 
-    def put(self, client: str, work: _Work[Any]) -> None:
+    def put(self, work: Any) -> None:
+        """Adds work of the client at hand."""
         with self._lock:
-            self._lanes.setdefault(client, deque()).append(work)
+            self._lanes.setdefault(CLIENT.get(), deque()).append(work)
+        self._count.put(None)
 
-    def take(self) -> _Work[Any] | None:
-        """What comes next; None where nothing waits."""
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Takes what comes next. Raises queue.Empty where nothing comes."""
+        self._count.get(block, timeout)
         with self._lock:
-            if not self._lanes:
-                return None
             client, lane = self._lanes.popitem(last=False)
             work = lane.popleft()
             if lane:
                 self._lanes[client] = lane
-            return work
+        return work
+
+    def get_nowait(self) -> Any:
+        """Takes what comes next. Raises queue.Empty where nothing waits."""
+        return self.get(block=False)
 
 
 class _ThisThread(threading.local):

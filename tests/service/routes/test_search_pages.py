@@ -276,7 +276,12 @@ async def test_ranks_are_fused_where_asked(client: httpx.AsyncClient, many: str)
     weights = {"dense": 1, "sparse": 0.5, "colbert": 1, "bm25": 2}
     for hit in ranks:
         parts = [
-            weight / (61 + sum(other["scores"][side] > hit["scores"][side] for other in sums))
+            weight
+            / (
+                60.5
+                + sum(other["scores"][side] > hit["scores"][side] for other in sums)
+                + sum(other["scores"][side] == hit["scores"][side] for other in sums) / 2
+            )
             for side, weight in weights.items()
             if hit["scores"][side]
         ]
