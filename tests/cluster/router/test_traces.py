@@ -35,7 +35,8 @@ def test_requests_to_shards_are_below_the_search(tmp_path: Path, tiny: Encoder, 
     asked = {span.span_id: span for span in spans if span.parent_span_id == search.span_id}
     for operation in ROUNDS:
         calls = [s for s in asked.values() if s.name == f"POST /shard/collections/demo/{operation}"]
-        assert {s.attributes[0].value.string_value for s in calls} == {first, second}
+        urls = {f"{server}/shard/collections/demo/{operation}" for server in (first, second)}
+        assert {s.attributes[0].value.string_value for s in calls} == urls
         served = [s for s in spans if s.name == f"POST /shard/collections/{{name}}/{operation}"]
         assert {s.parent_span_id for s in served} == {s.span_id for s in calls}
         assert {s.trace_id for s in (*calls, *served)} == {search.trace_id}
