@@ -127,7 +127,7 @@ class Heads(nn.Module):
         if self.token_layers.layers:
             projected: Tensor = self.token_layers(hidden)
             return projected
-        assert self.colbert is not None  # noqa: S101 - as above
+        assert self.colbert is not None  # noqa: S101 - for the types: asked for only where it is there
         vectors: Tensor = self.colbert(hidden)
         return vectors
 

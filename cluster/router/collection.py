@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tercet.cluster.router.fan_out import FanOut, given
+from tercet.cluster.router.fan_out import FanOut, query_of
 from tercet.cluster.router.term_states import TermStates
 from tercet.cluster.router.terms import VERSIONS, KnownTerms, sound
 from tercet.index.bm25.query import WordCounts
@@ -158,7 +158,7 @@ class View:
             self.tell()
         states = self.terms.states
         return self.fan_out.ask(
-            operation, bodies, read, lambda shard, _server: given({"state": states[shard]})
+            operation, bodies, read, lambda shard, _server: query_of({"state": states[shard]})
         )
 
     def known_by(self, shard: int, server: str, states: Sequence[str | None]) -> str | None:
@@ -198,7 +198,7 @@ class View:
 
         def queries(shard: int, server: str) -> dict[str, str]:
             state = None if states is None else states[shard]
-            return given({"state": state, "known": None if anew else self.known_by(shard, server, known)})
+            return query_of({"state": state, "known": None if anew else self.known_by(shard, server, known)})
 
         body = encode(StatisticsRequest(None if words is None else tuple(words)))
         bodies = [body if of is None or shard in of else None for shard in range(len(known))]

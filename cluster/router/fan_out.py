@@ -219,6 +219,6 @@ class FanOut:
                 raise ShardFailedError(f"shard {name} answered what cannot be used: {error}", name) from None
 
 
-def given(query: Mapping[str, str | None]) -> dict[str, str]:
-    """What is there of a path's query."""
+def query_of(query: Mapping[str, str | None]) -> dict[str, str]:
+    """The query of a path: those of its parameters that have a value."""
     return {name: value for name, value in query.items() if value is not None}

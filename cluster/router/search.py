@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from tercet.cluster.router.collection import View
-from tercet.cluster.router.fan_out import given
+from tercet.cluster.router.fan_out import query_of
 from tercet.cluster.router.hit_details import details_of
 from tercet.cluster.router.soundness import check_hits, check_proposals
 from tercet.cluster.router.terms import KnownTerms, sound
@@ -144,7 +144,7 @@ def _queries(
     """What a server is told of what is known: that of which the weights are, and what it told itself."""
     state = states[shard]
     since = None if state is None else view.known_by(shard, server, states)
-    query = given({"tag": view.known.tags[shard], "state": state, "known": since})
+    query = query_of({"tag": view.known.tags[shard], "state": state, "known": since})
     return {**query, "pinned": "true"} if pinned else query
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 MAX_DEPTH = 512
-_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)[^>]*>")
+# Up to the next bracket of any kind, so that what never closes is looked at once.
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/<>]*+)[^<>]*+>")
 # Elements without content, and those that the next one of their kind ends.
 _FLAT = {
     *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"),

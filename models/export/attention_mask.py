@@ -81,7 +81,7 @@ def _copy_of(graph: Graph, result: Value | None, kept: set[Value | None], name: 
         return copies[value]
 
     output = copied(result)
-    assert output is not None  # noqa: S101 - as above
+    assert output is not None  # noqa: S101 - only the copy of nothing is None
     output.type = TensorType(onnx_ir.DataType.FLOAT) if output.type is None else output.type
     return Graph([], [output], nodes=nodes, opset_imports=graph.opset_imports, name=f"attention/{name}")
 

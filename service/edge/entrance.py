@@ -73,9 +73,9 @@ class Entrance:
             per_second = None if access is None else access.requests_per_second
             is_key = access is not None and access.key is not None
             claim = self.ledger.begin(client, is_key=is_key, requests_per_second=per_second)
-            state[CLAIM] = claim
             if path not in ALWAYS_SERVED:
                 self._take_place(claim)
+            state[CLAIM] = claim
         except ServiceError as error:
             reason = error.reason if isinstance(error, OverloadedError) else None
             counts = reason is not None or isinstance(error, UnauthenticatedError)

@@ -132,6 +132,7 @@ class TextQueue:
     def __init__(self) -> None:
         self._calls: list[QueuedCall] = []  # in order of turns
         self._ends = dict[str, int]()  # of the turns that each client has had or waits for
+        self._now = 0  # in turns; never less than before, as requests whose later calls come keep theirs
         self._overtaken = False
         self._overtaking = (
             0.0  # the share of the last batches that overtook the oldest request, at most a half
@@ -160,12 +161,11 @@ class TextQueue:
         5(5), 1997).
         """
         ticket = call.ticket
-        if not self._calls:
-            self._ends.clear()
+        first = self._calls[0].turn if self._calls else max(self._ends.values(), default=0)
+        self._now = max(self._now, first)
         if ticket.turn is None:
-            now = self._calls[0].turn if self._calls else 0
-            self._ends = {client: end for client, end in self._ends.items() if end > now}
-            ticket.turn = max(now, self._ends.get(ticket.client, 0))
+            self._ends = {client: end for client, end in self._ends.items() if end > self._now}
+            ticket.turn = max(self._now, self._ends.get(ticket.client, 0))
             self._ends[ticket.client] = ticket.turn + call.request_tokens
         insort(self._calls, call, key=attrgetter("turn", "number"))
 

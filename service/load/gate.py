@@ -69,7 +69,6 @@ class Gate:
         self._pace = Pace(FIRST_PER_SECOND)
         self._answered = 0.0  # when a search was answered last, or the first of many came
         self.in_work = 0
-        self._searches = 0
         self._searches_of = Counter[str]()  # of each client that has some
 
     def require(self, path: str, waited_seconds: float, timeout: str | None, client: str = "") -> None:
@@ -104,7 +103,6 @@ class Gate:
         """Counts a request."""
         self.in_work += 1
         if path == SEARCHES:
-            self._searches += 1
             self._searches_of[client] += 1
             if self._searches == FEW:
                 self._answered = time.monotonic()
@@ -118,10 +116,14 @@ class Gate:
                 now = time.monotonic()
                 self._pace.observe(1, now - self._answered)
                 self._answered = now
-            self._searches -= 1
             self._searches_of[client] -= 1
             if not self._searches_of[client]:
                 del self._searches_of[client]
+
+    @property
+    def _searches(self) -> int:
+        """How many are in work."""
+        return self._searches_of.total()
 
     def _ahead_of(self, client: str) -> int:
         """How many searches come before the next one of a client."""

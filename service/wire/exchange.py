@@ -157,10 +157,8 @@ class Exchange:
                 continue
             lines += (name, b": ", value, b"\r\n")
         if self._left_bytes is None and status not in BODILESS:
-            if (
-                self.scope["http_version"] == "1.0"
-            ):  # whose clients know no chunks: its end is the connection's
-                self.keeps_alive = False
+            if self.scope["http_version"] == "1.0":
+                self.keeps_alive = False  # such clients know no chunks: the connection's end is the answer's
             elif self.scope["method"] != "HEAD":
                 self._in_chunks = True
                 lines.append(b"transfer-encoding: chunked\r\n")

@@ -61,7 +61,7 @@ async def shard(handle: Handler) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def client(url: str, **access: float | str) -> AsyncIterator[ShardClient]:
-    given = ShardAccess(**access)  # type: ignore[arg-type]
+    given = ShardAccess(**access)  # type: ignore[arg-type]  # parameters of several types
     connections = given.connections()
     try:
         yield ShardClient(HttpTransport(url, connections), given.timeout_seconds, connections.probes)

@@ -22,6 +22,12 @@ def test_elements_that_end_by_themselves_do_not_nest() -> None:
     assert with_bounded_depth(page) == page
 
 
+@pytest.mark.parametrize("tag", ["<a", "<a ", "</a", "<", "<a/", "<a <a"])
+def test_tags_without_an_end_are_looked_at_once(tag: str) -> None:
+    """300,000 of them: looked at up to the end of the page each would take hours."""
+    assert with_bounded_depth(tag * 300_000) == tag * 300_000
+
+
 def test_a_page_of_opening_tags_is_read_like_any_other() -> None:
     """40,000 of them: without a bound half a minute."""
     assert parse_html(b"<div>" * 40_000 + b"tea", None).text == "tea"

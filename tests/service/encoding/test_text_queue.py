@@ -69,6 +69,18 @@ def test_clients_take_turns_by_tokens() -> None:
     ]
 
 
+def test_a_later_call_keeps_its_turn_when_nothing_waited_between() -> None:
+    line, ticket = Line(100), Ticket(client="slices", later_tokens=200)
+    line.add("before", [100] * 5, Ticket(client="slices"))
+    line.add("first", [100], ticket)
+    line.rest()
+    for number in range(3):
+        line.add(f"behind {number}", [100], Ticket(client="other"))
+    ticket.later_tokens = 0
+    line.add("later", [100], ticket)
+    assert line.ends()[0] == "later"
+
+
 def test_a_client_waits_for_as_much_of_each_other_as_it_has_itself() -> None:
     line = Line(100)
     for number in range(10):
