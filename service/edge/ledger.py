@@ -18,8 +18,10 @@ from tercet.service.load.clients import SHARE
 
 KEPT_CLIENTS = 10_000  # more than anyone configures keys; the one used least lately is forgotten first
 SMALL_BYTES = 1 << 16  # of a body: as many as come with a search
-REFUSALS_PER_SECOND = 20.0  # that a client is told at once
-HELD_SECONDS = 1.0  # that it waits for those beyond
+REFUSALS_PER_SECOND = 20.0  # that one client is told
+ALL_REFUSALS_PER_SECOND = 100.0  # that all are told: a few hundredths of a core
+MOST_HELD_SECONDS = 10.0  # that a client waits to be told
+LATELY_SECONDS = 1.0  # a client that was not refused for so long is told at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Ledger:
     def __init__(self, limits: ClientLimits) -> None:
         self._limits = limits
         self._accounts: OrderedDict[str, Account] = OrderedDict()
+        self._refusals = _Allowance(ALL_REFUSALS_PER_SECOND)
         self.requests = 0  # in work
         self.body_bytes = 0
 
@@ -57,10 +60,10 @@ class Ledger:
     def refused(self, client: str) -> float:
         """Counts a refusal; gives the seconds for which the client is to wait for it.
 
-        Nothing is won by asking again at once: else a client that does would cost the server more than one
-        that is served.
+        Each has a time of its own, so many a second of a client and of all. So nothing is won by asking again
+        at once: else a client that does would cost the server more than one that is served.
         """
-        return self._account(client).refused()
+        return self._account(client).refused(self._refusals)
 
     def require_place(self, account: Account) -> None:
         """Raises OverloadedError where no place is free for one more request, or none for this client."""
@@ -150,7 +153,7 @@ class Claim:
 
     def refused(self) -> float:
         """Counts a refusal after the request was let in, as `Ledger.refused` does."""
-        return self._account.refused()
+        return self._ledger.refused(self.client)
 
     def take_bytes(self, more_bytes: int) -> None:
         """Takes memory for the body. Raises OverloadedError."""
@@ -183,6 +186,7 @@ class Account:
 
     __slots__ = (
         "_refusals",
+        "_refused",
         "_requests_per_second",
         "body_bytes",
         "bytes_per_second",
@@ -193,6 +197,7 @@ class Account:
     def __init__(self, limits: ClientLimits) -> None:
         self.requests = self.working = self.body_bytes = 0
         self._refusals = _Allowance(REFUSALS_PER_SECOND)
+        self._refused = -math.inf  # when it was refused last
         self.bytes_per_second = _Allowance(limits.key_bytes_per_second)
         self._requests_per_second = _Allowance(limits.key_requests_per_second)
 
@@ -214,12 +219,13 @@ class Account:
                 raise _over(problem, source, allowance.per_second, seconds)
         self._requests_per_second.take(1)
 
-    def refused(self) -> float:
-        """Counts a refusal; gives the seconds for which the client is to wait for it."""
-        if self._refusals.wait_seconds() > 0:
-            return HELD_SECONDS
-        self._refusals.take(1)
-        return 0.0
+    def refused(self, of_all: _Allowance) -> float:
+        """Counts a refusal, here and among those of all clients; gives the seconds to wait for it."""
+        now = time.monotonic()
+        is_rare = now - self._refused > LATELY_SECONDS
+        self._refused = now
+        seconds, seconds_of_all = self._refusals.owe(MOST_HELD_SECONDS), of_all.owe(MOST_HELD_SECONDS)
+        return seconds if is_rare else max(seconds, seconds_of_all)
 
 
 class _Allowance:
@@ -247,6 +253,17 @@ class _Allowance:
     def take(self, amount: float) -> None:
         """Takes it."""
         self._left -= amount
+
+    def owe(self, most_seconds: float) -> float:
+        """Takes one, in advance where none is left; gives the seconds until it would have been there.
+
+        No more is taken in advance than what most_seconds bring.
+        """
+        if self.per_second is None:
+            return 0.0
+        self.wait_seconds()
+        self._left = max(self._left - 1, -most_seconds * self.per_second)
+        return max(0.0, -self._left / self.per_second)
 
 
 def _over(problem: str, source: str, limit: float | None, seconds: float) -> OverloadedError:
