@@ -47,7 +47,7 @@ from benchmarks.serving.generator import (
     send,
     send_then_probe,
 )
-from benchmarks.serving.server import DEMO, Server, build, demo_queries, serving
+from benchmarks.serving.server import DEMO, Server, build, demo_queries, demo_texts, serving
 
 LOADS = (0.5, 2.0, 4.0, 10.0)
 SHARES = {"search": 12, "embed 1": 5, "embed 32": 3}  # of 20 requests
@@ -201,12 +201,6 @@ def all_requests(*, tells_deadline: bool) -> dict[str, list[bytes]]:
         "embed 1": [embed([text]) for text in texts],
         "embed 32": [embed(pick.sample(texts, 32)) for _ in range(64)],
     }
-
-
-def demo_texts() -> list[str]:
-    """The texts of the bundled corpus."""
-    lines = (DEMO / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
-    return [str(json.loads(line)["text"]) for line in lines]
 
 
 def mixed(requests: Requests, count: int = 2000) -> list[tuple[str, bytes]]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -138,7 +139,15 @@ def build(data: Path, name: str, documents: Path | Iterable[Mapping[str, object]
     )
 
 
+@cache
 def demo_queries() -> list[str]:
     """The queries of the bundled corpus."""
     lines = (DEMO / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     return [str(json.loads(line)["query"]) for line in lines]
+
+
+@cache
+def demo_texts() -> list[str]:
+    """The texts of the bundled corpus."""
+    lines = (DEMO / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    return [str(json.loads(line)["text"]) for line in lines]

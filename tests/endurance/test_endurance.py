@@ -56,7 +56,7 @@ PROGRAMS = {
     "families": Program("peers.families", ()),
     "engines": Program("peers.backends", (), package="pymilvus", data=True),
 }
-SERVING = ("workers", "clients", "streams", "many_collections", "large", "fuzz")
+SERVING = ("workers", "clients", "streams", "many_collections", "large", "fuzz", "steady")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
