@@ -56,7 +56,6 @@ DEADLINE_SECONDS = 5.0
 PROMISED_SECONDS = 2.0  # the setting max_wait_seconds
 PROBES_PER_SECOND = 5.0
 OPERATION_SECONDS = 0.1
-REFUSAL_SECONDS = 0.25
 GOOD_SECONDS = 2.0
 LEAST_GOODPUT = 0.9  # above the capacity, of the closed loop's
 PROBE_PAUSE_SECONDS = 0.05
@@ -162,8 +161,6 @@ def missed(figures: Mapping[str, Any]) -> list[str]:
             others = {key: count for key, count in each["statuses"].items() if key not in ("200", "429")}
             if others:
                 misses.append(f"{where}: other statuses {others}")
-            if each["refused_max_ms"] > 1000 * REFUSAL_SECONDS:
-                misses.append(f"{where}: a refusal takes up to {each['refused_max_ms']} ms")
             slowest = {path: each[f"{path}_max_ms"] for path in ("health", "ready")}
             misses += [
                 f"{where}: /{path} takes up to {longest} ms"

@@ -7,21 +7,18 @@ free; small bodies take of what is free for all.
 from __future__ import annotations
 
 import math
-import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tercet.service.edge.allowance import Allowance
+from tercet.service.edge.refusals import ClientRefusals, Refusals
 from tercet.service.exceptions import OverloadedError
 from tercet.service.load.clients import SHARE
 
 KEPT_CLIENTS = 10_000  # more than anyone configures keys; the one used least lately is forgotten first
 SMALL_BYTES = 1 << 16  # of a body: as many as come with a search
-REFUSALS_PER_SECOND = 20.0  # that one client is told
-ALL_REFUSALS_PER_SECOND = 100.0  # that all are told: a few hundredths of a core
-MOST_HELD_SECONDS = 10.0  # that a client waits to be told
-LATELY_SECONDS = 1.0  # a client that was not refused for so long is told at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ class Ledger:
     def __init__(self, limits: ClientLimits) -> None:
         self._limits = limits
         self._accounts: OrderedDict[str, Account] = OrderedDict()
-        self._refusals = _Allowance(ALL_REFUSALS_PER_SECOND)
+        self._refusals = Refusals()
         self.requests = 0  # in work
         self.body_bytes = 0
 
@@ -58,12 +55,8 @@ class Ledger:
         return Claim(self, account, client)
 
     def refused(self, client: str) -> float:
-        """Counts a refusal; gives the seconds for which the client is to wait for it.
-
-        Each has a time of its own, so many a second of a client and of all. So nothing is won by asking again
-        at once: else a client that does would cost the server more than one that is served.
-        """
-        return self._account(client).refused(self._refusals)
+        """Counts a refusal; gives the seconds for which the client is to wait for it."""
+        return self._refusals.seconds(self._account(client).refusals)
 
     def require_place(self, account: Account) -> None:
         """Raises OverloadedError where no place is free for one more request, or none for this client."""
@@ -185,28 +178,26 @@ class Account:
     """Of one client. requests: that are not answered; working: those of them that are in work."""
 
     __slots__ = (
-        "_refusals",
-        "_refused",
         "_requests_per_second",
         "body_bytes",
         "bytes_per_second",
+        "refusals",
         "requests",
         "working",
     )
 
     def __init__(self, limits: ClientLimits) -> None:
         self.requests = self.working = self.body_bytes = 0
-        self._refusals = _Allowance(REFUSALS_PER_SECOND)
-        self._refused = -math.inf  # when it was refused last
-        self.bytes_per_second = _Allowance(limits.key_bytes_per_second)
-        self._requests_per_second = _Allowance(limits.key_requests_per_second)
+        self.refusals = ClientRefusals()
+        self.bytes_per_second = Allowance(limits.key_bytes_per_second)
+        self._requests_per_second = Allowance(limits.key_requests_per_second)
 
     def require(self, limits: ClientLimits, requests_per_second: float | None) -> None:
         """Raises OverloadedError where another request of a key is over a limit."""
         named = "setting key_requests_per_second" if requests_per_second is None else "of the keys file"
         most = limits.key_requests_per_second if requests_per_second is None else requests_per_second
         if self._requests_per_second.per_second != most:  # the file of keys has changed
-            self._requests_per_second = _Allowance(most)
+            self._requests_per_second = Allowance(most)
         if limits.key_requests is not None and self.requests >= limits.key_requests:
             problem = f"this key has {self.requests} requests in work"
             raise _over(problem, "setting max_key_requests", limits.key_requests, 1)
@@ -218,52 +209,6 @@ class Account:
                 problem = f"this key has used up its {what} of this second"
                 raise _over(problem, source, allowance.per_second, seconds)
         self._requests_per_second.take(1)
-
-    def refused(self, of_all: _Allowance) -> float:
-        """Counts a refusal, here and among those of all clients; gives the seconds to wait for it."""
-        now = time.monotonic()
-        is_rare = now - self._refused > LATELY_SECONDS
-        self._refused = now
-        seconds, seconds_of_all = self._refusals.owe(MOST_HELD_SECONDS), of_all.owe(MOST_HELD_SECONDS)
-        return seconds if is_rare else max(seconds, seconds_of_all)
-
-
-class _Allowance:
-    """So much a second, of which at most that of one second is saved up.
-
-    What is taken may once exceed what is left, and is paid back before more is given.
-    """
-
-    __slots__ = ("_left", "_looked", "per_second")
-
-    def __init__(self, per_second: float | None) -> None:
-        self.per_second = per_second
-        self._left = math.inf if per_second is None else max(1.0, per_second)
-        self._looked = time.monotonic()
-
-    def wait_seconds(self) -> float:
-        """How long until something is left."""
-        if self.per_second is None:
-            return 0.0
-        now = time.monotonic()
-        saved = self._left + (now - self._looked) * self.per_second
-        self._left, self._looked = min(max(1.0, self.per_second), saved), now
-        return max(0.0, (1.0 - self._left) / self.per_second)
-
-    def take(self, amount: float) -> None:
-        """Takes it."""
-        self._left -= amount
-
-    def owe(self, most_seconds: float) -> float:
-        """Takes one, in advance where none is left; gives the seconds until it would have been there.
-
-        No more is taken in advance than what most_seconds bring.
-        """
-        if self.per_second is None:
-            return 0.0
-        self.wait_seconds()
-        self._left = max(self._left - 1, -most_seconds * self.per_second)
-        return max(0.0, -self._left / self.per_second)
 
 
 def _over(problem: str, source: str, limit: float | None, seconds: float) -> OverloadedError:

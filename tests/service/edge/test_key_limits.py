@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tercet.service.edge import ledger
+from tercet.service.edge import allowance
 from tercet.service.edge.ledger import ClientLimits, Ledger
 from tercet.service.exceptions import OverloadedError
 
@@ -37,7 +37,7 @@ async def test_requests_a_second_are_counted_for_each_key(make_client: Any) -> N
 
 def test_of_a_pause_no_more_than_a_second_is_saved_up(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(ledger, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(allowance, "time", SimpleNamespace(monotonic=lambda: now[0]))
     book = Ledger(ClientLimits(10, 1 << 20, key_requests_per_second=2))
     for seconds in (0.0, 3600.0):
         now[0] += seconds
