@@ -27,6 +27,7 @@ from tercet.service.edge.marks import Marks
 from tercet.service.edge.records import Records
 from tercet.service.errors import install_error_handlers
 from tercet.service.exceptions import SettingsError
+from tercet.service.gauges import watch
 from tercet.service.http.hosts import AllowedHosts, names_of
 from tercet.service.keys.key_file import KeyFile
 from tercet.service.load.pools import Pool
@@ -55,7 +56,7 @@ from tercet.service.routes import (
 from tercet.service.runtime import Runtime, RuntimeParts
 from tercet.service.settings.settings import Settings
 from tercet.service.telemetry.audit import AuditLog
-from tercet.service.telemetry.metrics import Telemetry, threads
+from tercet.service.telemetry.metrics import Telemetry
 from tercet.service.tracing.tracing import Tracing
 
 TAGS = [
@@ -212,7 +213,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             compression=settings.compression,
         ),
     )
-    _watch(runtime, key_file, ledger)
+    watch(runtime, key_file, ledger)
     if runtime.served.shards is not None:
         runtime.served.shards.observe(runtime.telemetry.shards)
     return app
@@ -240,75 +241,3 @@ def _tracing(settings: Settings, service: str) -> Tracing:
             f"trace_endpoint needs the extra otel ({error}): pip install -c constraints.txt -e '.[otel]'"
         ) from None
     return exported(settings.trace_endpoint, settings.trace_sampling, service)
-
-
-def _watch(runtime: Runtime, key_file: KeyFile | None, ledger: Ledger) -> None:
-    telemetry = runtime.telemetry
-    telemetry.watch_number("tercet_queue_tokens", "Tokens accepted, not yet encoded.", runtime.pending_tokens)
-    telemetry.watch(
-        "tercet_encoder_queue_tokens", "The same of each open encoder.", "model", runtime.encoder_queues
-    )
-    cache = runtime.query_cache
-    telemetry.watch_counts(
-        "tercet_query_cache_lookups",
-        "Queries that were asked of the cache of encoded queries.",
-        "result",
-        lambda: [("hit", cache.hits), ("miss", cache.misses)],
-    )
-    telemetry.watch_number("tercet_query_cache_bytes", "Memory of that cache.", lambda: cache.size_bytes)
-    telemetry.watch(
-        "tercet_followed_snapshot_age_seconds",
-        "Since the snapshot of a followed collection was published.",
-        "collection",
-        runtime.followed_ages,
-    )
-    telemetry.watch_number(
-        "tercet_follow_silence_seconds",
-        "Since it was last known that nothing newer is published.",
-        runtime.follow_silence,
-    )
-    telemetry.watch(
-        "tercet_publish_silence_seconds",
-        "Since all that was written of a collection was last known to be published.",
-        "collection",
-        runtime.publish_silences,
-    )
-    telemetry.watch_counts(
-        "tercet_publish_failures",
-        "Attempts to publish a collection that failed.",
-        "collection",
-        runtime.publish_failures,
-    )
-    telemetry.watch_number(
-        "tercet_requests_let_in", "Requests whose answers have not begun.", lambda: runtime.gate.in_work
-    )
-    telemetry.watch(
-        "tercet_predicted_wait_seconds", "Wait of a request that came now.", "kind", runtime.predicted_waits
-    )
-    telemetry.writes.watch(runtime.collections.all_statistics)
-    telemetry.watch("tercet_jobs", "Index-build jobs.", "state", runtime.job_counts)
-    telemetry.watch("tercet_encoder_worker_up", "Workers in use.", "url", runtime.worker_states)
-    telemetry.watch(
-        "tercet_encoder_worker_in_flight", "Requests that wait for a worker.", "url", runtime.worker_loads
-    )
-    telemetry.watch("tercet_ready", "What /ready says: reads, writes.", "operation", runtime.readiness)
-    telemetry.watch(
-        "tercet_open_collections", "Open collections.", "kind", lambda: runtime.collections.open_counts
-    )
-    telemetry.watch("tercet_backup_age_seconds", "Since the last backup.", "collection", runtime.backup_ages)
-    shards = runtime.served.shards
-    telemetry.watch_number(
-        "tercet_shard_map_version",
-        "Of the map of shards in use.",
-        lambda: 0 if shards is None else shards.map_version,
-    )
-    telemetry.watch_number("tercet_data_free_bytes", "Of the data root's disk.", runtime.free_bytes)
-    telemetry.watch_number("tercet_threads", "Threads of the process.", threads)
-    telemetry.watch_number(
-        "tercet_keys_file_sound",
-        "0: the file of keys is broken, and those of before are in use.",
-        lambda: key_file is None or key_file.sound,
-    )
-    telemetry.watch_number(
-        "tercet_bodies_bytes", "Bytes of bodies that are arriving or in work.", lambda: ledger.body_bytes
-    )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from tercet.models.encoder import Encoder
 from tercet.models.errors import EncoderUnavailableError
@@ -25,15 +23,16 @@ from tercet.service.copies.moving import Moving
 from tercet.service.copies.publishing import Publishing
 from tercet.service.documents.writer import DocumentWriter
 from tercet.service.encoding.query_cache import QueryCache
-from tercet.service.encoding.service import EncodingService, LocalEncoding, local_encoder
-from tercet.service.encoding.shelf import EncoderShelf, Opening
-from tercet.service.exceptions import ForbiddenError, NotReadyError, OverloadedError
+from tercet.service.encoding.service import EncodingService
+from tercet.service.encoding.shelf import EncoderShelf
+from tercet.service.exceptions import ForbiddenError, NotReadyError
 from tercet.service.jobs.manager import JobManager
 from tercet.service.load.admission import Admission, Ticket
 from tercet.service.load.deadlines import Deadline
 from tercet.service.load.gate import Gate
 from tercet.service.load.loop import LoopDelay
 from tercet.service.load.pools import Pools
+from tercet.service.load.repeating import for_ever, patiently
 from tercet.service.remote.transport import Transport
 from tercet.service.search.pipeline import SearchPipeline
 from tercet.service.settings.settings import Settings
@@ -41,16 +40,13 @@ from tercet.service.shard.moves import ShardMoves
 from tercet.service.shard.serving import ShardServing
 from tercet.service.telemetry.metrics import Telemetry
 from tercet.service.tracing.tracing import Tracing
+from tercet.service.workers.opening import EncoderOpening
 
 if TYPE_CHECKING:
     from tercet.service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
-SHORT_QUERY_TOKENS = 16
 RELEASE_SECONDS = 10.0  # between two looks for collections that other processes removed
-RETRY_SECONDS = 0.5  # between two attempts to reach an encoder elsewhere
-
-Result = TypeVar("Result")
 
 log = logging.getLogger("tercet")
 
@@ -120,7 +116,7 @@ class Runtime:
         self.failure: Exception | None = None
         self.abandoned = False
         self._searches = searches
-        self._data_root = DataRoot(settings.data)
+        self.data_root = DataRoot(settings.data)
         self.pools = Pools.open(self.collections.search_threads)
         self.loop_delay = LoopDelay(telemetry.observe_loop)
         self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
@@ -130,17 +126,24 @@ class Runtime:
         self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None
-        self._workers: RemoteEncoding | None = None
-        self._worker_transport = parts.get("worker_transport")
-        self._services: SearchServices | None = None
+        self._opening_encoder = EncoderOpening(
+            settings,
+            self._admission,
+            self.query_cache if settings.query_cache_bytes else None,
+            telemetry.observe_batch,
+            telemetry.workers,
+            self.pools.operations,
+            parts.get("worker_transport"),
+        )
+        self.services: SearchServices | None = None
         self._ready = False
         self._draining = False
         self._opening: asyncio.Task[None] | None = None
         self._looks: list[asyncio.Task[None]] = []
-        self._following = parts.get("following")
+        self.following = parts.get("following")
         self._has_followed = asyncio.Event()
-        self._publishing = parts.get("publishing")
-        self._readiness = {"reads": 0.0, **({"writes": 0.0} if searches else {})}
+        self.publishing = parts.get("publishing")
+        self.readiness = {"reads": 0.0, **({"writes": 0.0} if searches else {})}
 
     @property
     def scratch(self) -> Path | None:
@@ -161,6 +164,11 @@ class Runtime:
     def encoding(self) -> EncodingService:
         """The server's own encoder. Raises NotReadyError while it loads."""
         return self.encoders.own
+
+    @property
+    def workers(self) -> RemoteEncoding | None:
+        """The encoder workers that are used; None before they answer, and with an encoder here."""
+        return self._opening_encoder.workers
 
     @property
     def pipeline(self) -> SearchPipeline:
@@ -200,7 +208,7 @@ class Runtime:
 
     def require_writable(self) -> None:
         """Raises ForbiddenError where collections are followed."""
-        if self._following is not None:
+        if self.following is not None:
             raise ForbiddenError(
                 "this server follows snapshots that are published elsewhere, and changes nothing: ask the "
                 "server that publishes them",
@@ -237,8 +245,8 @@ class Runtime:
         if not self._searches:
             return None
         if self.settings.ready_requires == "writes":
-            self._data_root.require_writes()
-        return self._data_root.writes()
+            self.data_root.require_writes()
+        return self.data_root.writes()
 
     def drain(self) -> None:
         """From now on the server is not ready, since its end is near; it serves as before."""
@@ -250,8 +258,9 @@ class Runtime:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        if self._services is not None:
-            await self._services.jobs.stop()
+        if self.services is not None:
+            await self.services.jobs.stop()
+        self.abandoned |= self._opening_encoder.abandoned
         if self._encoders is not None:
             self.abandoned |= self._encoders.loading
             try:
@@ -259,7 +268,7 @@ class Runtime:
             except TimeoutError:
                 log.error("the encoder does not end; it is left behind")
                 self.abandoned = True
-        for snapshots in (self._following, self._publishing):
+        for snapshots in (self.following, self.publishing):
             if snapshots is not None:
                 await self.pools.operations.run(snapshots.close)
         if self.served.shards is not None:
@@ -267,53 +276,8 @@ class Runtime:
         await self.pools.operations.run(self.collections.close)
         await self.pools.operations.run(self.tracing.close)
         self.loop_delay.stop()
-        self._data_root.release()
+        self.data_root.release()
         self.pools.close()
-
-    def job_counts(self) -> Iterable[tuple[str, float]]:
-        """Jobs by state."""
-        if self._services is None:
-            return []
-        return Counter(job.state for job in self._services.jobs.list()).items()
-
-    def worker_states(self) -> Iterable[tuple[str, float]]:
-        """1 for each encoder worker that is used now, 0 for one that is down; none with an encoder here."""
-        workers = self._workers
-        return [] if workers is None else [(url, float(used)) for url, used in workers.states.items()]
-
-    def worker_loads(self) -> Iterable[tuple[str, float]]:
-        """Requests that wait for each encoder worker; none with an encoder here."""
-        workers = self._workers
-        return [] if workers is None else workers.in_flight.items()
-
-    def backup_ages(self) -> Iterable[tuple[str, float]]:
-        """Seconds since the last backup of each collection that has any."""
-        return [] if self.served.backups is None else self.served.backups.ages()
-
-    def followed_ages(self) -> Iterable[tuple[str, float]]:
-        """Seconds since the snapshot of each followed collection was published."""
-        return [] if self._following is None else self._following.ages()
-
-    def follow_silence(self) -> float:
-        """Seconds since it was last known that none is newer."""
-        return math.nan if self._following is None else self._following.silence_seconds
-
-    def publish_silences(self) -> Iterable[tuple[str, float]]:
-        """Seconds since all of each collection was last known to be published, where that is asked for."""
-        return [] if self._publishing is None else self._publishing.silences()
-
-    def publish_failures(self) -> Iterable[tuple[str, float]]:
-        """Attempts to publish each collection that failed."""
-        return [] if self._publishing is None else self._publishing.failures()
-
-    def free_bytes(self) -> float:
-        """The free bytes of the data root's disk, by the last look at it."""
-        free = self._data_root.last.free_bytes
-        return math.nan if free is None else free
-
-    def readiness(self) -> Iterable[tuple[str, float]]:
-        """1 for what was ready at the last look, else 0; an encoder worker only reads."""
-        return self._readiness.items()
 
     def pending_tokens(self) -> float:
         """Tokens accepted and not yet encoded."""
@@ -323,32 +287,23 @@ class Runtime:
         """Tokens accepted and not yet encoded, by encoder, of all that are open."""
         return [] if self._encoders is None else self._encoders.pending_tokens()
 
-    def predicted_waits(self) -> Iterable[tuple[str, float]]:
-        """How long a short query, and a request of very many texts, would wait for their work to begin."""
-        if self._encoders is not None:
-            yield "documents", self._encoders.own.wait_seconds(self.settings.queue_tokens)
-        if self._services is not None:
-            waits = self._services.pipeline.wait_seconds(SHORT_QUERY_TOKENS), self.gate.search_seconds
-            yield "query", max(waits)
-        yield "loop", self.loop_delay.wait_seconds
-
     def _search_services(self) -> SearchServices:
-        if self._services is None:
+        if self.services is None:
             raise NotReadyError("the encoder is still loading; ask /ready when it is done")
-        return self._services
+        return self.services
 
     async def _release_superseded(self) -> None:
         """Nothing is held before all is open."""
-        if self._services is not None:
+        if self.services is not None:
             await self.pools.operations.run(self.collections.release_superseded)
 
     async def _note_readiness(self) -> None:
         """For metrics, since they cannot wait for it."""
         try:
             writes = await self.ready()
-            self._readiness = {"reads": 1.0, **({} if writes is None else {"writes": writes == "ready"})}
+            self.readiness = {"reads": 1.0, **({} if writes is None else {"writes": writes == "ready"})}
         except (NotReadyError, EncoderUnavailableError):
-            self._readiness = dict.fromkeys(self._readiness, 0.0)
+            self.readiness = dict.fromkeys(self.readiness, 0.0)
 
     async def _follow(self, following: Following) -> None:
         try:
@@ -364,23 +319,25 @@ class Runtime:
     async def _open(self) -> None:
         try:
             if self._searches:
-                await self.pools.readiness.run(self._data_root.hold)
-                if self._following is not None:
-                    look = partial(self._follow, self._following)
+                await self.pools.readiness.run(self.data_root.hold)
+                if self.following is not None:
+                    look = partial(self._follow, self.following)
                     self._look_for_ever("a look for newer snapshots", look, self.settings.follow_seconds)
-                look = partial(self.pools.readiness.run, self._data_root.look)
+                look = partial(self.pools.readiness.run, self.data_root.look)
                 self._look_for_ever("a look at the data root", look, LOOK_SECONDS)
                 written = asyncio.ensure_future(self.pools.operations.run(self.collections.open_written))
-            encoding = await self._open_encoding()
-            self._encoders = encoders = EncoderShelf(encoding, self._opening_of_others())
+            encoding = await self._opening_encoder.own(self._encoder)
+            # A worker's search nodes expect one encoder.
+            others = self._opening_encoder.others(self.collections.checkpoints) if self._searches else None
+            self._encoders = encoders = EncoderShelf(encoding, others)
             await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
             if self._searches:
                 await written
-                if self._following is not None:
+                if self.following is not None:
                     await self._has_followed.wait()
-                self._services = await self._open_services(encoders)
-                if self._publishing is not None:
-                    look = partial(self.pools.snapshots.run, self._publishing.look, self.own_collections)
+                self.services = await self._open_services(encoders)
+                if self.publishing is not None:
+                    look = partial(self.pools.snapshots.run, self.publishing.look, self.own_collections)
                     self._look_for_ever("a look for what to publish", look, self.settings.publish_seconds)
             if self.opened is not None:
                 self.opened()
@@ -392,63 +349,6 @@ class Runtime:
             self.failure = error
             if self.failed is not None:
                 self.failed()
-
-    async def _open_encoding(self) -> EncodingService:
-        """The encoder that the settings describe. Waits for workers that are not up yet.
-
-        Raises CheckpointError and other ModelError where a local encoder cannot be loaded.
-        """
-        settings = self.settings
-        if self._encoder is not None or not settings.encoder_urls:
-            if self._encoder is not None:
-                return self._local(self._encoder)
-            try:
-                return self._local(await self.pools.operations.run(local_encoder, settings))
-            except asyncio.CancelledError:
-                self.abandoned = True
-                raise
-        # Imported only where encoders are elsewhere: its HTTP client loads much.
-        from tercet.service.workers.encoding import RemoteEncoding
-
-        self._workers = await patiently(
-            lambda: RemoteEncoding.connect(
-                settings.encoder_urls,
-                settings.worker_access,
-                self.telemetry.workers,
-                self._worker_transport,
-                self._cache,
-            )
-        )
-        return self._workers
-
-    def _local(self, encoder: Encoder) -> LocalEncoding:
-        settings = self.settings
-        return LocalEncoding(
-            encoder,
-            batch_tokens=settings.batch_tokens,
-            queue_tokens=settings.queue_tokens,
-            admission=self._admission,
-            observe=partial(self.telemetry.observe_batch, encoder.info.name),
-            stall_seconds=settings.stall_seconds,
-            cache=self._cache,
-        )
-
-    @property
-    def _cache(self) -> QueryCache | None:
-        """The cache of queries where they are to be kept."""
-        return self.query_cache if self.settings.query_cache_bytes else None
-
-    def _opening_of_others(self) -> Opening | None:
-        """None where the encoder is elsewhere, and in a worker, whose search nodes expect one encoder."""
-        settings = self.settings
-        if settings.encoder_urls or not self._searches:
-            return None
-        return Opening(
-            lambda checkpoint: self._local(local_encoder(settings, checkpoint)),
-            self.collections.checkpoints,
-            self.pools.operations,
-            settings.max_checkpoints,
-        )
 
     async def _open_services(self, encoders: EncoderShelf) -> SearchServices:
         data = self.settings.data
@@ -470,26 +370,3 @@ class Runtime:
             if writes is None
             else DocumentWriter(writes, encoders, self.pools, self.telemetry.writes, write_tokens=tokens),
         )
-
-
-async def for_ever(name: str, look: Callable[[], Awaitable[object]], seconds: float) -> None:
-    """Looks again and again, so many seconds after each look; one that fails ends nothing and is logged."""
-    while True:
-        try:
-            await look()
-        except Exception:  # whatever it is: serving goes on, and the next look may succeed
-            log.exception("%s failed; the next is in %g s", name, seconds)
-        await asyncio.sleep(seconds)
-
-
-async def patiently(work: Callable[[], Awaitable[Result]]) -> Result:
-    """What the work gives once the encoder can be reached and has room; tells each reason to wait once."""
-    logged = ""
-    while True:
-        try:
-            return await work()
-        except (EncoderUnavailableError, OverloadedError) as error:
-            if logged != str(error):
-                logged = str(error)
-                log.warning("%s; trying again every %g s", logged, RETRY_SECONDS)
-            await asyncio.sleep(RETRY_SECONDS)

@@ -181,6 +181,7 @@ SERVICE_ORDER = [
     "description",
     "page",
     "edge",
+    "gauges",
     "app",
     "wire",
     "serving",

@@ -77,7 +77,7 @@ async def test_ready_and_metrics_do_not_wait_behind_other_operations(
     monkeypatch.setattr("tercet.service.runtime.LOOK_SECONDS", 0.01)
     async with make_client() as client:
         runtime = client._transport.app.state.runtime
-        pool, data_root = runtime.pools.operations, runtime._data_root
+        pool, data_root = runtime.pools.operations, runtime.data_root
         waiting = [asyncio.create_task(pool.run(gate.wait, 60)) for _ in range(OPERATIONS_THREADS)]
         behind = asyncio.create_task(pool.run(int))
         async with asyncio.timeout(50):

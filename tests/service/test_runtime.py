@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tercet.service.runtime import for_ever
+from tercet.service.load.repeating import for_ever
 
 
 async def test_a_look_that_fails_is_logged_and_the_next_one_comes(caplog: pytest.LogCaptureFixture) -> None:
