@@ -17,7 +17,7 @@ from tercet.index.catalog.aliases import Meant
 from tercet.index.catalog.settings import check_collection_name
 from tercet.index.errors import AliasNotFoundError, CollectionNotFoundError, InvalidNameError
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics
-from tercet.service.collections.registry import CollectionDescription, SearchTarget
+from tercet.service.collections.readable import CollectionDescription, SearchTarget
 from tercet.service.collections.served import Served
 from tercet.service.exceptions import BackendError
 from tercet.service.load.pools import Pool

@@ -17,7 +17,7 @@ from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.refusals import reading
 from tercet.index.backups.records import is_id, new_id
 from tercet.index.errors import BackupNotFoundError
-from tercet.service.collections.registry import CollectionDescription
+from tercet.service.collections.readable import CollectionDescription
 from tercet.service.load.deadlines import within
 from tercet.service.shard.messages import COLLECTIONS
 

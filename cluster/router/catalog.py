@@ -27,7 +27,7 @@ from tercet.service.answers.collection_settings import (
     settings_from,
     settings_record,
 )
-from tercet.service.collections.registry import CollectionDescription
+from tercet.service.collections.readable import CollectionDescription
 from tercet.service.load.deadlines import within
 from tercet.service.shard.messages import COLLECTIONS
 

@@ -24,7 +24,7 @@ from tercet.cluster.shards.positions import Positions
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
 from tercet.service.collections.positions import Position
-from tercet.service.collections.registry import CollectionDescription, SearchTarget
+from tercet.service.collections.readable import CollectionDescription, SearchTarget
 from tercet.service.collections.served import Served
 from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.exceptions import InvalidRequestError

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from tercet.index.candidates import Document, Facet, SearchResult
 from tercet.index.catalog.aliases import Meant
+from tercet.index.catalog.defaults import SearchDefaults
+from tercet.index.catalog.effort import DenseEffort
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.boosts import Boost
 from tercet.index.documents.filters import Filter
@@ -105,3 +108,29 @@ class NamedAliases(Protocol):
     def put(self, alias: str, collection: str, *others: str) -> Meant: ...
 
     def remove(self, alias: str) -> None: ...
+
+
+Searched = TypeVar("Searched", bound=ReadableSnapshot, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionDescription:
+    """A collection's settings, stored defaults and state; `snapshot` is None before the first publication.
+
+    collections: those that an alias of several means, which this describes as one.
+    """
+
+    settings: CollectionSettings
+    defaults: SearchDefaults | None
+    snapshot: str | None
+    documents: int
+    collections: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTarget(Generic[Searched]):
+    """What a search needs of a collection: its snapshot, and what is stored for one that does not say."""
+
+    snapshot: Searched
+    defaults: SearchDefaults | None = None
+    effort: DenseEffort | None = None

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from tercet.index.catalog.aliases import Aliases
 from tercet.index.catalog.alike import united_settings
@@ -24,19 +22,18 @@ from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
 from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings
 from tercet.index.collection import Collection, collection_folders, list_collections
 from tercet.index.dense.gpu import require_device
-from tercet.index.dense.kinds import Device
 from tercet.index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
 from tercet.index.live.collection import LiveCollection
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
-from tercet.index.segments.segment import Segment
 from tercet.index.snapshot import Snapshot
 from tercet.ingest.encoder_match import checkpoint_of
 from tercet.models.cores import usable_cores
 from tercet.service.collections.counts import PublishedCounts
-from tercet.service.collections.files import ReadFiles, SearchedFiles, Versions
+from tercet.service.collections.files import ReadFiles
 from tercet.service.collections.live import LiveCollections, LiveOptions
+from tercet.service.collections.open_snapshots import OpenNext, OpenSnapshots
 from tercet.service.collections.positions import Position, whole_position
-from tercet.service.collections.readable import ReadableSnapshot
+from tercet.service.collections.readable import CollectionDescription, SearchTarget
 from tercet.service.collections.united_snapshots import UnitedSnapshots
 from tercet.service.exceptions import PositionAheadError, PositionNotReachedError
 from tercet.service.load.concurrency import SharedCalls
@@ -53,32 +50,7 @@ DEFAULT_OPTIONS = LiveOptions()
 DEFAULTS = CollectionLayout(Path()).defaults.name
 EFFORT = CollectionLayout(Path()).effort.name
 
-Searched = TypeVar("Searched", bound=ReadableSnapshot, covariant=True)
-
 log = logging.getLogger("tercet")
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionDescription:
-    """A collection's settings, stored defaults and state; `snapshot` is None before the first publication.
-
-    collections: those that an alias of several means, which this describes as one.
-    """
-
-    settings: CollectionSettings
-    defaults: SearchDefaults | None
-    snapshot: str | None
-    documents: int
-    collections: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SearchTarget(Generic[Searched]):
-    """What a search needs of a collection: its snapshot, and what is stored for one that does not say."""
-
-    snapshot: Searched
-    defaults: SearchDefaults | None = None
-    effort: DenseEffort | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +64,6 @@ class _ToOpen:
     name: str
     stored: str
     written: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """A snapshot, and the files that made it the current one of its collection."""
-
-    files: SearchedFiles
-    versions: Versions
-    snapshot: Snapshot
-
-    def is_current(self, name: str) -> bool:
-        return self.files.are(name, self.versions)
 
 
 class CollectionRegistry:
@@ -123,9 +83,7 @@ class CollectionRegistry:
         self.root = root
         self.aliases = Aliases(root)
         self._root = str(root)
-        self._dense_device = options.device
-        self._opening: dict[str, threading.Lock] = {}
-        self._opened: dict[str, _Opened] = {}
+        self._open_snapshots = OpenSnapshots(root, options.device)
         self._united = UnitedSnapshots()
         self._defaults = ReadFiles[SearchDefaults]()
         self._efforts = ReadFiles[DenseEffort]()
@@ -164,39 +122,16 @@ class CollectionRegistry:
         live = self._live.get(name)
         if live is not None:
             return live.snapshot()
-        current = self._current(name)
-        if current is not None:
-            return current
-        files = SearchedFiles.of(CollectionLayout(self.root / name))
-        files.required(name)  # for a name that does not exist no lock is kept
-        with self._opening.setdefault(name, threading.Lock()):
-            current = self._current(name)  # by now
-            if current is None:
-                versions = files.required(name)  # of one that is replaced meanwhile, which is opened again
-                collection = Collection.named(self.root, name)
-                former = self._take_segments(name, collection.settings)
-                current = collection.snapshot(self._dense_device, former)
-                self._opened[name] = _Opened(files, versions, current)
-            return current
+        return self._open_snapshots.open(name)
 
-    def replace(
-        self,
-        name: str,
-        open_next: Callable[[Device, Snapshot | None], Snapshot],
-        publish: Callable[[], None],
-    ) -> None:
+    def replace(self, name: str, open_next: OpenNext, publish: Callable[[], None]) -> None:
         """Makes another snapshot of a collection that is not written here the current one; no search waits
         until it is open.
 
         open_next: opens and warms it, on a device, with segments of the one that is open; publish: makes its
         files the current ones. Raises what they do.
         """
-        opened = self._opened.get(name)
-        snapshot = open_next(self._dense_device, None if opened is None else opened.snapshot)
-        with self._opening.setdefault(name, threading.Lock()):
-            publish()
-            files = SearchedFiles.of(CollectionLayout(self.root / name))
-            self._opened[name] = _Opened(files, files.required(name), snapshot)
+        self._open_snapshots.replace(name, open_next, publish)
 
     async def open(self, name: str, options: Reading = ANY_TIME) -> Snapshot:
         """The current snapshot, awaited. options: of no use where no other server is asked."""
@@ -292,7 +227,7 @@ class CollectionRegistry:
     @property
     def open_counts(self) -> tuple[tuple[str, int], ...]:
         """How many collections are open for searches alone, and how many are written here."""
-        return ("read", len(self._opened)), ("written", len(self._live))
+        return ("read", len(self._open_snapshots)), ("written", len(self._live))
 
     def describe(self, name: str) -> CollectionDescription:
         """Settings, defaults and state, without opening the snapshot.
@@ -383,8 +318,8 @@ class CollectionRegistry:
 
         A search would notice that, but none may come; meanwhile the files would keep their room on the disk.
         """
-        for name, opened in tuple(self._opened.items()):
-            if self._live.get(name) is not None or not opened.is_current(name):
+        for name in self._open_snapshots.names():
+            if self._live.get(name) is not None or self._open_snapshots.current(name) is None:
                 self._forget(name)
         self._live.release()
         self._united.release(self._parts)
@@ -395,7 +330,7 @@ class CollectionRegistry:
         self._renewing_pool.close()
         self.looking_pool.close()
         self._live.close()
-        self._opened.clear()
+        self._open_snapshots.clear()
         self._united.clear()
 
     def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget[Snapshot] | _ToOpen:
@@ -413,7 +348,7 @@ class CollectionRegistry:
     def _seen(self, name: str) -> tuple[Snapshot | None, bool]:
         """The current snapshot of a collection where it is open, and whether it is written here."""
         live = self._live.get(name)
-        return (self._current(name), False) if live is None else (live.seen(), True)
+        return (self._open_snapshots.current(name), False) if live is None else (live.seen(), True)
 
     def _parts(self, alias: str) -> Sequence[Snapshot | None]:
         """The current snapshots of what an alias means, as far as they are open."""
@@ -441,18 +376,6 @@ class CollectionRegistry:
             self._efforts.of(name, f"{folder}/{EFFORT}", DenseEffort.read) if effort else None,
         )
 
-    def _current(self, name: str) -> Snapshot | None:
-        """The open snapshot where it is the current one."""
-        opened = self._opened.get(name)
-        return opened.snapshot if opened is not None and opened.is_current(name) else None
-
-    def _take_segments(self, name: str, settings: CollectionSettings) -> dict[str, Segment]:
-        """The segments of the snapshot that was open, if it had these settings; it is not kept any longer."""
-        former = self._opened.pop(name, None)
-        if former is None or former.snapshot.settings != settings:
-            return {}
-        return former.snapshot.published_segments()
-
     def _opened_to_write(self, name: str) -> CollectionSettings:
         with self._live.writing(name) as live:
             return live.settings
@@ -463,9 +386,8 @@ class CollectionRegistry:
             self._counts.of(name)
 
     def _forget(self, name: str) -> None:
-        self._opened.pop(name, None)
+        self._open_snapshots.forget(name)
         self._counts.forget(name)
-        self._opening.pop(name, None)
         self._defaults.forget(name)
         self._efforts.forget(name)
         self._encoders.forget(name)

@@ -9,8 +9,12 @@ from typing import Any, Protocol, TypeVar
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.live.statistics import CollectionCounts
 from tercet.service.collections.positions import Position
-from tercet.service.collections.readable import NamedAliases, ReadableSnapshot
-from tercet.service.collections.registry import CollectionDescription, SearchTarget
+from tercet.service.collections.readable import (
+    CollectionDescription,
+    NamedAliases,
+    ReadableSnapshot,
+    SearchTarget,
+)
 from tercet.service.collections.shard_telemetry import ShardObserver
 from tercet.service.collections.target import WritableCollections
 from tercet.service.exceptions import InvalidRequestError

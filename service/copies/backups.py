@@ -13,7 +13,8 @@ from tercet.index.backups.store import BackupStore
 from tercet.index.backups.verifying import BytesDone, nobody
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionNotFoundError
-from tercet.service.collections.registry import CollectionDescription, CollectionRegistry
+from tercet.service.collections.readable import CollectionDescription
+from tercet.service.collections.registry import CollectionRegistry
 
 
 class CollectionBackups:

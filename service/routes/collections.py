@@ -22,7 +22,7 @@ from tercet.ingest.document_windows import cutter_for
 from tercet.ingest.target import chosen, settings_for
 from tercet.models.errors import UnsupportedWindowError
 from tercet.service.answers.statistics import statistics_record
-from tercet.service.collections.registry import CollectionDescription
+from tercet.service.collections.readable import CollectionDescription
 from tercet.service.collections.served import Catalogue
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.routes.common import (

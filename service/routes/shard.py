@@ -9,7 +9,7 @@ from fastapi import Depends, Query, Request, Response
 
 from tercet.index.snapshot import Snapshot
 from tercet.service.answers.binary import MEDIA_TYPE
-from tercet.service.collections.registry import SearchTarget
+from tercet.service.collections.readable import SearchTarget
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.load.deadlines import Deadline
 from tercet.service.requests.binary_route import BinaryRoute

@@ -14,7 +14,7 @@ from tercet.service.answers.collection_settings import (
     settings_from,
     settings_record,
 )
-from tercet.service.collections.registry import CollectionDescription
+from tercet.service.collections.readable import CollectionDescription
 from tercet.service.copies.backups import CollectionBackups
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.routes.backups import backup_record

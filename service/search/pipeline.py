@@ -15,8 +15,7 @@ import numpy as np
 
 from tercet.models.encoder import EncoderInfo
 from tercet.models.representations import Representations
-from tercet.service.collections.readable import ReadableSnapshot
-from tercet.service.collections.registry import SearchTarget
+from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
 from tercet.service.collections.served import Reads
 from tercet.service.encoding.options import TextOptions
 from tercet.service.encoding.service import EncodingService, estimated_tokens

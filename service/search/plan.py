@@ -11,8 +11,7 @@ from tercet.index.candidates import CandidateLimits, DenseOptions, Facet, Search
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.models.representations import Representations
 from tercet.models.tokenizer import Tokenizer
-from tercet.service.collections.readable import ReadableSnapshot
-from tercet.service.collections.registry import SearchTarget
+from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
 from tercet.service.search.checks import require_bm25, require_candidates, require_fields, require_known_sides
 from tercet.service.search.defaults import candidates_used, weights_used
 from tercet.service.search.explanations import explain_hits

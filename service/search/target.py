@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tercet.ingest.encoder_match import require_model
-from tercet.service.collections.readable import ReadableSnapshot
-from tercet.service.collections.registry import SearchTarget
+from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
 from tercet.service.collections.served import Reads
 from tercet.service.encoding.service import EncodingService
 from tercet.service.encoding.shelf import EncoderShelf

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tercet.index.snapshot import Snapshot
 from tercet.index.sparse.idf import GivenIdf
-from tercet.service.collections.registry import SearchTarget
+from tercet.service.collections.readable import SearchTarget
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.shard.codec import decode_request, encode
 from tercet.service.shard.conversions import text_bytes

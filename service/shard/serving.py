@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tercet.index.snapshot import Snapshot
 from tercet.models.representations import Int64
-from tercet.service.collections.registry import SearchTarget
+from tercet.service.collections.readable import SearchTarget
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.shard.codec import decode_request, encode
 from tercet.service.shard.counts import ToldCounts
