@@ -21,6 +21,7 @@ from tercet.index.errors import CollectionBusyError, DamagedIndexError, Fingerpr
 from tercet.index.files.content import missing
 from tercet.index.files.directory import link_folder
 from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.ledger.ledger import Ledger
 from tercet.index.live.committer import Committer
 from tercet.index.live.flush import Flush
 from tercet.index.live.operations import Nothing
@@ -79,7 +80,8 @@ class _Former:
 class Adoption:
     """The builds of one live collection, of which one at a time may be under way."""
 
-    def __init__(self, publisher: Publisher, committer: Committer, flush: Flush) -> None:
+    def __init__(self, publisher: Publisher, committer: Committer, flush: Flush, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._publisher = publisher
         self._committer = committer
         self._flush = flush
@@ -105,8 +107,9 @@ class Adoption:
     def run(self, build: Build, source: CollectionLayout, mode: AdoptionMode, mark: str | None) -> str:
         """Publishes the current snapshot of another folder; returns the name of the manifest.
 
-        replace: in the place of all documents that were there when the build began; upsert: of those with
-        the same ids. The folder stays as it is. mark: what the names of the segments end with.
+        replace: in the place of all documents that were there when the build began, whose writes are carried
+        out again where they are repeated; upsert: of those with the same ids. The folder stays as it is.
+        mark: what the names of the segments end with.
 
         Raises FingerprintMismatchError where its settings are others, CollectionBusyError for a build that
         was closed, DamagedIndexError, OSError or UnforcedPublicationError; after any but the last all is as
@@ -129,6 +132,8 @@ class Adoption:
             with publisher.lock:
                 flushed = self._flush.run_locked()
                 position = self._committer.submit(Nothing()).result().position
+                if mode == "replace":  # before it takes back what they acknowledge, should it end in between
+                    self._ledger.forget_answers(build.since)
                 state = self._committer.state
                 formers = [
                     self._former(entry, segment, build.since, opened, mode)

@@ -143,7 +143,7 @@ class LiveCollection:
                 committer,
                 flush,
                 merge,
-                Adoption(publisher, committer, flush),
+                Adoption(publisher, committer, flush, ledger),
                 Declaration(publisher, committer, flush),
                 Fencing(publisher, committer),
                 upkeep,
