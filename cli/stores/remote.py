@@ -310,10 +310,12 @@ def _key() -> dict[str, str]:
     return {"idempotency_key": secrets.token_hex(16)}
 
 
-def usual_url(settings: Settings) -> str:
-    """Where a server with these settings answers on this machine."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - what listens on all is asked here
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+def server_url(settings: Settings) -> str:
+    """Where the data root's server answers on this machine, or one with these settings would."""
+    from tercet.service.collections.data_root import served_at
+    from tercet.service.http.listening import url_of
+
+    return served_at(settings.data) or url_of(settings.host, settings.port)
 
 
 @contextmanager
@@ -323,7 +325,7 @@ def named_url(settings: Settings) -> Iterator[None]:
         yield
     except CollectionBusyError as error:
         raise CollectionBusyError(
-            f"{error}; where a server writes it, give that with --url, such as --url {usual_url(settings)}"
+            f"{error}; where a server writes it, give that with --url, such as --url {server_url(settings)}"
         ) from error
 
 
