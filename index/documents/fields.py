@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tercet.index.documents.datetimes import microseconds_of
 from tercet.index.documents.intervals import counted
-from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.metadata import FieldType, value_at
 from tercet.index.documents.numbers import exact_integer, exact_number
 from tercet.index.errors import DamagedIndexError, InvalidDocumentError, damaged
 from tercet.index.files.arrays import ArraySource, open_rows
@@ -200,7 +200,7 @@ def columns_of(
         values = []
         for id, document_metadata in zip(ids, metadata, strict=True):
             try:
-                values.append(field_values(name, kind, document_metadata.get(name), rounded=rounded))
+                values.append(field_values(name, kind, value_at(document_metadata, name), rounded=rounded))
             except InvalidDocumentError as error:
                 raise InvalidDocumentError(f"document {id!r:.80}: {error}", f"metadata.{name}") from error
         columns[name] = column_of(kind, values)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from tests.service.routes.test_document_routes import DEMO, error_of, listed, put
@@ -36,6 +37,20 @@ async def test_a_field_is_declared_while_the_collection_is_served(client: httpx.
     )
     assert (refused.status_code, "declared as keyword" in error_of(refused)["message"]) == (422, True)
     assert error_of(refused)["param"] == "documents.0.metadata.분류"
+
+
+async def test_a_dot_leads_into_nested_metadata(client: httpx.AsyncClient) -> None:
+    nested = {"id": "a", "text": "tea", "metadata": {"author": {"name": "Kim"}}}
+    await put(client, nested, {"id": "b", "text": "tea", "metadata": {"author.name": "Kim"}})
+    assert (await declare(client, **{"author.name": "keyword"})).status_code == 200
+    several = {"id": "c", "text": "tea", "metadata": {"author": [{"name": "Lee"}, {"name": "Kim"}]}}
+    await put(client, several, {"id": "d", "text": "tea", "metadata": {"author": "Kim"}})
+    body = {"filter": {"eq": {"author.name": "Kim"}}}
+    found = (await client.get(DEMO, params={"filter": orjson.dumps(body["filter"]).decode()})).json()
+    assert [document["id"] for document in found["documents"]] == ["a", "b", "c"]
+    wrong = {"id": "e", "text": "tea", "metadata": {"author": {"name": 5}}}
+    refused = await client.put(DEMO, json={"documents": [wrong]})
+    assert (refused.status_code, error_of(refused)["code"]) == (422, "invalid_document")
 
 
 @pytest.mark.parametrize(
