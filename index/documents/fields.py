@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -134,7 +135,7 @@ def _keyword(name: str, member: object) -> bytes:
             f"field {name!r} is declared as keyword, but holds {member!r:.80}; use strings"
         )
     try:
-        encoded = member.encode()
+        encoded = composed(member).encode()
     except UnicodeEncodeError as error:
         raise InvalidDocumentError(
             f"field {name!r}: {member!r:.80} is not UTF-8 text; remove surrogates"
@@ -145,6 +146,11 @@ def _keyword(name: str, member: object) -> bytes:
             "it, or keep it in metadata under a name that is not declared"
         )
     return encoded
+
+
+def composed(text: str) -> str:
+    """A text in Unicode's form NFC, in which keywords are compared: several forms of one text look alike."""
+    return normalize("NFC", text)
 
 
 def _exact(name: str, kind: FieldType, value: int | float) -> int | float:

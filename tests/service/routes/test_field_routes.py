@@ -53,6 +53,27 @@ async def test_a_dot_leads_into_nested_metadata(client: httpx.AsyncClient) -> No
     assert (refused.status_code, error_of(refused)["code"]) == (422, "invalid_document")
 
 
+async def test_forms_of_one_keyword_are_one_value(client: httpx.AsyncClient) -> None:
+    whole, apart = "\ucc28", "\u110e\u1161"  # one syllable, and its letters, as macOS writes names
+    await put(
+        client,
+        {"id": "a", "text": "tea", "metadata": {"kind": whole}},
+        {"id": "b", "text": "tea", "metadata": {"kind": apart}},
+    )
+    for value in (whole, apart):
+        for filter in (
+            {"eq": {"kind": value}},
+            {"and": [{"gte": {"kind": value}}, {"lte": {"kind": value}}]},
+        ):
+            counted = await client.post(f"{DEMO}/count", json={"filter": filter})
+            assert counted.json() == {"count": 2}
+    search = {"collection": "demo", "query": "tea", "filter": {"eq": {"kind": apart}}, "facets": {"kind": 3}}
+    answer = (await client.post("/search", json=search)).json()
+    assert answer["facets"]["kind"]["values"] == [{"value": whole, "count": 2}]
+    kept = (await client.get(f"{DEMO}/b")).json()["metadata"]
+    assert kept == {"kind": apart}, "metadata stay as they were given"
+
+
 @pytest.mark.parametrize(
     ("fields", "code", "param", "message"),
     [
