@@ -39,7 +39,8 @@ def put(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="With --watch and --sync: what the folder is known by there. [default: its name]",
+            help="With --watch and --sync: what tells the folder from others, wherever it lies. "
+            "[default: its name, machine and path]",
             show_default=False,
         ),
     ] = None,

@@ -182,12 +182,16 @@ class SnapshotWriter:
     def _take_position(self) -> int:
         """The position at which this build replaces what all operations before it wrote: one of its own, so
         that who read a document before learns that it has changed. 0 where there was nothing to replace.
+
+        Their answers are forgotten before the build takes back what they acknowledge.
         """
         if self._name == FIRST_MANIFEST and not self._layout.ledger.exists():
             return 0
         with Ledger.open(self._layout.ledger) as ledger:
             former = self._publisher.manifest.ledger_position
-            return ledger.append([LedgerEntry(NOTHING, b"")], least_position=former + 1)
+            position = ledger.append([LedgerEntry(NOTHING, b"")], least_position=former + 1)
+            ledger.forget_answers(position)
+            return position
 
     def _append_some(self, batch: DocumentRows, start: int) -> int:
         """Adds as many documents as the open segment has room for; returns how many."""

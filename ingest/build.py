@@ -105,8 +105,9 @@ def build_collection(
     of text have a field `source`, which a new collection declares. guessed: those of its fields whose type
     was found in the source, for messages. adapter: of a new collection; one that exists goes with its own.
     mark: of the snapshot, see `Collection.writer`. mode: by default the source's documents replace all that
-    were there; `upsert` leaves those with other ids. staged: nothing is published: the build lies beside the
-    collection, in the stage of this mark, for a process that writes the collection to adopt.
+    were there; `upsert` leaves those with other ids, but for former passages of the same documents. staged:
+    nothing is published: the build lies beside the collection, in the stage of this mark, for a process that
+    writes the collection to adopt.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
     CollectionNotFoundError where a staged build has none to lie beside,
@@ -149,7 +150,8 @@ def build_collection(
             guessed=guessed,
             tokenizer=encoder.tokenizer,
         )
-        with build_target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
+        cuts, mark = reading.split is not None, mark or secrets.token_hex(4)
+        with build_target(collection, mode, mark, staged=staged, cuts=cuts) as target:
             own_name = collection.settings.name  # `name` may be an alias
             build = _Build(own_name, encoder, cache, cutter, reader, target, progress, cancelled)
             return replace(build.run(), seconds=time.monotonic() - started)

@@ -12,6 +12,7 @@ from tercet.index.dense.kinds import NO_VECTORS
 from tercet.index.live.adoption import AdoptionMode
 from tercet.index.live.collection import LiveCollection
 from tercet.index.writer import SnapshotWriter
+from tercet.ingest.passages.former import former_passages
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,12 @@ class BuildTarget:
 
 @contextmanager
 def build_target(
-    collection: Collection, mode: AdoptionMode, mark: str, *, staged: bool = False
+    collection: Collection, mode: AdoptionMode, mark: str, *, staged: bool = False, cuts: bool = False
 ) -> Iterator[BuildTarget]:
     """Begins the writing of a build; leaving it without `publish` removes what was written.
 
-    mode, mark, staged: as for `build_collection`.
+    mode, mark, staged: as for `build_collection`. cuts: whether documents come as passages, which then
+    replace all former passages of theirs.
     """
     present = collection.manifest() if mode == "upsert" else None
     beside = NO_VECTORS if present is None else dense_vectors(present.segments)
@@ -51,6 +53,7 @@ def build_target(
 
             def publish(indexed: Callable[[int, int], None]) -> str:
                 writer.publish(indexed)
-                return live.adopt(build, stage.layout, mode, mark)
+                former = former_passages(live.snapshot(), stage) if cuts else []
+                return live.adopt(build, stage.layout, mode, mark, former)
 
             yield BuildTarget(writer, publish)

@@ -117,6 +117,7 @@ class Runtime:
         self.abandoned = False
         self._searches = searches
         self.data_root = DataRoot(settings.data)
+        self._root_was_asked = asyncio.Event()
         self.pools = Pools.open(self.collections.search_threads)
         self.loop_delay = LoopDelay(telemetry.observe_loop)
         self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
@@ -220,13 +221,21 @@ class Runtime:
         return Ticket(deadline, alone=self.gate.in_work == 1)
 
     async def start(self) -> None:
-        """Begins to open everything; `ready` tells when that is done."""
+        """Begins to open everything; `ready` tells when that is done. It has the data root by then, or has
+        failed.
+        """
         if self.served.shards is not None:
             await self.served.shards.start()
         self._opening = asyncio.create_task(self._open(), name="opening")
+        await self._root_was_asked.wait()  # a server that it is refused does not say that it listens
         self.loop_delay.start()
         self._look_for_ever("a look for removed collections", self._release_superseded, RELEASE_SECONDS)
         self._look_for_ever("a look at readiness", self._note_readiness, LOOK_SECONDS)
+
+    def listens_at(self, url: str) -> None:
+        """Tells commands that meet the data root where its server is."""
+        if self._searches:
+            self.data_root.tell_address(url)
 
     async def ready(self) -> WriteState | None:
         """What writes have; None where nothing is written here.
@@ -318,8 +327,12 @@ class Runtime:
 
     async def _open(self) -> None:
         try:
+            try:
+                if self._searches:
+                    await self.pools.readiness.run(self.data_root.hold)
+            finally:
+                self._root_was_asked.set()
             if self._searches:
-                await self.pools.readiness.run(self.data_root.hold)
                 if self.following is not None:
                     look = partial(self._follow, self.following)
                     self._look_for_ever("a look for newer snapshots", look, self.settings.follow_seconds)

@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from tercet.service.http.hosts import ANY, names_of
-from tercet.service.http.listening import address_of, is_loopback, listening_socket
+from tercet.service.http.listening import address_of, is_loopback, listening_socket, url_of
 from tercet.service.keys.key_file import KeyFile
 from tercet.service.load.arenas import share_arenas
 from tercet.service.load.open_files import allow_open_files, require_open_files
@@ -91,7 +91,12 @@ def _run(app: FastAPI, settings: Settings) -> None:
         elif signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # a terminal was closed; nohup has it ignored
             signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     with listening_socket(settings.host, settings.port) as listener:
-        log.info("listening on %s", address_of(listener))
+
+        def listening() -> None:
+            log.info("listening on %s", address_of(listener))
+            runtime.listens_at(url_of(*listener.getsockname()[:2]))
+
+        server.listening = listening
         server.run(sockets=[listener])
 
 
@@ -105,7 +110,7 @@ def _keep_what_is_loaded() -> None:
     gc.freeze()
 
 
-def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
+def server_for(app: FastAPI, settings: Settings) -> DrainingServer:
     """The HTTP server of an application, not yet started."""
     runtime: Runtime = app.state.runtime
     server = DrainingServer(

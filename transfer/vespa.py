@@ -13,6 +13,7 @@ import orjson
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.fields import field_values
+from tercet.index.documents.metadata import value_at
 from tercet.models.representations import Float32
 from tercet.transfer.errors import TransferError
 from tercet.transfer.folders import abandon_folder, begin_folder
@@ -210,7 +211,7 @@ def _declared(document: Document, settings: CollectionSettings) -> dict[str, Any
     """The values of declared fields that a document has."""
     fields: dict[str, Any] = {}
     for field, kind in settings.fields.items():
-        values = field_values(field, kind, document.metadata.get(field))
+        values = field_values(field, kind, value_at(document.metadata, field))
         if kind == "keyword":
             fields[field_name(field)] = [value.decode().translate(_REFUSED) for value in values]
         elif values:

@@ -212,7 +212,8 @@ class _ShardedRun:
             collection = Collection.open(root, build.name)
             kept, build = collection.settings, replace(build, name=collection.settings.name)  # of an alias
         url = f"{_storage(self.settings)}/{build.name}"
-        with destination(root, build.name, mode, mark, staged=staged) as bring:
+        cuts = build.reading.split is not None
+        with destination(root, build.name, mode, mark, staged=staged, cuts=cuts) as bring:
             done = self.built(build, url, kept, mark)
             store = open_store(url)
             snapshot = bring(store.below(done.map.shards[0].snapshots))

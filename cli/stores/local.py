@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tercet.cli import options
 from tercet.cli.batches import document_record
 from tercet.cli.output import error_console
-from tercet.cli.stores.remote import Answer, PutReport, named_url, usual_url
+from tercet.cli.stores.remote import Answer, PutReport, named_url, server_url
 from tercet.index.collection import Collection
 from tercet.index.documents.filters import parse_filter
 from tercet.index.errors import CollectionBusyError, StorageError
@@ -227,11 +227,15 @@ class LocalStore:
     def _say_left_out(self, name: str, error: Exception) -> None:
         """Says what is not read of a collection, and how it would be."""
         why = f"a server writes collection {name!r}"
+        remedy = f"tercet index merge {name} --url {server_url(self._settings)} brings them there."
         if not isinstance(error, CollectionBusyError):
             why = f"collection {name!r} cannot be written here ({error})"
+            remedy = (
+                f"Merge it where the data root can be written (tercet index merge {name}), or give --data a "
+                "copy that can be."
+            )
         error_console().print(
-            f"Note: {why}; its last writes are in no segment and are left out. "
-            f"tercet index merge {name} --url {usual_url(self._settings)} brings them there.",
+            f"Note: {why}; its last writes are in no segment and are left out. {remedy}",
             markup=False,
             soft_wrap=True,
         )

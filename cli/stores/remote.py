@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -37,7 +38,7 @@ Url = Annotated[
 ATTEMPTS = 8  # of a request that a server is too busy for
 TIMEOUT_SECONDS = 600.0
 BUSY, NOT_READY = 429, 503
-PAGE = 100  # documents that are listed at a time
+PAGE = 100  # documents that are listed or deleted at a time
 POLL_SECONDS = 0.2  # between two looks whether a merge is done
 
 
@@ -131,10 +132,13 @@ class Remote:
     def put_source(
         self, collection: str, source: Source, reading: Reading, on_error: Literal["stop", "skip"]
     ) -> PutReport:
-        """Adds or replaces the documents of a source, in batches."""
+        """Adds or replaces the documents of a source, in batches; passages replace the former ones of their
+        documents, which go once all are there.
+        """
         from tercet.cli.batches import batches
         from tercet.cli.encoders import tokenizer_of
         from tercet.cli.progress import count_progress
+        from tercet.ingest.passages.former import NewPassages
         from tercet.ingest.sources.reader import DocumentReader
 
         with count_progress("put", "documents") as report:
@@ -143,13 +147,18 @@ class Remote:
             reader = DocumentReader(
                 source, on_error=on_error, fields=described["fields"], reading=reading, tokenizer=measure
             )
-            done, position = 0, None
+            done, position, passages = 0, None, NewPassages()
             for batch in batches(reader):
                 position = self.put_documents(collection, batch)["position"]
+                for document in batch if reading.split else ():
+                    passages.add(document["id"], document["metadata"])
                 done += len(batch)
                 report(done, reader.total or done)
             if not done:
                 raise reader.no_documents()
+            former = passages.former(partial(self._page, collection))
+            for start in range(0, len(former), PAGE):
+                position = self.delete_documents(collection, ids=former[start : start + PAGE])["position"]
         return PutReport(done, reader.skips, reader.skipped, position)
 
     def document(self, collection: str, id: str) -> Answer:
@@ -184,6 +193,11 @@ class Remote:
                 return
             query["after"] = page["next"]
             left = None if left is None else left - len(page["documents"])
+
+    def _page(self, collection: str, after: str, limit: int) -> list[tuple[str, Mapping[str, Any]]]:
+        """Ids and metadata of the documents behind an id."""
+        page = self.documents(collection, after=after, limit=limit)
+        return [(document["id"], document["metadata"]) for document in page]
 
     def patch_document(self, collection: str, id: str, metadata: Mapping[str, Any]) -> Answer:
         """Replaces a document's metadata."""
@@ -296,10 +310,12 @@ def _key() -> dict[str, str]:
     return {"idempotency_key": secrets.token_hex(16)}
 
 
-def usual_url(settings: Settings) -> str:
-    """Where a server with these settings answers on this machine."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - what listens on all is asked here
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+def server_url(settings: Settings) -> str:
+    """Where the data root's server answers on this machine, or one with these settings would."""
+    from tercet.service.collections.data_root import served_at
+    from tercet.service.http.listening import url_of
+
+    return served_at(settings.data) or url_of(settings.host, settings.port)
 
 
 @contextmanager
@@ -309,7 +325,7 @@ def named_url(settings: Settings) -> Iterator[None]:
         yield
     except CollectionBusyError as error:
         raise CollectionBusyError(
-            f"{error}; where a server writes it, give that with --url, such as --url {usual_url(settings)}"
+            f"{error}; where a server writes it, give that with --url, such as --url {server_url(settings)}"
         ) from error
 
 

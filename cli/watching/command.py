@@ -15,6 +15,7 @@ from tercet.cli.encoders import tokenizer_of
 from tercet.cli.output import console, counted, one_line
 from tercet.cli.stores.remote import Remote, RemoteError, path_of
 from tercet.cli.watching.files import FolderFiles
+from tercet.cli.watching.mark import mark_of
 from tercet.cli.watching.stored_folder import StoredFolder
 from tercet.cli.watching.sync import FolderSync
 from tercet.cli.watching.watch import follow, require_watchfiles
@@ -41,9 +42,11 @@ def keep_like(
 ) -> None:
     """Makes a server's collection hold what a folder of files of text holds: once, or until interrupted.
 
-    mark: the name that the folder goes by, by default its own. Raises SourceError for what is no folder, and,
-    where it is done once and `on_error` is "stop", for files that cannot be read; RemoteError where the
-    server refuses.
+    mark: the name that tells the folder from others, by default its own and its place.
+
+    Raises SourceError for what is no folder, where the collection has a folder of that name that may be
+    another one, and, where it is done once and `on_error` is "stop", for files that cannot be read;
+    RemoteError where the server refuses.
     """
     if not folder.is_dir():
         raise SourceError(f"{folder}: no folder; --watch and --sync take a folder of files of text")
@@ -57,9 +60,9 @@ def keep_like(
     ):
         described = _collection(remote, collection)
         tokenizer = tokenizer_of(described["model"]) if reading.split else None
-        name = mark or root.name or "root"
-        files = FolderFiles(root, name, reading, parser, tokenizer, described["fields"])
-        sync = FolderSync(files, StoredFolder(remote, collection, name), _say)
+        known_by = mark_of(root, mark)
+        files = FolderFiles(root, known_by, reading, parser, tokenizer, described["fields"])
+        sync = FolderSync(files, StoredFolder(remote, collection, known_by), _say)
         if watch:
             follow(sync, root, _say, interrupted)
         report = sync.run(settled=True)

@@ -1,8 +1,8 @@
 """A folder's files as documents that say what version of which file they are of.
 
-`source_folder` in a document's metadata is the name that the folder goes by, and `source_version` a hash of
-the file's bytes and of how it is read, a slash, and how many documents the file became. So a collection
-itself tells which files it holds wholly, and as they are.
+Beside the folder's mark a document's metadata has `source_version`: a hash of the file's bytes and of how it
+is read, a slash, and how many documents the file became. So a collection itself tells which files it holds
+wholly, and as they are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from tercet.cli.reading.flags import as_json
+from tercet.cli.watching.mark import FolderMark
 from tercet.index.candidates import Document
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import InvalidDocumentError
@@ -28,7 +29,7 @@ from tercet.ingest.texts.reading import COLUMNS, TextReader
 from tercet.ingest.texts.record import EmptyFileError
 from tercet.models.tokenizer import Tokenizer
 
-FOLDER, VERSION = "source_folder", "source_version"
+VERSION = "source_version"
 READ_AS = 1  # changes with what the same file becomes
 _VERSION_BYTES = 12
 _BLOCK_BYTES = 2**20
@@ -43,12 +44,12 @@ class FileDocuments:
 
 
 class FolderFiles:
-    """Reads files of a folder, which goes by the name `mark`."""
+    """Reads files of a folder, whose documents get its mark."""
 
     def __init__(
         self,
         root: Path,
-        mark: str,
+        mark: FolderMark,
         reading: Reading,
         parser: FileParser,
         tokenizer: Tokenizer | None,
@@ -56,7 +57,7 @@ class FolderFiles:
     ) -> None:
         """Raises SourceError where columns are named that files do not have, or a package is missing."""
         self.root = root
-        self.mark = mark
+        self._mark = mark
         self._columns = reading.columns.among(COLUMNS, str(root))
         self._cutter = (
             None if reading.split is None else PassageCutter(reading.split, TokenMeasure(tokenizer))
@@ -97,7 +98,7 @@ class FolderFiles:
         checks = RecordChecks("skip", self._fields)
         kept = list(self._checked(documents, checks, str(file.path)))
         version = version_of(hashed, len(kept))
-        marks = {FOLDER: self.mark, VERSION: version}
+        marks = {**self._mark.metadata(), VERSION: version}
         marked = [replace(document, metadata={**document.metadata, **marks}) for document in kept]
         return FileDocuments(marked, checks.skips)
 

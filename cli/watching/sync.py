@@ -61,7 +61,8 @@ class FolderSync:
         """Puts files that are new or have changed since the last time, and removes those that are gone.
 
         settled: whether files that were written a moment ago are whole. Raises RemoteError where the server
-        cannot be reached, or refuses more than single files; FileNotFoundError where the folder is gone.
+        cannot be reached, or refuses more than single files; SourceError where what it holds may be another
+        folder's; FileNotFoundError where the folder is gone.
         """
         if not self._files.root.is_dir():
             raise FileNotFoundError(self._files.root)
@@ -119,11 +120,12 @@ class FolderSync:
         stored: dict[str, StoredFile],
         report: SyncReport,
     ) -> None:
-        former = stored.setdefault(file.name, StoredFile())
         ids = {document.id for document in read.documents}
+        present = self._folder.present(ids)
+        former = stored.setdefault(file.name, StoredFile())
         former.ids |= ids  # so that what was put of it is known, should it not come to an end
         former.versions.add("")
-        encoded = self._folder.put(read.documents)
+        encoded = self._folder.put(read.documents, present)
         deleted = self._folder.remove(former.ids - ids)
         stored[file.name] = StoredFile(ids, {version_of(hashed, len(ids))})
         if not ids:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from unicodedata import normalize
 
 import numpy as np
 
@@ -91,13 +92,17 @@ def lacking(what: str, place: str) -> NotInBackendError:
 
 
 def strings_of(condition: OneOf) -> list[str]:
-    """The strings of a condition that a document may have: a lone surrogate is in none."""
+    """The strings of a condition that a document may have: a lone surrogate is in none.
+
+    Engines hold metadata as they were given, so both of Unicode's canonical forms are among them.
+    """
     encoded = condition.strings.take(np.arange(len(condition.strings)))
-    found = []
+    found = dict[str, None]()
     for string in encoded:
         with suppress(UnicodeDecodeError):
-            found.append(string.decode())
-    return found
+            text = string.decode()
+            found |= dict.fromkeys((text, normalize("NFC", text), normalize("NFD", text)))
+    return list(found)
 
 
 def could_be_an_id(id: str) -> bool:

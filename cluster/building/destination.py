@@ -18,6 +18,7 @@ from tercet.index.errors import CollectionNotFoundError
 from tercet.index.files.directory import make_folder
 from tercet.index.live.adoption import AdoptionMode
 from tercet.index.live.collection import LiveCollection
+from tercet.ingest.passages.former import former_passages
 
 PURPOSE = "build"
 
@@ -26,10 +27,12 @@ Bring = Callable[[ObjectStore], str]
 
 
 @contextmanager
-def destination(root: Path, name: str, mode: AdoptionMode, mark: str, *, staged: bool) -> Iterator[Bring]:
+def destination(
+    root: Path, name: str, mode: AdoptionMode, mark: str, *, staged: bool, cuts: bool
+) -> Iterator[Bring]:
     """Begins a build of a collection here, and yields what brings it once it is built.
 
-    root: of the collections; mode, mark, staged: as for `build_collection`. Raises as `LiveCollection`, and
+    root: of the collections; mode, mark, staged, cuts: as for `build_target`. Raises as `LiveCollection`, and
     yields what raises what a store and a publication do; then the collection is as before.
     """
     if staged:
@@ -51,7 +54,11 @@ def destination(root: Path, name: str, mode: AdoptionMode, mark: str, *, staged:
 
         def adopt(store: ObjectStore) -> str:
             _fetch(store, folder)
-            return live.adopt(build, folder, mode, mark)
+            former: list[str] = []
+            if cuts and mode == "upsert":
+                built = Collection(folder, CollectionSettings.read(folder.settings))
+                former = former_passages(live.snapshot(), built)
+            return live.adopt(build, folder, mode, mark, former)
 
         yield adopt
 

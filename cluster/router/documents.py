@@ -21,6 +21,7 @@ from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.fields import field_values
 from tercet.index.documents.filters import Filter, tree_of
+from tercet.index.documents.metadata import value_at
 from tercet.index.errors import DocumentNotFoundError
 from tercet.index.reading.ordered import Order, Place, PlacedDocument, Value, check_order
 from tercet.index.segments.stored import StoredRepresentations
@@ -178,7 +179,7 @@ class ShardedDocuments:
         order.
         """
         kind = self.settings.fields[order.field]
-        values = field_values(order.field, kind, document.metadata.get(order.field), rounded=True)
+        values = field_values(order.field, kind, value_at(document.metadata, order.field), rounded=True)
         if not values:
             return None
         value: Value = max(values) if order.descending else min(values)

@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from tercet.index.documents.datetimes import microseconds_of
+from tercet.index.documents.fields import composed
 from tercet.index.documents.filters import (
     And,
     Comparison,
@@ -255,8 +256,10 @@ def _one_of(field: str, strings: set[bytes]) -> Condition:
 
 def _of_strings(filter: In | Range) -> Condition:
     if isinstance(filter, In):
-        return _one_of(filter.field, set(map(_encoded, filter.values)))
-    limit = _encoded(filter.limit)
+        # As they are given, too: segments of before keywords were composed may hold other forms.
+        forms = [form for value in filter.values for form in (str(value), composed(str(value)))]
+        return _one_of(filter.field, set(map(_encoded, forms)))
+    limit = _encoded(composed(str(filter.limit)))
     after = limit + b"\0"  # nothing lies between a string and itself with a zero byte behind
     low = {"gte": limit, "gt": after}.get(filter.comparison, b"")
     high = {"lt": limit, "lte": after}.get(filter.comparison)
@@ -268,9 +271,9 @@ def _of_strings(filter: In | Range) -> Condition:
     return Between(filter.field, low, high, key)
 
 
-def _encoded(value: Value) -> bytes:
+def _encoded(value: str) -> bytes:
     # A lone surrogate equals no stored string, but must compare like any other.
-    return str(value).encode("utf-8", "surrogatepass")
+    return value.encode("utf-8", "surrogatepass")
 
 
 def _limit(kind: FieldType, value: Value) -> int | float:

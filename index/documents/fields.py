@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
 
 from tercet.index.documents.datetimes import microseconds_of
 from tercet.index.documents.intervals import counted
-from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.metadata import FieldType, value_at
 from tercet.index.documents.numbers import exact_integer, exact_number
 from tercet.index.errors import DamagedIndexError, InvalidDocumentError, damaged
 from tercet.index.files.arrays import ArraySource, open_rows
@@ -134,7 +135,7 @@ def _keyword(name: str, member: object) -> bytes:
             f"field {name!r} is declared as keyword, but holds {member!r:.80}; use strings"
         )
     try:
-        encoded = member.encode()
+        encoded = composed(member).encode()
     except UnicodeEncodeError as error:
         raise InvalidDocumentError(
             f"field {name!r}: {member!r:.80} is not UTF-8 text; remove surrogates"
@@ -145,6 +146,11 @@ def _keyword(name: str, member: object) -> bytes:
             "it, or keep it in metadata under a name that is not declared"
         )
     return encoded
+
+
+def composed(text: str) -> str:
+    """A text in Unicode's form NFC, in which keywords are compared: several forms of one text look alike."""
+    return normalize("NFC", text)
 
 
 def _exact(name: str, kind: FieldType, value: int | float) -> int | float:
@@ -200,7 +206,7 @@ def columns_of(
         values = []
         for id, document_metadata in zip(ids, metadata, strict=True):
             try:
-                values.append(field_values(name, kind, document_metadata.get(name), rounded=rounded))
+                values.append(field_values(name, kind, value_at(document_metadata, name), rounded=rounded))
             except InvalidDocumentError as error:
                 raise InvalidDocumentError(f"document {id!r:.80}: {error}", f"metadata.{name}") from error
         columns[name] = column_of(kind, values)

@@ -2,7 +2,8 @@
 
 `{"and": [F, …]}`, `{"or": [F, …]}`, `{"not": F}`, `{"eq": {"field": value}}`,
 `{"in": {"field": [value, …]}}`, `{"gte" | "gt" | "lte" | "lt": {"field": value}}`, `{"exists": "field"}`.
-A keyword field with several values matches where any of them does; strings compare by their UTF-8 bytes.
+A keyword field with several values matches where any of them does; strings compare by their UTF-8 bytes in
+Unicode's form NFC.
 A document without a value matches no comparison, and so matches its `not`. Numbers are those that fields hold
 (`tercet.index.documents.numbers`); with an integer field a fraction is compared as well.
 """

@@ -45,6 +45,24 @@ class MetadataChange:
         return merged(metadata, self.metadata) if self.merge else self.metadata
 
 
+def value_at(values: Mapping[str, Any], name: str) -> Any:
+    """What is under a name, or under a path of names joined by dots; of a list on the way what each item has.
+
+    A name with a dot that is there itself is no path.
+    """
+    if name in values or "." not in name:
+        return values.get(name)
+    value: Any = values
+    for part in name.split("."):
+        if isinstance(value, list):
+            value = [item[part] for item in value if isinstance(item, Mapping) and item.get(part) is not None]
+        elif isinstance(value, Mapping):
+            value = value.get(part)
+        else:
+            return None
+    return value
+
+
 def merged(metadata: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata changed as a JSON Merge Patch says (RFC 7396): objects are merged, null removes."""
     changed = dict(metadata)

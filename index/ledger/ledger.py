@@ -100,6 +100,20 @@ class Ledger(LedgerReader):
         while self._shrink_step():
             pass
 
+    def forget_answers(self, up_to: int) -> None:
+        """Removes the answers of positions up to this one, since what they acknowledge is to be taken back.
+
+        A repeat of such a write is carried out again. Other threads append between the steps.
+        """
+        removed = STEP_ANSWERS
+        while removed == STEP_ANSWERS:
+            with self._session() as connection:
+                removed = connection.execute(
+                    "DELETE FROM answer WHERE position IN "
+                    "(SELECT position FROM answer WHERE position <= ? ORDER BY position LIMIT ?)",
+                    (up_to, STEP_ANSWERS),
+                ).rowcount
+
     def _connect(self) -> sqlite3.Connection:
         """Opens the file, made where it is missing, moves its log into it and forces one transaction.
 

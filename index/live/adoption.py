@@ -17,10 +17,12 @@ import numpy as np
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.manifest import Manifest, SegmentEntry
 from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.documents.store import encode_id
 from tercet.index.errors import CollectionBusyError, DamagedIndexError, FingerprintMismatchError
 from tercet.index.files.content import missing
 from tercet.index.files.directory import link_folder
 from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.ledger.ledger import Ledger
 from tercet.index.live.committer import Committer
 from tercet.index.live.flush import Flush
 from tercet.index.live.operations import Nothing
@@ -79,7 +81,8 @@ class _Former:
 class Adoption:
     """The builds of one live collection, of which one at a time may be under way."""
 
-    def __init__(self, publisher: Publisher, committer: Committer, flush: Flush) -> None:
+    def __init__(self, publisher: Publisher, committer: Committer, flush: Flush, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._publisher = publisher
         self._committer = committer
         self._flush = flush
@@ -102,11 +105,19 @@ class Adoption:
         self._build = Build(state.position, self._end)
         return self._build
 
-    def run(self, build: Build, source: CollectionLayout, mode: AdoptionMode, mark: str | None) -> str:
+    def run(
+        self,
+        build: Build,
+        source: CollectionLayout,
+        mode: AdoptionMode,
+        mark: str | None,
+        superseded: Sequence[str] = (),
+    ) -> str:
         """Publishes the current snapshot of another folder; returns the name of the manifest.
 
-        replace: in the place of all documents that were there when the build began; upsert: of those with
-        the same ids. The folder stays as it is. mark: what the names of the segments end with.
+        replace: in the place of all documents that were there when the build began, whose writes are carried
+        out again where they are repeated; upsert: of those with the same ids, and of those of `superseded`.
+        The folder stays as it is. mark: what the names of the segments end with.
 
         Raises FingerprintMismatchError where its settings are others, CollectionBusyError for a build that
         was closed, DamagedIndexError, OSError or UnforcedPublicationError; after any but the last all is as
@@ -118,9 +129,16 @@ class Adoption:
                     f"the build of collection {self._publisher.settings.name!r} was closed before it was "
                     "adopted; nothing was published: build again"
                 )
-            return self._adopt(build, source, mode, mark)
+            return self._adopt(build, source, mode, mark, superseded)
 
-    def _adopt(self, build: Build, source: CollectionLayout, mode: AdoptionMode, mark: str | None) -> str:
+    def _adopt(
+        self,
+        build: Build,
+        source: CollectionLayout,
+        mode: AdoptionMode,
+        mark: str | None,
+        superseded: Sequence[str],
+    ) -> str:
         publisher = self._publisher
         settings, entries = _entries_of(source, publisher.settings)
         with publisher.naming(len(entries), mark) as ids:
@@ -129,9 +147,17 @@ class Adoption:
             with publisher.lock:
                 flushed = self._flush.run_locked()
                 position = self._committer.submit(Nothing()).result().position
+                if mode == "replace":  # before it takes back what they acknowledge, should it end in between
+                    self._ledger.forget_answers(build.since)
                 state = self._committer.state
+                replaced = None
+                if mode == "upsert":
+                    kept = [built.segment.documents.ids.gather(built.segment.rows_kept()) for built in opened]
+                    replaced = PackedBytes.concatenate(
+                        [*kept, PackedBytes.of(list(map(encode_id, superseded)))]
+                    )
                 formers = [
-                    self._former(entry, segment, build.since, opened, mode)
+                    self._former(entry, segment, build.since, replaced)
                     for entry, segment in zip(publisher.manifest.segments, state.published, strict=True)
                 ]
                 written = [
@@ -180,17 +206,14 @@ class Adoption:
         entry: SegmentEntry,
         segment: Segment,
         since: int,
-        opened: Sequence[_Adopted],
-        mode: AdoptionMode,
+        replaced: PackedBytes | None,
     ) -> _Former:
+        """replaced: ids; None for all."""
         later = segment.positions > since
-        dropped = np.full(len(segment), mode == "replace")
-        if mode == "upsert":
-            for built in opened:
-                rows = segment.documents.find_all(
-                    built.segment.documents.ids.gather(built.segment.rows_kept())
-                )
-                dropped[rows[rows >= 0]] = True
+        dropped = np.full(len(segment), replaced is None)
+        if replaced is not None:
+            rows = segment.documents.find_all(replaced)
+            dropped[rows[rows >= 0]] = True
         dropped &= ~later
         marks = dropped.copy()
         marks[read_deletes(self._publisher.layout, entry)] = True

@@ -143,7 +143,7 @@ class LiveCollection:
                 committer,
                 flush,
                 merge,
-                Adoption(publisher, committer, flush),
+                Adoption(publisher, committer, flush, ledger),
                 Declaration(publisher, committer, flush),
                 Fencing(publisher, committer),
                 upkeep,
@@ -360,18 +360,23 @@ class LiveCollection:
         return self._running().adoption.begin()
 
     def adopt(
-        self, build: Build, source: CollectionLayout, mode: AdoptionMode = "replace", mark: str | None = None
+        self,
+        build: Build,
+        source: CollectionLayout,
+        mode: AdoptionMode = "replace",
+        mark: str | None = None,
+        superseded: Sequence[str] = (),
     ) -> str:
         """Publishes the snapshot of another collection folder of these settings; returns its new name.
 
-        It takes the place of all documents (replace) or of those with the same ids (upsert); what was written
-        or deleted since `build` began stays. The folder's files are linked, and it stays as it is. mark: by
-        which the manifest is known, see `Collection.writer`.
+        It takes the place of all documents (replace), or of those with the same ids and those of `superseded`
+        (upsert); what was written or deleted since `build` began stays. The folder's files are linked, and it
+        stays as it is. mark: by which the manifest is known, see `Collection.writer`.
 
         Raises FingerprintMismatchError for other settings, DamagedIndexError, OSError, or
         UnforcedPublicationError; after any but the last all is as before.
         """
-        return self._running().adoption.run(build, source, mode, mark)
+        return self._running().adoption.run(build, source, mode, mark, superseded)
 
     def fence(self, version: int) -> int:
         """Refuses writes from now on, as the collection moves to other servers: then every write, declaration

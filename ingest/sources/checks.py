@@ -9,7 +9,7 @@ from typing import Literal
 
 from tercet.index.candidates import Document
 from tercet.index.documents.fields import field_values
-from tercet.index.documents.metadata import FieldType
+from tercet.index.documents.metadata import FieldType, value_at
 from tercet.index.documents.store import encode_document
 from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError
 from tercet.ingest.errors import SourceError
@@ -63,7 +63,7 @@ class RecordChecks:
 
     def _check_field(self, name: str, kind: FieldType, document: Document) -> None:
         try:
-            field_values(name, kind, document.metadata.get(name))
+            field_values(name, kind, value_at(document.metadata, name))
         except InvalidDocumentError as error:
             if name not in self._guessed:
                 raise

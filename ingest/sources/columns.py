@@ -11,6 +11,7 @@ from typing import Any
 from tercet.index.candidates import Document
 from tercet.index.documents.ids import identifier_of
 from tercet.index.documents.json_values import TOO_DEEP
+from tercet.index.documents.metadata import value_at
 from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.conversations import CONVERSATIONS, said
@@ -116,7 +117,7 @@ class Columns:
             raise InvalidDocumentError(f'"{self.text}" is missing')
         if not isinstance(text, str):
             raise InvalidDocumentError(f'"{self.text}" must be a string, got {kind_of(text)}')
-        title = None if self.title is None else _value(record, self.title)
+        title = None if self.title is None else value_at(record, self.title)
         if title is not None and not isinstance(title, str):
             raise InvalidDocumentError(f'"{self.title}" must be a string or null, got {kind_of(title)}')
         metadata = self._metadata(record)
@@ -129,12 +130,12 @@ class Columns:
             return content_id(text, title, metadata)
         if self.id in ("id", "_id") and self.choice.id is None:
             return _usual_identifier(record)
-        return _identifier(self.id, _value(record, self.id))
+        return _identifier(self.id, value_at(record, self.id))
 
     def _metadata(self, record: Mapping[str, Any]) -> dict[str, Any]:
         chosen = self.choice.metadata
         if chosen is not None:
-            metadata = {name: _value(record, name) for name in chosen}
+            metadata = {name: value_at(record, name) for name in chosen}
             return {name: value for name, value in metadata.items() if value is not None}
         inside = record.get(METADATA)
         if inside is not None and not isinstance(inside, Mapping):
@@ -163,26 +164,11 @@ def content_id(text: str, title: str | None, metadata: Mapping[str, Any]) -> str
     return blake2b(content.encode(), digest_size=GENERATED_BYTES).hexdigest()
 
 
-def _value(record: Mapping[str, Any], name: str) -> Any:
-    """What a record has under a name, or under a path of names; of a list on the way what each item has."""
-    if name in record or "." not in name:
-        return record.get(name)
-    value: Any = record
-    for part in name.split("."):
-        if isinstance(value, list):
-            value = [item[part] for item in value if isinstance(item, Mapping) and item.get(part) is not None]
-        elif isinstance(value, Mapping):
-            value = value.get(part)
-        else:
-            return None
-    return value
-
-
 def _text(record: Mapping[str, Any], path: str) -> Any:
     """What is to be the text of a record. Raises InvalidDocumentError for a conversation that has none."""
     if path in CONVERSATIONS.values() and path not in record:
         return said(record, path)
-    return _joined(_value(record, path))
+    return _joined(value_at(record, path))
 
 
 def _joined(value: Any) -> Any:

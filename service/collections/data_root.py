@@ -7,17 +7,20 @@ import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from tercet.index.errors import CollectionBusyError
-from tercet.index.files.lock import ExclusiveLock
+from tercet.index.files.lock import ExclusiveLock, is_locked
 from tercet.service.exceptions import DataRootError, DataRootInUseError, NotReadyError
 
 LOOK_SECONDS = 1.0  # between two looks at whether it can be written to
 LATE_SECONDS = 5.0  # without a look, after which its disk counts as hanging
 TRIED_BYTES = 65_536  # written at each look: a full disk still takes names of empty files
+
+LOCK_FILE = "service.lock"
 
 WriteState = Literal["ready", "storage_full", "unavailable"]
 
@@ -35,6 +38,15 @@ class Look:
     free_bytes: int | None = None
 
 
+def served_at(folder: Path) -> str | None:
+    """The URL of the server that holds a data root; None where there is none, or it cannot be told."""
+    lock = folder / LOCK_FILE
+    try:
+        return lock.read_text(encoding="utf-8") or None if is_locked(lock) else None
+    except OSError:
+        return None
+
+
 class DataRoot:
     """Held by one search server at a time, which the operating system sees to: a killed one holds nothing.
 
@@ -43,7 +55,7 @@ class DataRoot:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = ExclusiveLock(folder / "service.lock", f"data root {folder}")
+        self._lock = ExclusiveLock(folder / LOCK_FILE, f"data root {folder}")
         self._last = Look()
         self._looked = time.monotonic()
 
@@ -55,6 +67,7 @@ class DataRoot:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
+            os.ftruncate(self._lock.fileno(), 0)  # a former server's address
         except CollectionBusyError as error:
             raise DataRootInUseError(
                 f"another server uses the data root {self._folder.resolve()}: stop it, or give this one "
@@ -66,6 +79,11 @@ class DataRoot:
                 "server keeps its lock there: give it a folder that its user may write to (--data), whose "
                 "collections/ may be mounted read-only"
             ) from error
+
+    def tell_address(self, url: str) -> None:
+        """Leaves the URL of the server that holds it for `served_at`; not where the disk is full."""
+        with suppress(OSError):
+            os.pwrite(self._lock.fileno(), url.encode(), 0)
 
     def release(self) -> None:
         """Lets another server have it."""

@@ -34,6 +34,12 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" + (" (IPv6 and IPv4)" if takes_both else "")
 
 
+def url_of(host: str, port: int) -> str:
+    """Where a server that listens there is asked from this machine."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - what listens on all is asked here
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches the address."""
     try:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any
 
 from tercet.index.candidates import Document
 from tercet.index.documents.store import decode_document, encode_document
 from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError, WriteTooLargeError
 from tercet.ingest.errors import SourceError
+from tercet.ingest.passages.former import NewPassages
 from tercet.ingest.sources.checks import LISTED_SKIPS, OnError
 from tercet.ingest.sources.reader import DocumentReader
 from tercet.models.errors import TextTooLongError
+from tercet.service.collections.served import Reads
 from tercet.service.documents.writer import DocumentBatch, DocumentWriter
 from tercet.service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError
 from tercet.service.imports.received_file import ReceivedFile
 from tercet.service.load.deadlines import within
 from tercet.service.load.pools import Pool
+from tercet.service.load.reading import Reading
 from tercet.service.settings.settings import RequestLimits
 
 GROUP_DOCUMENTS = 64
@@ -43,19 +46,25 @@ class DocumentImport:
         reader: DocumentReader,
         file: ReceivedFile,
         writer: DocumentWriter,
+        readable: Reads,
         pool: Pool,
         limits: RequestLimits,
         *,
         on_error: OnError,
+        cuts: bool,
         timeout_seconds: float,
     ) -> None:
-        """name: the collection's; pool: where the file is read; timeout_seconds: of the write of a group."""
+        """name: the collection's; pool: where the file is read; cuts: whether documents come as passages,
+        which replace all former ones; timeout_seconds: of the write of a group.
+        """
         self._name = name
         self._reader = reader
         self._iterator = iter(reader)
         self._reading = threading.Lock()
         self._file = file
         self._writer = writer
+        self._readable = readable
+        self._passages = NewPassages() if cuts else None
         self._pool = pool
         self._limits = limits
         self._on_error = on_error
@@ -82,6 +91,8 @@ class DocumentImport:
             if first:
                 raise SourceError(f"no documents; nothing was written. The first: {first[0]}")
             raise SourceError(self._file.said(self._reader.no_documents()))
+        if self._passages is not None:
+            await self._remove_former(self._passages)
         reasons = [*(self._file.said(skip) for skip in self._reader.skips), *self._refused]
         yield {**self._done(), "fraction": 1.0, "done": True, "reasons": reasons}
 
@@ -100,7 +111,23 @@ class DocumentImport:
 
     def _next_group(self) -> list[Document]:
         with self._reading:
-            return _group(self._iterator)
+            group = _group(self._iterator)
+        if self._passages is not None:
+            for document in group:
+                self._passages.add(document.id, document.metadata)
+        return group
+
+    async def _remove_former(self, passages: NewPassages) -> None:
+        """Deletes what former versions of the documents had, once all of the new ones is there."""
+        deadline = within(self._timeout_seconds)
+        snapshot = await self._readable.open(self._name, Reading(deadline, newest=True))
+
+        def page(after: str, limit: int) -> list[tuple[str, Mapping[str, Any]]]:
+            return [(document.id, document.metadata) for document in snapshot.page(after, limit)]
+
+        former = await self._pool.run(passages.former, page)
+        if former:
+            self._position = (await self._writer.delete(self._name, former, None, deadline)).position
 
     async def _put(self, group: Sequence[Document]) -> None:
         """Writes a group; one that is refused in halves, until those that are to blame are alone."""

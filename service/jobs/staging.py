@@ -6,8 +6,10 @@ import shutil
 from contextlib import suppress
 
 from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionNotFoundError, SearchIndexError
+from tercet.ingest.passages.former import former_passages
 from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.jobs.store import Job
 
@@ -48,7 +50,11 @@ class StagedBuild:
                     f"collection {self._job.collection!r} was deleted or created anew during the build; "
                     "nothing was published"
                 )
-            return live.adopt(self._build, self._stage, self._job.mode, self._job.id)
+            former: list[str] = []
+            if self._job.mode == "upsert" and self._job.reading.get("split") is not None:
+                settings = CollectionSettings.read(self._stage.settings)
+                former = former_passages(live.snapshot(), Collection(self._stage, settings))
+            return live.adopt(self._build, self._stage, self._job.mode, self._job.id, former)
 
     def close(self) -> None:
         """Removes the stage, and ends the taking of notes."""

@@ -93,9 +93,10 @@ async def import_file(
     """Write the documents of a file, which is the body, and tell after each group how far it is.
 
     The answer is JSON lines, with `done` in the last one. Each line tells of what is on the disk. Documents
-    replace those with the same ids. An error before the first line is answered as all errors are; a later one
-    is the `error` of the last line, and what was written by then stays. It ends where the client leaves. A
-    dry run answers with one object (`ImportPreview`), also where the collection is not there yet.
+    replace those with the same ids; with `split` their passages replace all former ones. An error before the
+    first line is answered as all errors are; a later one is the `error` of the last line, and what was
+    written by then stays. It ends where the client leaves. A dry run answers with one object
+    (`ImportPreview`), also where the collection is not there yet.
     """
     max_bytes = services.settings.max_import_bytes
     if int(request.headers.get("content-length", 0)) > max_bytes:
@@ -183,9 +184,11 @@ async def _imported(
             reader,
             file,
             services.writer,
+            services.readable,
             pool,
             services.limits,
             on_error=options.on_error,
+            cuts=options.reading.split is not None,
             timeout_seconds=services.settings.request_timeout_seconds,
         )
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -25,6 +26,14 @@ class DrainingServer(uvicorn.Server):
         self._drain_seconds = drain_seconds
         self._on_drain = on_drain
         self._draining = False
+        self.listening: Callable[[], None] | None = None
+        """Where set, called once connections are taken."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts the application, and takes connections."""
+        await super().startup(sockets)
+        if self.listening is not None and not self.should_exit:
+            self.listening()
 
     async def main_loop(self) -> None:
         """Serves until the server is to end, and on through the pause."""

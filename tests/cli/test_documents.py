@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 
 from tercet.index.collection import Collection
 from tercet.index.live.collection import LiveCollection
+from tercet.service.collections.registry import CollectionRegistry
 
 pytestmark = pytest.mark.slow
 
@@ -179,16 +181,15 @@ def test_half_characters_go_to_a_server_as_a_build_stores_them(
 
 
 def test_what_a_server_writes_is_read_as_it_was_published(tercet: Run, server: str, tmp_path: Path) -> None:
-    """Without --url, with a note that names the server's port; with it, by the server."""
+    """Without --url, with a note that names the server's address; with it, by the server."""
     keys = {"TERCET_API_KEYS": "secret"}
-    port = server.rpartition(":")[2]
     put = tercet("documents", "put", more(tmp_path), "--collection", "small", "--url", server, **keys)
     assert put.returncode == 0, put.stderr
     for command, wanted in (
         (["documents", "get", "bees", "--collection", "small"], ["bees"]),
         (["documents", "list", "--collection", "small"], ["bees", "korea", "rail", "tea"]),
     ):
-        here = tercet(*command, TERCET_PORT=port)
+        here = tercet(*command)
         assert (here.returncode, ids(here.stdout)) == (0, wanted)
         assert here.stderr == (
             "Note: a server writes collection 'small'; its last writes are in no segment and are left out. "
@@ -197,10 +198,10 @@ def test_what_a_server_writes_is_read_as_it_was_published(tercet: Run, server: s
     assert tercet("documents", "count", "--collection", "small").stdout == "4\n"
     gone = tercet("documents", "get", "a/b c", "--collection", "small")
     assert (gone.returncode, "Note: a server writes" in gone.stderr) == (1, True)
-    busy = tercet("documents", "delete", "tea", "--collection", "small", TERCET_PORT=port)
+    busy = tercet("documents", "delete", "tea", "--collection", "small")
     assert f"such as --url {server}" in busy.stderr
 
-    here = tercet("search", "small", "black tea", "--json", TERCET_PORT=port)
+    here = tercet("search", "small", "black tea", "--json")
     assert "Note: a server writes collection 'small'; " in here.stderr
     assert {hit["id"]: hit["text"] for hit in json.loads(here.stdout)["hits"]}["tea"] != "Black tea."
     there = tercet("search", "small", "black tea", "--json", "--url", server, **keys)
@@ -209,3 +210,18 @@ def test_what_a_server_writes_is_read_as_it_was_published(tercet: Run, server: s
     assert tercet("index", "merge", "small", "--url", server, **keys).returncode == 0
     merged = tercet("search", "small", "black tea", "--json")
     assert (merged.stderr, json.loads(merged.stdout)["hits"]) == ("", json.loads(there.stdout)["hits"])
+
+
+def test_what_cannot_be_published_here_is_told_with_what_can_be_done(
+    tercet: Run, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Collection, "has_unpublished", lambda _self: True)
+    monkeypatch.setattr(CollectionRegistry, "writing", refused)
+    done = tercet("search", "small", "tea", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written here" in done.stderr
+    assert "--url" not in done.stderr
+    assert "Merge it where the data root can be written (tercet index merge small), or give" in done.stderr

@@ -50,23 +50,28 @@ def test_a_dry_run_shows_passages_and_their_size(tercet: Run) -> None:
     assert ids == ["train.html#top", "guide/tea.md#green-tea", "guide/tea.md#japan"]
 
 
-def test_put_leaves_passages_that_are_no_longer_there(tercet: Run, docs: Path) -> None:
-    tercet("index", "build", "docs", "--collection", "docs", "--split", "markdown")
+@pytest.mark.parametrize("over_http", [False, True])
+def test_put_replaces_all_passages_of_a_document(
+    tercet: Run, docs: Path, request: pytest.FixtureRequest, tmp_path: Path, over_http: bool
+) -> None:
+    where = ["--collection", "docs"]
+    tercet("index", "build", "docs", *where, "--split", "markdown")
+    others = tmp_path / "others.jsonl"
+    others.write_text(
+        '{"id": "guide/tea.md#own", "text": "x", "metadata": {"source": "guide/tea.md"}}\n'
+        '{"id": "a copy of tea", "text": "x", "metadata": {"source": "guide/tea.md", "start": 0, "end": 1}}'
+    )
+    assert tercet("documents", "put", "others.jsonl", *where).returncode == 0
+    if over_http:
+        where += ["--url", request.getfixturevalue("server")]
     (docs / "guide" / "tea.md").write_text("# Green tea\n\n## China\n\nThere it is roasted.\n")
-    done = tercet("documents", "put", "docs", "--collection", "docs", "--split", "markdown")
+    (docs / "train.html").unlink()
+    done = tercet("documents", "put", "docs", *where, "--split", "markdown", TERCET_API_KEYS="secret")
     assert done.returncode == 0, done.stderr
-
-    def ids() -> list[str]:
-        listed = tercet("documents", "list", "--collection", "docs").stdout
-        return [json.loads(line)["id"] for line in listed.splitlines()]
-
-    assert ids() == [
-        "guide/tea.md#china", "guide/tea.md#green-tea", "guide/tea.md#japan", "train.html#top"
+    listed = tercet("documents", "list", *where, TERCET_API_KEYS="secret").stdout
+    assert [json.loads(line)["id"] for line in listed.splitlines()] == [
+        "a copy of tea", "guide/tea.md#china", "guide/tea.md#own", "train.html#top"
     ]  # fmt: skip
-    one = ["--filter", '{"eq": {"source": "guide/tea.md"}}']
-    assert tercet("documents", "delete", "--collection", "docs", *one).returncode == 0
-    assert tercet("documents", "put", "docs", "--collection", "docs", "--split", "markdown").returncode == 0
-    assert ids() == ["guide/tea.md#china", "train.html#top"]
 
 
 @pytest.mark.usefixtures("docs")

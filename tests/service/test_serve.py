@@ -326,6 +326,8 @@ def test_a_second_server_on_the_same_data_root_is_refused(
     assert second.wait(PATIENCE_SECONDS) == 1
     said = [file.read_text().splitlines()[-1] for file in tmp_path.glob("log-*")]
     assert f"Error: another server uses the data root {tmp_path / 'data'}: stop it, or" in "\n".join(said)
+    listening = [file.name for file in tmp_path.glob("log-*") if "listening on" in file.read_text()]
+    assert len(listening) == 1, "the one that was refused never was there"
     command = ["index", "build", str(sources / "articles.jsonl"), "--collection", "beside", "--data", "data"]
     subprocess.run(
         [sys.executable, "-m", "tercet.cli.main", *command],

@@ -37,6 +37,8 @@ def narrowed(condition: Condition) -> Narrowed:
         return Narrowed(_all(texts) if isinstance(condition, AllOf) else _any(texts), exact)
     if isinstance(condition, Except):
         return Narrowed(EVERYTHING, exact=False)
+    if "." in condition.field:  # a path, perhaps
+        return Narrowed(EVERYTHING, exact=False)
     field = f"metadata[{literal(condition.field)}]"
     wider = Narrowed(f"exists {field}", exact=False)  # also an empty list
     if isinstance(condition, Present | Between):

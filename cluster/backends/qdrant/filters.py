@@ -49,7 +49,7 @@ def narrowed(condition: Condition) -> Narrowed:
             return Narrowed(EVERYTHING, exact=False)
         return Narrowed(models.Filter(must_not=[part.condition]), exact=True)
     key = field_key(condition.field)
-    if key is None:
+    if key is None or "." in condition.field:  # a path, perhaps
         return Narrowed(EVERYTHING, exact=False)
     if isinstance(condition, OneOf):
         strings = strings_of(condition)

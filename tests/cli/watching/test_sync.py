@@ -12,7 +12,8 @@ import pytest
 from pydantic import SecretStr
 
 from tercet.cli.stores.remote import Remote, RemoteError, UnreachableError
-from tercet.cli.watching.files import FOLDER, VERSION, FolderFiles
+from tercet.cli.watching.files import VERSION, FolderFiles
+from tercet.cli.watching.mark import FOLDER, FolderMark
 from tercet.cli.watching.stored_folder import StoredFile, StoredFolder
 from tercet.cli.watching.sync import FolderSync
 from tercet.ingest.passages.split import Split
@@ -138,11 +139,55 @@ def test_marks_tell_folders_of_the_same_name_apart(
     assert "x.txt" in listed()
 
 
+def test_a_folder_of_the_same_name_at_another_place_changes_nothing(
+    sync: Sync, listed: Listed, docs: Path, tercet: Run, url: str, collection: str, tmp_path: Path
+) -> None:
+    sync()
+    moved = tmp_path / "moved" / "docs"
+    moved.parent.mkdir()
+    docs.rename(moved)
+    (moved / "bees.html").unlink()
+    put = ["documents", "put", str(moved), "--collection", collection, "--sync", "--url", url]
+    refused = tercet(*put, "--split", "markdown", TERCET_API_KEYS="secret")
+    assert (refused.returncode, "--mark docs" in refused.stderr) == (1, True)
+    assert set(listed()) == {"bees.html#bees", "guide/tea.md#japan", "guide/tea.md#tea"}
+    done = tercet(*put, "--split", "markdown", "--mark", "docs", TERCET_API_KEYS="secret")
+    assert done.returncode == 0, done.stderr
+    assert set(listed()) == {"guide/tea.md#japan", "guide/tea.md#tea"}
+
+
+def test_the_working_directory_does_not_matter(
+    sync: Sync, listed: Listed, docs: Path, tercet: Run, url: str, collection: str
+) -> None:
+    sync()
+    (docs / "bees.html").unlink()
+    put = ["documents", "put", "docs/guide/..", "--collection", collection, "--sync", "--url", url]
+    done = tercet(*put, "--split", "markdown", TERCET_API_KEYS="secret")
+    assert "removed bees.html" in done.stdout, done.stderr
+    assert set(listed()) == {"guide/tea.md#japan", "guide/tea.md#tea"}
+
+
+def test_documents_of_another_folder_are_not_replaced(sync: Sync, listed: Listed, docs: Path) -> None:
+    sync("--mark", "first")
+    (docs / "new.txt").write_text("x")
+    (docs / "guide" / "tea.md").write_text("# Tea\n\nCold.\n")
+    done = sync("--mark", "second")
+    assert done.returncode == 1
+    assert "'guide/tea.md#tea' is of the folder 'first' already" in done.stdout
+    assert f"1 document of {docs} is in collection" in done.stdout
+    assert {id: each["metadata"][FOLDER] for id, each in listed().items()} == {
+        "bees.html#bees": "first",
+        "guide/tea.md#japan": "first",
+        "guide/tea.md#tea": "first",
+        "new.txt#1": "second",
+    }
+
+
 def test_a_file_put_in_part_is_put_again(
     sync: Sync, listed: Listed, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the command had ended between two requests of one file."""
-    monkeypatch.setattr("tercet.cli.watching.stored_folder.AT_ONCE", 1)
+    monkeypatch.setattr("tercet.cli.batches.BATCH_DOCUMENTS", 1)
     asked = Remote.ask
     puts = 0
 
@@ -177,10 +222,11 @@ def test_files_that_are_being_written_wait_and_a_folder_that_is_gone_empties_not
     settings = Settings(api_keys=[SecretStr("secret")])
     with Remote(url, settings) as remote, FileParser(2**20) as parser:
         with pytest.raises(RemoteError, match=collection):
-            StoredFolder(remote, collection, "docs").files()
+            StoredFolder(remote, collection, FolderMark("docs")).files()
         remote.ask("PUT", f"/collections/{collection}", json={})
-        files = FolderFiles(docs, "docs", Reading(split=Split("markdown")), parser, None, {})
-        sync = FolderSync(files, StoredFolder(remote, collection, "docs"), said.append)
+        mark = FolderMark("docs")
+        files = FolderFiles(docs, mark, Reading(split=Split("markdown")), parser, None, {})
+        sync = FolderSync(files, StoredFolder(remote, collection, mark), said.append)
         sync.run(settled=True)
         (docs / "new.txt").write_text("half")
         assert sync.run().unsettled

@@ -66,7 +66,8 @@ def test_both_ways_the_same_documents(pair: Callable[..., Any], tiny: Any, engin
         said += collection.expresses(condition)
         matched += 0 < len(expected) < 61
     assert matched > count / 3
-    assert said > count / (2 if engine == "qdrant" else 8)  # the rest was narrowed, and read
+    # The rest was narrowed, and read, as all is where a field may be a path.
+    assert said > count / (2.5 if engine == "qdrant" else 12)
 
 
 @pytest.mark.slow

@@ -9,17 +9,22 @@ from typing import cast
 
 from tests.endurance.crashes.workload import THREADS, Contents, Record, Write, thread_of
 
+FORGETFUL = {"restore", "replace"}
+"""Phases that forget the keys of writes that were acknowledged before they began."""
+
 
 @dataclass(slots=True)
 class _Told:
     """Of one thread: what its ids hold, its last acknowledged write, the one that it has begun, and the
-    number of the last it ever began.
+    number of the last it ever began. last_kept, begun_kept: no forgetful phase may have forgotten its key.
     """
 
     contents: Contents = field(default_factory=dict)
     last: Write | None = None
     begun: Write | None = None
     number: int = 0
+    last_kept: bool = True
+    begun_kept: bool = True
 
 
 @dataclass(slots=True)
@@ -57,11 +62,13 @@ class Journal:
             write = Write.of(cast(Record, words[0]))
             told = self._threads[write.thread]
             told.begun, told.number = write, write.number
+            told.begun_kept = not any(self.phases[phase] for phase in FORGETFUL)
         elif kind == "acknowledged":
             told = self._threads[cast(int, words[0])]
             assert told.begun is not None
             self.acknowledged[told.begun.kind] += 1
             told.contents, told.last, told.begun = told.begun.after(told.contents), told.begun, None
+            told.last_kept = told.begun_kept
         elif kind == "restoring":
             self._restoring = contents_in(words[0])
         elif kind == "restored":
@@ -73,6 +80,9 @@ class Journal:
             self._backups.discard(str(words[0]))
         elif kind == "phase":
             self.phases[str(words[0])] += cast(int, words[1])
+            if words[0] in FORGETFUL:
+                for told in self._threads:
+                    told.last_kept = told.begun_kept = False
         else:
             self.failure = str(words[0])
 
@@ -105,10 +115,12 @@ class Journal:
         for place, told in enumerate(self._threads):
             found = {id: versions for id, versions in documents.items() if thread_of(id) == place}
             expected = found if restored else told.contents
-            if told.last is not None and told.last.key.key not in keys:
+            if told.last is not None and told.last_kept and told.last.key.key not in keys:
                 result.acknowledged_lost.append(f"the key of {told.last}")
-            if told.begun is not None and told.begun.key.key in keys:
-                expected = told.begun.after(told.contents)
+            if told.begun is not None:
+                after = told.begun.after(told.contents)
+                if told.begun.key.key in keys or (not told.begun_kept and found == after):
+                    expected = after
             if found == expected:
                 result.survived += not restored and expected is not told.contents
             elif told.begun is None or any(

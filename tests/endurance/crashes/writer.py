@@ -21,6 +21,7 @@ from tercet.index.backups.records import Backup
 from tercet.index.backups.restoring import restore_as, restore_into
 from tercet.index.backups.store import BackupStore
 from tercet.index.collection import Collection, delete_collection, list_collections, staged_build
+from tercet.index.live.adoption import AdoptionMode
 from tercet.index.live.collection import LiveCollection
 from tercet.index.live.records import LiveLimits
 from tests.endurance.crashes.workload import (
@@ -88,7 +89,9 @@ def write_until_killed(
                 *(thread.write for thread in threads),
                 _upkeep(voice, "flush", LiveCollection.flush, generator),
                 _upkeep(voice, "merge", LiveCollection.merge, generator),
-                _upkeep(voice, "build", partial(_build_again, collection, generator, building), generator),
+                _upkeep(
+                    voice, "build", partial(_build_again, collection, generator, building, voice), generator
+                ),
                 _upkeep(voice, "declaration", partial(_declare, generator, building), generator),
                 Backups(root, voice, generator, building, threads).work,
             ]
@@ -154,15 +157,24 @@ def _declare(generator: random.Random, building: threading.Lock, live: LiveColle
 
 
 def _build_again(
-    collection: Collection, generator: random.Random, building: threading.Lock, live: LiveCollection
+    collection: Collection,
+    generator: random.Random,
+    building: threading.Lock,
+    voice: Voice,
+    live: LiveCollection,
 ) -> None:
     with building:
-        build_again(collection, generator, live)
+        build_again(collection, generator, voice, live)
 
 
-def build_again(collection: Collection, generator: random.Random, live: LiveCollection) -> None:
-    """A build of what the collection holds, adopted while others write; so it must change nothing."""
-    with live.begin_build() as build, staged_build(collection, secrets.token_hex(4)) as stage:
+def build_again(collection: Collection, generator: random.Random, voice: Voice, live: LiveCollection) -> None:
+    """A build of what the collection holds, adopted while others write; so it must change no document."""
+    mode: AdoptionMode = generator.choice(("replace", "upsert"))
+    with (
+        voice.phase(mode),
+        live.begin_build() as build,
+        staged_build(collection, secrets.token_hex(4)) as stage,
+    ):
         snapshot = live.snapshot()
         documents = snapshot.page(None, snapshot.documents + 1)
         if documents:
@@ -171,7 +183,7 @@ def build_again(collection: Collection, generator: random.Random, live: LiveColl
             with stage.writer() as writer:
                 writer.add(documents, representations([each.id for each in documents], texts))
                 writer.publish()
-            live.adopt(build, stage.layout, generator.choice(("replace", "upsert")))
+            live.adopt(build, stage.layout, mode)
 
 
 class Backups:

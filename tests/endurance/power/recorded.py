@@ -51,7 +51,7 @@ def main() -> None:
                     voice.say("acknowledged", thread)
                 live.flush()
                 live.merge()
-            build_again(collection, generator, live)
+            build_again(collection, generator, voice, live)
             backups.make(live)
 
 

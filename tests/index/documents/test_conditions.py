@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tercet.index.documents.conditions import EVERYTHING, NOTHING, condition_of
+from tercet.index.documents.conditions import EVERYTHING, NOTHING, OneOf, condition_of
 from tercet.index.documents.filters import check_filter, parse_filter
 from tercet.index.documents.metadata import FieldType
 
@@ -92,3 +93,10 @@ def test_what_no_document_can_match_is_nothing(filter: Any) -> None:
     assert key(filter) == NOTHING.key
     assert key({"not": filter}) == EVERYTHING.key
     assert key({"or": [filter, RED]}) == key({"and": [{"not": filter}, RED]}) == key(RED)
+
+
+def test_a_string_matches_in_the_form_that_is_given_and_composed() -> None:
+    """Segments of before keywords were composed hold what documents had."""
+    condition = condition_of(parse_filter({"eq": {"tags": "cafe\u0301"}}), FIELDS)
+    assert isinstance(condition, OneOf)
+    assert condition.strings.take(np.arange(2)) == ["cafe\u0301".encode(), "caf\xe9".encode()]

@@ -22,6 +22,7 @@ from tercet.index.files.array_folder import ArrayFolder
         ("keyword", ["b", "a", "a"], [b"b", b"a", b"a"]),
         ("keyword", [], []),
         ("keyword", None, []),
+        ("keyword", ["cafe\u0301", "\u1100\u1161"], ["caf\xe9".encode(), "\uac00".encode()]),
         ("integer", -(2**63), [-(2**63)]),
         ("integer", 0, [0]),
         ("integer", 2**63 - 1, [2**63 - 1]),

@@ -190,6 +190,14 @@ def test_old_answers_leave_the_file(ledger: Ledger, path: Path, by: str) -> None
         assert answers(path) == 0
 
 
+def test_answers_up_to_a_position_are_forgotten(ledger: Ledger, path: Path) -> None:
+    ledger.append([entry(key=f"k{number}") for number in range(2500)], now=NOW)
+    ledger.forget_answers(2499)
+    assert answers(path) == 1
+    assert ledger.answer_of("k2498", NOW) is None
+    assert ledger.answer_of("k2499", NOW) == StoredAnswer(DIGEST, '"k2499"', 2500)
+
+
 def answers(path: Path) -> int:
     connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
     try:

@@ -25,7 +25,7 @@ from tercet.index.errors import (
 )
 from tercet.index.live import adoption as adoption_module
 from tercet.index.live.collection import LiveCollection
-from tercet.index.live.records import LiveLimits, Written
+from tercet.index.live.records import LiveLimits, WriteKey, Written
 from tercet.index.live.statistics import published_statistics
 from tercet.index.verify import verify
 from tercet.index.writer import SegmentLimits
@@ -180,6 +180,33 @@ def test_what_was_adopted_counts_as_written_then(collection: Collection, tmp_pat
         with pytest.raises(DocumentChangedError, match="position 2, after if_position 1"):
             again.patch("b", {}, if_position=1)
         assert again.patch("b", {}, if_position=2).position == 3
+
+
+@pytest.mark.parametrize("mode", ["replace", "upsert"])
+def test_answers_are_kept_as_long_as_what_they_acknowledge(
+    collection: Collection, tmp_path: Path, texts: Any, mode: Any
+) -> None:
+    before, meanwhile = WriteKey("before", "0" * 64), WriteKey("meanwhile", "1" * 64)
+    with LiveCollection(collection) as live:
+        for key in (before, meanwhile):
+            (id, (text, encoded)) = next(iter(texts([key.key], 1).items()))
+            live.put([Document(id, text, None, {"year": 1})], encoded, key=key)
+            if key is before:
+                build = live.begin_build()
+        live.adopt(build, built(tmp_path / "build", collection, texts(["b"], 2)), mode)
+        assert live.written_under(before) == (None if mode == "replace" else Written(1, 1))
+        assert live.written_under(meanwhile) == Written(2, 1)
+
+
+def test_a_build_that_replaces_all_forgets_answers(collection: Collection, texts: Any) -> None:
+    key, (_, encoded) = WriteKey("before", "0" * 64), texts(["b"], 2)["b"]
+    with LiveCollection(collection) as live:
+        live.put([Document("a", "a", None, {})], encoded, key=key)
+    with collection.writer() as writer:
+        writer.add([Document("b", "b", None, {})], encoded)
+        writer.publish()
+    with LiveCollection(collection) as live:
+        assert live.written_under(key) is None
 
 
 def test_one_build_at_a_time(collection: Collection, tmp_path: Path, texts: Any) -> None:

@@ -225,6 +225,10 @@ async def test_a_job_reads_a_folder_of_texts_in_passages(manager: JobManager, da
     ids = [one.id for one in collection.snapshot().page(None, 10)]
     assert ids[:2] == ["guide/tea.md#tea", "guide/tea.md#water"]
     assert len(ids) > 2
+    (folder / "guide" / "tea.md").write_text("# Tea\n\nHot.\n")
+    shorter = await finished(manager, await manager.submit("docs", "docs", reading=reading, mode="upsert"))
+    assert shorter.state == "succeeded", shorter.error
+    assert [one.id for one in collection.snapshot().page(None, 10)] == ["guide/tea.md#tea"]
     assert collection.settings.fields == {"source": "keyword"}
     assert list(done.skips) == ["docs file secret.md: left out: a symbolic link out of the folder"]
 

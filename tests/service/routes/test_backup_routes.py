@@ -65,6 +65,30 @@ async def test_a_backup_is_made_listed_restored_and_removed(client: httpx.AsyncC
     assert len(await hits(client)) == 7
 
 
+@pytest.mark.parametrize("taken_back", ["restored", "made anew", "by an alias that was switched"])
+async def test_a_repeat_is_carried_out_where_the_write_was_taken_back(
+    client: httpx.AsyncClient, taken_back: str
+) -> None:
+    await client.put("/aliases/live", json={"collection": "demo"})
+    backup = await back_up(client)
+    body = {"documents": [{"id": "new", "text": "steam and tea"}], "idempotency_key": "k"}
+    assert (await client.put("/collections/live/documents", json=body)).status_code == 200
+    restore = f"{BACKUPS}/{backup['id']}/restore"
+    if taken_back == "restored":
+        await client.post(restore)
+    elif taken_back == "made anew":
+        await client.delete("/aliases/live")
+        assert (await client.delete("/collections/demo")).status_code == 204
+        await client.post(restore)
+        await client.put("/aliases/live", json={"collection": "demo"})
+    else:
+        await client.post(restore, json={"name": "other"})
+        await client.put("/aliases/live", json={"collection": "other"})
+    assert (await client.get("/collections/live/documents/new")).status_code == 404
+    assert (await client.put("/collections/live/documents", json=body)).json()["upserted"] == 1
+    assert (await client.get("/collections/live/documents/new")).status_code == 200
+
+
 async def test_a_backup_becomes_another_collection_that_is_written_at_once(
     client: httpx.AsyncClient, data: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from tests.service.routes.test_document_routes import DEMO, error_of, listed, put
@@ -36,6 +37,41 @@ async def test_a_field_is_declared_while_the_collection_is_served(client: httpx.
     )
     assert (refused.status_code, "declared as keyword" in error_of(refused)["message"]) == (422, True)
     assert error_of(refused)["param"] == "documents.0.metadata.분류"
+
+
+async def test_a_dot_leads_into_nested_metadata(client: httpx.AsyncClient) -> None:
+    nested = {"id": "a", "text": "tea", "metadata": {"author": {"name": "Kim"}}}
+    await put(client, nested, {"id": "b", "text": "tea", "metadata": {"author.name": "Kim"}})
+    assert (await declare(client, **{"author.name": "keyword"})).status_code == 200
+    several = {"id": "c", "text": "tea", "metadata": {"author": [{"name": "Lee"}, {"name": "Kim"}]}}
+    await put(client, several, {"id": "d", "text": "tea", "metadata": {"author": "Kim"}})
+    body = {"filter": {"eq": {"author.name": "Kim"}}}
+    found = (await client.get(DEMO, params={"filter": orjson.dumps(body["filter"]).decode()})).json()
+    assert [document["id"] for document in found["documents"]] == ["a", "b", "c"]
+    wrong = {"id": "e", "text": "tea", "metadata": {"author": {"name": 5}}}
+    refused = await client.put(DEMO, json={"documents": [wrong]})
+    assert (refused.status_code, error_of(refused)["code"]) == (422, "invalid_document")
+
+
+async def test_forms_of_one_keyword_are_one_value(client: httpx.AsyncClient) -> None:
+    whole, apart = "\ucc28", "\u110e\u1161"  # one syllable, and its letters, as macOS writes names
+    await put(
+        client,
+        {"id": "a", "text": "tea", "metadata": {"kind": whole}},
+        {"id": "b", "text": "tea", "metadata": {"kind": apart}},
+    )
+    for value in (whole, apart):
+        for filter in (
+            {"eq": {"kind": value}},
+            {"and": [{"gte": {"kind": value}}, {"lte": {"kind": value}}]},
+        ):
+            counted = await client.post(f"{DEMO}/count", json={"filter": filter})
+            assert counted.json() == {"count": 2}
+    search = {"collection": "demo", "query": "tea", "filter": {"eq": {"kind": apart}}, "facets": {"kind": 3}}
+    answer = (await client.post("/search", json=search)).json()
+    assert answer["facets"]["kind"]["values"] == [{"value": whole, "count": 2}]
+    kept = (await client.get(f"{DEMO}/b")).json()["metadata"]
+    assert kept == {"kind": apart}, "metadata stay as they were given"
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,10 @@ async def test_texts_are_documents_by_their_paths(client: httpx.AsyncClient) -> 
     await imported(client, "guide book/sub/a.md", text, split="markdown")
     passage = await stored(client, "guide%20book/sub/a.md%23tea")
     assert (passage["text"], passage["metadata"]["source"]) == ("hot tea", "guide book/sub/a.md")
+    *_, last = await imported(client, "guide book/sub/a.md", b"# Rail\n\nthe train\n", split="markdown")
+    gone = await client.get(f"{DEMO}/guide%20book/sub/a.md%23tea", params={"min_position": last["position"]})
+    assert gone.status_code == 404
+    assert (await stored(client, "guide%20book/sub/a.md%23rail"))["text"] == "the train"
     await imported(client, "b.txt", "찬물".encode("cp949"), encoding="cp949")
     assert (await stored(client, "b.txt"))["text"] == "찬물"
 
