@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -78,11 +79,17 @@ def read_export(folder: Path) -> Export:
         }
         source = {name: values[name] for name in ("weights", "heads", "pooling", "mcls_every")}
         source |= {name: values.get(name) for name in OPTIONAL}
+        if not all(graph.file in graph.files and _is_by_name(graph.files) for graph in graphs.values()):
+            raise ValueError("a graph has no checksum")
         return Export(graphs=graphs, **source)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{path} lacks or misnames a key ({error}); export the checkpoint again"
         ) from error
+
+
+def _is_by_name(digests: Mapping[str, str]) -> bool:
+    return all(isinstance(text, str) for pair in digests.items() for text in pair)
 
 
 def write_export(folder: Path, export: Export) -> None:

@@ -14,6 +14,7 @@ from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.graphs.onnx_file import read_onnx
 from tercet.models.loader import load_encoder
 from tercet.models.native.bert_graph import read_bert_graph
+from tercet.models.onnx_encoder import OnnxEncoder
 
 MAPS = Path("/proc/self/maps")
 
@@ -46,7 +47,7 @@ def test_a_file_of_many_weights_is_mapped_once(graph: Path) -> None:
 
 def test_matrices_are_held_once(graph: Path) -> None:
     """The panels that kernels take, and not the file that they were made of, too."""
-    encoder = load_encoder(str(graph.parent.parent), "native")
+    encoder = OnnxEncoder(graph.parent.parent, "bert", engine="native")
     assert graph in open_maps(graph.parent)
     assert resident_bytes(graph) == 0
     encode(encoder, ["wing"])  # whose row of the embeddings is read from the file
