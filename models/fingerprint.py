@@ -48,8 +48,10 @@ def weight_files(folder: Path) -> list[Path]:
 
 def _shards(index: Path) -> list[str]:
     named = read_json(index).get("weight_map")
-    if not isinstance(named, dict) or not all(isinstance(shard, str) for shard in named.values()):
-        raise CheckpointError(f"{index}: weight_map must name the file of each tensor")
+    if not isinstance(named, dict) or not all(
+        isinstance(shard, str) and Path(shard).name == shard for shard in named.values()
+    ):
+        raise CheckpointError(f"{index}: weight_map must name the file of each tensor, all beside it")
     return sorted(set(named.values()))
 
 

@@ -126,7 +126,15 @@ def modules_in(folder: Path) -> list[Module]:
     )
     if not named:
         raise CheckpointError(f"{path} must list modules, each with its type and path")
-    return [Module(str(module["type"]), folder / str(module["path"])) for module in values]
+    return [module_of(path, module["type"], module["path"]) for module in values]
+
+
+def module_of(listing: Path, type: object, path: object) -> Module:
+    """A module by what the file that lists it says. Raises CheckpointError for a path out of its folder."""
+    relative = Path(str(path))
+    if relative.is_absolute() or ".." in relative.parts or "\0" in str(path):
+        raise CheckpointError(f"{listing}: the path {str(path)!r:.80} is not within its folder")
+    return Module(str(type), listing.parent / relative)
 
 
 def require_beside(folder: Path, transformer: Path) -> None:
@@ -202,6 +210,8 @@ def object_in(path: Path) -> Mapping[str, Any]:
 
 def json_in(path: Path) -> Any:
     """What a JSON file holds. Raises CheckpointError, naming the file, where it cannot be read."""
+    if not path.is_file():  # to open a pipe would wait for its other end
+        raise CheckpointError(f"{path} cannot be read as JSON: it is no file")
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
