@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,17 @@ from tercet.index.errors import DamagedIndexError, damaged
 def missing(path: Path) -> DamagedIndexError:
     """The error for a file of the index that is not there."""
     return damaged(path, "is missing")
+
+
+def open_file(path: Path) -> BufferedReader:
+    """Opens a file to be read. Raises OSError, and DamagedIndexError where there is something else: to open a
+    pipe would wait for its other end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise damaged(path, "is no file")
+    return os.fdopen(descriptor, "rb")
 
 
 def text_of(content: bytes, what: object) -> str:
@@ -31,7 +45,8 @@ def json_bytes(value: Any) -> bytes:
 def read_json_object(path: Path, remedy: str = "restore it or rebuild") -> dict[str, Any]:
     """Reads a JSON object. Raises FileNotFoundError, or DamagedIndexError, naming the remedy."""
     try:
-        value = json.loads(path.read_bytes())
+        with open_file(path) as file:
+            value = json.loads(file.read())
     except (ValueError, RecursionError) as error:
         raise DamagedIndexError(f"{path} is not valid JSON ({error}); {remedy}") from error
     if not isinstance(value, dict):
@@ -42,7 +57,7 @@ def read_json_object(path: Path, remedy: str = "restore it or rebuild") -> dict[
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file's content, as hexadecimal digits. Raises DamagedIndexError where it is missing."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError as error:
         raise missing(path) from error
