@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tercet.models.checkpoint import EncodingSettings
@@ -13,6 +15,8 @@ from tercet.models.graphs.onnx_splade import OnnxSplade
 from tercet.models.graphs.tables import TextRows
 from tercet.models.native.native_graph import NativeGraph, is_fast
 from tercet.models.weights.head_weights import HeadWeights
+
+log = logging.getLogger("tercet")
 
 OpenGraph = NativeGraph | OnnxGraph | OnnxSplade
 
@@ -49,8 +53,10 @@ class GraphEngine:
                 f"the native engine runs int8 graphs on a CPU, not {precision} on {self.placement.kind}; "
                 "export with --int8, or choose the engine onnx"
             )
-        if not (required or is_fast()):
-            return None
+        if not is_fast():
+            if not required:
+                return None
+            warn_of_slow_kernels()
         if not heads.are_linear(self.settings):
             if not required:
                 return None
@@ -64,6 +70,15 @@ class GraphEngine:
             if required:
                 raise UnsupportedError(f"{error}; choose the engine onnx") from error
             return None
+
+
+@cache
+def warn_of_slow_kernels() -> None:
+    """The log tells once that our kernels are slow on this processor."""
+    log.warning(
+        "the native engine runs without the vector instructions that it is made for (AVX2 or newer), at some "
+        "40 tokens a second: this processor has none of them; take the engine onnx or onnxruntime"
+    )
 
 
 def open_graph(
