@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tercet.index.errors import DamagedIndexError, damaged
+
+NO_FILES = (errno.ELOOP, errno.ENXIO)  # what the system says of a link to itself, and of a socket
 
 
 def missing(path: Path) -> DamagedIndexError:
@@ -22,7 +25,12 @@ def open_file(path: Path) -> BufferedReader:
     """Opens a file to be read. Raises OSError, and DamagedIndexError where there is something else: to open a
     pipe would wait for its other end.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in NO_FILES:
+            raise damaged(path, "is no file") from error
+        raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise damaged(path, "is no file")
@@ -46,7 +54,10 @@ def read_json_object(path: Path, remedy: str = "restore it or rebuild") -> dict[
     """Reads a JSON object. Raises FileNotFoundError, or DamagedIndexError, naming the remedy."""
     try:
         with open_file(path) as file:
-            value = json.loads(file.read())
+            content = file.read()
+        value = json.loads(content)
+        if b"\\u" in content:  # in which halves of characters may be written, that no file can have again
+            json_bytes(value)
     except (ValueError, RecursionError) as error:
         raise DamagedIndexError(f"{path} is not valid JSON ({error}); {remedy}") from error
     if not isinstance(value, dict):
