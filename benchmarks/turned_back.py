@@ -18,7 +18,8 @@ from safetensors.numpy import save_file
 
 from tercet.models.checkpoint import SHIPPED, resolve_checkpoint
 from tercet.models.graphs.record import choose_graph, read_export, verify_graph
-from tercet.models.native.bert_graph import BertGraph, Layer, Linear, Norm, read_bert_graph
+from tercet.models.native.bert_graph import BertGraph, Layer, read_bert_graph
+from tercet.models.native.graph_weights import Linear, Norm
 from tercet.models.representations import Float32
 
 SIDES = ("query", "key", "value")

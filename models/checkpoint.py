@@ -7,7 +7,6 @@ and `colbert_linear.pt` (or `heads.safetensors`), each for the side that it is t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -17,7 +16,7 @@ from tercet.models.errors import CheckpointError
 from tercet.models.formats.late_interaction import KEY as LATE_INTERACTION
 from tercet.models.formats.late_interaction import LateInteraction
 from tercet.models.formats.multi_vector import settings_of_multi_vector
-from tercet.models.formats.sentence_transformers import settings_of_modules
+from tercet.models.formats.sentence_transformers import json_in, settings_of_modules
 from tercet.models.formats.sparse_modules import settings_of_sparse_modules, transformer_folder
 from tercet.models.formats.splade import SpladeSettings
 from tercet.models.formats.stanford_colbert import METADATA_FILE, settings_of_stanford
@@ -181,14 +180,9 @@ class EncodingSettings:
 
 def read_json(path: Path) -> JsonObject:
     """The JSON object in a file. Raises CheckpointError, naming the file, where there is none."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(
-            f"{path} is missing; a checkpoint is a folder laid out as BAAI/bge-m3"
-        ) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read as JSON: {error}") from error
+    if not path.exists():
+        raise CheckpointError(f"{path} is missing; a checkpoint is a folder laid out as BAAI/bge-m3")
+    values = json_in(path)
     if not isinstance(values, dict):
         raise CheckpointError(f"{path} holds a {type(values).__name__}; a JSON object is expected")
     return values
@@ -199,10 +193,15 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
     positions = config.get("max_position_embeddings")
     if not isinstance(positions, int) or positions < 1:
         return None
-    if config.get("model_type") in OFFSET_POSITION_TYPES:
-        padding = config.get("pad_token_id")
-        return positions - (padding if isinstance(padding, int) else 1) - 1
-    return positions
+    return positions - position_offset(config)
+
+
+def position_offset(config: Mapping[str, Any]) -> int:
+    """Rows of the model's table of positions that lie before those of texts."""
+    if str(config.get("model_type")) not in OFFSET_POSITION_TYPES:
+        return 0
+    padding = config.get("pad_token_id")
+    return 1 + (padding if type(padding) is int and padding >= 0 else 1)
 
 
 def hidden_size(folder: Path) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, AutoModelForMaskedLM
+from transformers import AutoModel, AutoModelForMaskedLM, PreTrainedConfig
 from transformers.utils import logging as library_logging
 
 from tercet.models.bodies import attention_of, body_config
@@ -19,6 +19,7 @@ from tercet.models.checkpoint import (
     SETTINGS_FILE,
     EncodingSettings,
     hidden_size,
+    position_limit,
 )
 from tercet.models.errors import CheckpointError, reason
 from tercet.models.fingerprint import weight_files
@@ -173,10 +174,10 @@ def load_model(
     is in the body's weights where all texts have that task; those of two are left to `TaskAdapters`.
 
     heads_of: folder of another checkpoint, whose heads take the place of its own.
-    Raises CheckpointError as `load_heads` and `load_body`, and for a body that takes no mask, or that is
-    causal with pooling cls.
+    Raises CheckpointError as `load_heads` and `load_body`, and for a body that takes no mask, has too few
+    positions, or is causal with pooling cls.
     """
-    body_config(transformer_folder(folder))  # which says what a body is that has no hidden_size
+    config = body_config(transformer_folder(folder))  # which says what a body is that has no hidden_size
     heads = load_heads(folder, hidden_size(folder), settings, heads_of)
     if settings.splade is None:
         model = EncoderModel(load_body(folder, precision), heads).eval()
@@ -186,6 +187,7 @@ def load_model(
         whole = load_body(folder, precision, language_model=True)
         body, splade = split_language_model(whole, settings.splade)
         model = EncoderModel(body, heads, splade).eval()
+    _require_positions(folder, config, settings.max_length)
     try:
         sees_padding, looks_back_only = _sees_padding(model), _looks_back_only(model)
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
@@ -204,6 +206,18 @@ def load_model(
             "take a body that is not causal"
         )
     return model
+
+
+def _require_positions(folder: Path, config: PreTrainedConfig, length: int) -> None:
+    """Raises CheckpointError where texts of so many tokens are too long for a body, of which its own file may
+    say nothing.
+    """
+    limit = position_limit(config.to_dict())
+    if limit is not None and length > limit:
+        raise CheckpointError(
+            f"{folder}: max_length is {length}, but the model has positions for {limit} tokens; give "
+            f"{SETTINGS_FILE} a max_length that is no greater"
+        )
 
 
 @torch.inference_mode()

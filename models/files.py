@@ -14,7 +14,17 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
+LONGEST_NAME = 255  # bytes, on any file system
 UNFINISHED = ".unfinished-"  # begins the name of what a process has not ended yet, or never did
+
+
+def is_file_name(name: object) -> bool:
+    """Whether something that a file names may be the name of a file beside it, and nothing else."""
+    return isinstance(name, str) and Path(name).name == name not in ("", "..") and _fits(name)
+
+
+def _fits(name: str) -> bool:
+    return "\0" not in name and len(name.encode(errors="replace")) <= LONGEST_NAME
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tercet.models.checkpoint import EncodingSettings, read_json
 from tercet.models.errors import CheckpointError
+from tercet.models.files import is_file_name
 from tercet.models.formats.sparse_modules import transformer_folder
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
@@ -48,8 +49,8 @@ def weight_files(folder: Path) -> list[Path]:
 
 def _shards(index: Path) -> list[str]:
     named = read_json(index).get("weight_map")
-    if not isinstance(named, dict) or not all(isinstance(shard, str) for shard in named.values()):
-        raise CheckpointError(f"{index}: weight_map must name the file of each tensor")
+    if not isinstance(named, dict) or not all(map(is_file_name, named.values())):
+        raise CheckpointError(f"{index}: weight_map must name the file of each tensor, all beside it")
     return sorted(set(named.values()))
 
 

@@ -16,11 +16,17 @@ from tercet.models.checkpoint import (
     read_settings,
     resolve_checkpoint,
 )
-from tercet.models.encoder import Encoder, Engine
-from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.encoder import Encoder, Engine, encode
+from tercet.models.errors import (
+    CheckpointError,
+    EncoderFailedError,
+    UnsupportedError,
+    reason,
+)
 from tercet.models.export_cache import cached_export
 from tercet.models.fingerprint import heads_digest
 from tercet.models.formats.sentence_transformers import similarity_lost
+from tercet.models.graphs.onnx_file import BROKEN
 from tercet.models.graphs.record import has_export, read_export
 from tercet.models.representations import OUTPUTS
 from tercet.models.static_encoder import StaticEncoder
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
     from tercet.models.torch_encoder import TorchEncoder
 
 log = logging.getLogger("tercet")
+
+TRIAL_TEXT = "a"  # which each encoder has encoded before it is handed out
 
 
 class EngineOptions(TypedDict, total=False):
@@ -165,9 +173,18 @@ def _require_exported_with(folder: Path, lender: Path) -> None:
 
 
 def _ready(encoder: OnnxEncoder | TorchEncoder | StaticEncoder) -> Encoder:
-    """The encoder with its routers; the log tells which sides it lacks, as a lost file may be the reason."""
+    """The encoder with its routers, which encoded a short text; the log tells which sides it lacks, as a lost
+    file may be the reason. Raises CheckpointError where what its files hold does not go together.
+    """
     lacking = [side for side in OUTPUTS if side not in encoder.info.sides]
     if lacking:
         named = " and no ".join(lacking)
         log.warning("checkpoint %s has no %s side: it serves what it has", encoder.info.name, named)
+    try:
+        encode(encoder, [TRIAL_TEXT])
+    except (EncoderFailedError, ArithmeticError, *BROKEN) as error:
+        raise CheckpointError(
+            f"checkpoint {encoder.info.name} does not encode a short text: {reason(error)}; take "
+            "another copy of it"
+        ) from error
     return with_routers(encoder)

@@ -12,15 +12,17 @@ from tercet.models.adapters.library import AdapterLibrary, describe
 from tercet.models.adapters.routing import MIXING_REFUSED
 from tercet.models.adapters.settings import ADAPTER_SESSIONS
 from tercet.models.batching import Adapters, PaddedOutputs, encode_in_batches
-from tercet.models.checkpoint import hidden_size, read_settings
+from tercet.models.checkpoint import CONFIG_FILE, hidden_size, read_json, read_settings
 from tercet.models.cores import usable_cores
 from tercet.models.device import choose_device
 from tercet.models.encoder import AdapterDescription, EncoderInfo, Engine
 from tercet.models.errors import AdapterNotServedError, UnsupportedError
 from tercet.models.fingerprint import fingerprint, heads_digest
+from tercet.models.formats.sparse_modules import transformer_folder
 from tercet.models.graph_engines import GraphEngine
 from tercet.models.graphs.onnx_graph import Placement, has_cuda
 from tercet.models.graphs.record import check_settings, choose_graph, read_export, verify_graph
+from tercet.models.graphs.tables import TextRows
 from tercet.models.lexical.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
 from tercet.models.native.native_graph import NativeGraph
 from tercet.models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
@@ -88,7 +90,8 @@ class OnnxEncoder:
         threads = threads or usable_cores()
         placement = Placement(kind, gpu, threads)
         path = verify_graph(folder, graph)
-        opener = GraphEngine(engine, placement, settings, self.tokenizer.pad_id, size)
+        rows = TextRows.of(read_json(transformer_folder(folder) / CONFIG_FILE), self.tokenizer)
+        opener = GraphEngine(engine, placement, settings, rows, size)
         self._graph = opener.open(path, precision, heads)
         native = isinstance(self._graph, NativeGraph)
         # A pass of ours takes one thread. While one of onnxruntime's is in a part that does not split over

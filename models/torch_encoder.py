@@ -23,7 +23,7 @@ from tercet.models.cores import usable_cores
 from tercet.models.device import choose_device
 from tercet.models.encoder import AdapterDescription, EncoderInfo
 from tercet.models.encoder_model import PRECISIONS, default_precision, load_model
-from tercet.models.errors import UnsupportedError
+from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.fingerprint import fingerprint, heads_digest
 from tercet.models.graphs.record import body_digest, packed_graph
 from tercet.models.lexical.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
@@ -85,6 +85,13 @@ class TorchEncoder:
         settings = read_settings(folder)
         self.tokenizer = Tokenizer.load(folder, settings)
         self._model = load_model(folder, settings, precision, heads).to(self._device)
+        body: Any = self._model.body
+        rows = body.get_input_embeddings().weight.shape[0]
+        if rows < self.tokenizer.vocabulary_size:
+            raise CheckpointError(
+                f"{folder}: the model has vectors for {rows} tokens, but the tokenizer has "
+                f"{self.tokenizer.vocabulary_size}; take both files of one model"
+            )
         queries = read_query_weights(folder, self.tokenizer)
         self._queries = QueryTable.of(queries, self.tokenizer)
         weights = replace(self._model.heads.weights(), queries=queries)

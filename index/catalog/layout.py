@@ -8,6 +8,7 @@ from pathlib import Path
 from tercet.index.catalog.manifest import is_manifest_name
 from tercet.index.catalog.settings import FIELDS_FILE, SETTINGS_FILE
 from tercet.index.errors import DamagedIndexError, damaged
+from tercet.index.files.content import open_file
 
 EMPTY_NAME = "000000"  # of a snapshot before the first publication
 FIRST_MANIFEST = "000001"
@@ -88,7 +89,8 @@ class CollectionLayout:
         Raises DamagedIndexError where the file holds no manifest's name, or was lost.
         """
         try:
-            content = self.current.read_bytes().decode("ascii", errors="replace")
+            with open_file(self.current) as file:
+                content = file.read().decode("ascii", errors="replace")
         except FileNotFoundError as error:
             # A first publication that was killed leaves its manifest; a later one needs a CURRENT before it.
             later = sorted(path.stem for path in self.manifests.glob("*.json") if path.stem > FIRST_MANIFEST)

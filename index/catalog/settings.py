@@ -17,7 +17,7 @@ from tercet.index.codebook import Codebook, sign_codebook
 from tercet.index.dense.kinds import DenseKind, Vectors, collection_kind
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError
-from tercet.index.files.content import json_bytes, missing
+from tercet.index.files.content import json_bytes, missing, open_file
 from tercet.index.files.directory import write_atomically, write_json_atomically
 from tercet.index.token_codecs import CODED, LARGEST_POOLING, TokenCodec
 from tercet.index.windows.settings import WindowSettings
@@ -349,7 +349,8 @@ def _is_written(setting: str, value: object) -> bool:
 
 def _read_codebook(path: Path, sha256: object) -> Codebook:
     try:
-        content = path.read_bytes()
+        with open_file(path) as file:
+            content = file.read()
     except FileNotFoundError as error:
         raise missing(path) from error
     if hashlib.sha256(content).hexdigest() != sha256:

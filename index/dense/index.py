@@ -109,9 +109,9 @@ class DenseIndex:
         used = kind_used(kind, distinct)
         index = None
         if used == "hnsw":  # whose nodes have the numbers of all rows
-            index = read_index(folder / INDEX_FILE, documents, dimension)
+            index = read_index(folder / INDEX_FILE, used, documents, dimension)
         elif used != "flat":
-            index = read_index(folder / INDEX_FILE, distinct, dimension)
+            index = read_index(folder / INDEX_FILE, used, distinct, dimension)
         for_gpu = used == "ivfpq" or (used == "flat" and equal is None)
         gpu = GpuIndex(vectors, index) if device == "gpu" and for_gpu else None
         return DenseIndex(vectors, used, index, equal, gpu)

@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tercet.index.dense.faiss_layout import require_layout
+from tercet.index.dense.kinds import DenseKind
 from tercet.index.errors import damaged
+from tercet.index.files.mapping import map_file
 from tercet.models.representations import Float32
 
 # FAISS for GPUs brings the libcurand.so.10 of CUDA 12, and the encoder's libraries that of CUDA 13: the same
@@ -77,10 +80,13 @@ def write_index(index: Any, path: Path, flags: int = 0) -> None:
         faiss.write_index(index, faiss.PyCallbackIOWriter(file.write), flags)
 
 
-def read_index(path: Path, vectors: int, dimension: int) -> Any:
-    """Maps an index file of so many vectors. Raises DamagedIndexError where it is missing or of others."""
+def read_index(path: Path, kind: DenseKind, vectors: int, dimension: int) -> Any:
+    """Maps an index file of a kind and of so many vectors. Raises DamagedIndexError where it is missing or
+    of others.
+    """
     try:
         size = path.stat().st_size
+        require_layout(map_file(path), kind, vectors, dimension)
         with _reading:
             flags = faiss.IO_FLAG_MMAP_IFC | faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE  # the table is for L2
             limit = faiss.get_deserialization_vector_byte_limit()
@@ -89,11 +95,6 @@ def read_index(path: Path, vectors: int, dimension: int) -> Any:
                 index = faiss.read_index(str(path), flags)
             finally:
                 faiss.set_deserialization_vector_byte_limit(limit)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError, MemoryError) as error:
         raise damaged(path, f"cannot be read ({error})") from error
-    if (index.ntotal, index.d) != (vectors, dimension):
-        raise damaged(
-            path,
-            f"is of {index.ntotal} vectors of {index.d} values, the segment has {vectors} of {dimension}",
-        )
     return index

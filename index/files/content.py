@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
+import stat
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from tercet.index.errors import DamagedIndexError, damaged
 
+NO_FILES = (errno.ELOOP, errno.ENXIO)  # what the system says of a link to itself, and of a socket
+
 
 def missing(path: Path) -> DamagedIndexError:
     """The error for a file of the index that is not there."""
     return damaged(path, "is missing")
+
+
+def open_file(path: Path) -> BufferedReader:
+    """Opens a file to be read. Raises OSError, and DamagedIndexError where there is something else: to open a
+    pipe would wait for its other end.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in NO_FILES:
+            raise damaged(path, "is no file") from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise damaged(path, "is no file")
+    return os.fdopen(descriptor, "rb")
 
 
 def text_of(content: bytes, what: object) -> str:
@@ -31,7 +53,11 @@ def json_bytes(value: Any) -> bytes:
 def read_json_object(path: Path, remedy: str = "restore it or rebuild") -> dict[str, Any]:
     """Reads a JSON object. Raises FileNotFoundError, or DamagedIndexError, naming the remedy."""
     try:
-        value = json.loads(path.read_bytes())
+        with open_file(path) as file:
+            content = file.read()
+        value = json.loads(content)
+        if b"\\u" in content:  # in which halves of characters may be written, that no file can have again
+            json_bytes(value)
     except (ValueError, RecursionError) as error:
         raise DamagedIndexError(f"{path} is not valid JSON ({error}); {remedy}") from error
     if not isinstance(value, dict):
@@ -42,7 +68,7 @@ def read_json_object(path: Path, remedy: str = "restore it or rebuild") -> dict[
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file's content, as hexadecimal digits. Raises DamagedIndexError where it is missing."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError as error:
         raise missing(path) from error

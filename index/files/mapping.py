@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tercet.index.files.content import missing
+from tercet.index.files.content import missing, open_file
 
 _FAILED = ctypes.c_void_p(-1).value
 
@@ -28,7 +28,7 @@ def map_file(path: Path) -> memoryview:
     memory mapped.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size == 0:  # which cannot be mapped
                 return memoryview(b"")

@@ -24,6 +24,8 @@ from tercet.index.files.mapping import map_file
 
 LENGTH_BYTES = 8
 ALIGNMENT = 64  # bytes, of the first value
+WIDEST = 8  # bytes of a value
+LARGEST, MOST_AXES = 2**48, 4  # more than any file of ours has
 _DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype("?"),
     "U8": np.dtype("u1"),
@@ -60,6 +62,8 @@ class PackedArrays(ArraySource):
             start = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
             header = json.loads(bytes(content[LENGTH_BYTES:start]))
             entries = {name: _parse_entry(record) for name, record in header.items()}
+            if start % WIDEST:
+                raise ValueError(f"its values begin at byte {start}, which is no multiple of {WIDEST}")
             _require_filled(entries.values(), len(content) - start)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise damaged(file, f"does not hold packed arrays ({error})") from error
@@ -122,7 +126,9 @@ def _parse_entry(record: Any) -> _Entry:
     """Raises ValueError, TypeError or KeyError for what `write_packed` does not write."""
     start, end = record["data_offsets"]
     entry = _Entry(_DTYPES[record["dtype"]], tuple(record["shape"]), start, end)
-    if not entry.shape or any(type(number) is not int or number < 0 for number in (*entry.shape, start, end)):
+    numbers = (*entry.shape, start, end)
+    whole = all(type(number) is int and 0 <= number < LARGEST for number in numbers)
+    if not whole or not 1 <= len(entry.shape) <= MOST_AXES or start % entry.dtype.itemsize:
         raise ValueError(f"an array of shape {entry.shape} from byte {start} to {end}")
     if entry.dtype.itemsize * math.prod(entry.shape) != end - start:
         raise ValueError(f"shape {entry.shape} of {entry.dtype} in {end - start} bytes")

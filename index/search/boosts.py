@@ -10,6 +10,7 @@ from tercet.index.documents.boosts import Boost, Curve, FilterBoost
 from tercet.index.documents.conditions import condition_of
 from tercet.index.documents.fields import ScalarColumn
 from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import damaged
 from tercet.index.runs import runs
 from tercet.index.scoring import DECIMALS
 from tercet.index.segments.segment import Segment
@@ -31,6 +32,9 @@ def boosts_at(
         share_of = _share_of(boost, fields)
         for ordinal, run in runs(ordinals):
             shares[number, run] = share_of(segments[ordinal], rows[run])
+        if not np.isfinite(shares[number]).all():
+            field = "" if isinstance(boost, FilterBoost) else boost.field
+            raise damaged(f"field {field!r}", "has values that are not finite")
     adds = np.array([boost.add for boost in boosts], np.float64)
     return np.round(adds[:, None] * shares, DECIMALS)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tercet.index.errors import damaged
 from tercet.index.files.pieces import read_ahead
 from tercet.index.native.kernels import exact_products_at
 from tercet.index.runs import runs
@@ -26,6 +27,8 @@ from tercet.models.representations import Float32, Float64, Int64, offsets_of, r
 
 # Documents that a dense search compares in the time that one side of a row takes.
 DOCUMENTS_PER_ROW = 4
+# What scores come from, as segments name it.
+VECTORS, WEIGHTS, WORDS = "dense", "forward_weights", "bm25_forward_weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,8 @@ def scored(
     done = segment_threads().run(sides, [DOCUMENTS_PER_ROW * len(rows)] * len(sides))
     if dense is None:
         dense = done.pop().best()
+    for name, sums_of_side in zip((WEIGHTS, WORDS), done, strict=False):
+        require_finite(sums_of_side, segments, ordinals, name)
     sparse, *words = (np.round(sums, DECIMALS) for sums in done)
     return Candidates(ordinals, rows, dense, sparse, words[0] if words else np.zeros(len(rows)))
 
@@ -128,7 +133,18 @@ def dense_scores(
     if query is None:
         return WindowScores(np.zeros(len(texts)), offsets)
     vectors = tuple(segment.dense_index.record for segment in segments)
-    return WindowScores(np.round(exact_products_at(vectors, ordinals, texts, query), DECIMALS), offsets)
+    products = exact_products_at(vectors, ordinals, texts, query)
+    require_finite(products, segments, ordinals, VECTORS)
+    return WindowScores(np.round(products, DECIMALS), offsets)
+
+
+def require_finite(scores: Float64, segments: Sequence[Segment], ordinals: Int64, array: str) -> None:
+    """Raises DamagedIndexError where a score float64[K] is no finite number, as queries are finite; it names
+    the array of the segments at ordinals int64[K] that the score comes from.
+    """
+    if not np.isfinite(scores).all():
+        segment = segments[ordinals[np.argmin(np.isfinite(scores))]]
+        raise damaged(segment.arrays.path(array), "has values that are not finite")
 
 
 def texts_of(segments: Sequence[Segment], ordinals: Int64, rows: Int64) -> tuple[Int64, Int64, Int64]:

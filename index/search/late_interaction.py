@@ -11,7 +11,7 @@ import numpy as np
 
 from tercet.index.files.pieces import read_ahead
 from tercet.index.scoring import ROUNDING, packed_maxsim
-from tercet.index.search.exact_scores import WindowScores, texts_of
+from tercet.index.search.exact_scores import WindowScores, require_finite, texts_of
 from tercet.index.search.query import CheckedQuery
 from tercet.index.search.threads import segment_threads
 from tercet.index.segments.segment import Segment
@@ -114,7 +114,13 @@ def late_scores(
         offsets = texts_of(segments, ordinals, rows)[2]
         return WindowScores(np.zeros(int(offsets[-1])), offsets)
     parts = TokenParts.of(segments, tokens, ordinals, rows, packed_maxsim)
-    return WindowScores(np.concatenate(segment_threads().run(parts.parts, parts.costs)), parts.offsets)
+    scores = np.concatenate(segment_threads().run(parts.parts, parts.costs))
+    scaled = any(
+        segment.token_vectors is not None and segment.token_vectors.scales is not None for segment in segments
+    )
+    owners = np.repeat(ordinals, np.diff(parts.offsets))
+    require_finite(scores, segments, owners, "token_scales" if scaled else "token_codes")
+    return WindowScores(scores, parts.offsets)
 
 
 def _stored_texts(segments: Sequence[Segment], ordinals: Int64, rows: Int64) -> tuple[StoredTexts, Int64]:

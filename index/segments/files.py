@@ -12,7 +12,7 @@ from tercet.index.catalog.manifest import FileEntry, SegmentEntry
 from tercet.index.errors import damaged
 from tercet.index.files.array_folder import ArrayFolder
 from tercet.index.files.arrays import ArraySource
-from tercet.index.files.content import missing, sha256_of
+from tercet.index.files.content import NO_FILES, missing, sha256_of
 from tercet.index.files.packed_arrays import PackedArrays, write_packed
 
 PACKED_FILE = "arrays.safetensors"
@@ -50,6 +50,10 @@ def check_file(path: Path, file: FileEntry, *, content: bool) -> None:
         size = path.stat().st_size
     except FileNotFoundError as error:
         raise missing(path) from error
+    except OSError as error:
+        if error.errno in NO_FILES:
+            raise damaged(path, "is no file") from error
+        raise
     if size != file.size_bytes:
         raise damaged(path, f"has {size} bytes, but was published with {file.size_bytes}")
     if content and sha256_of(path) != file.sha256:

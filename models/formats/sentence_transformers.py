@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tercet.models.errors import CheckpointError
+from tercet.models.files import is_file_name
 
 MODULES_FILE = "modules.json"
 PROMPTS_FILE = "config_sentence_transformers.json"
@@ -126,7 +127,15 @@ def modules_in(folder: Path) -> list[Module]:
     )
     if not named:
         raise CheckpointError(f"{path} must list modules, each with its type and path")
-    return [Module(str(module["type"]), folder / str(module["path"])) for module in values]
+    return [module_of(path, module["type"], module["path"]) for module in values]
+
+
+def module_of(listing: Path, type: object, path: object) -> Module:
+    """A module by what the file that lists it says. Raises CheckpointError for a path out of its folder."""
+    relative = Path(str(path))
+    if not all(map(is_file_name, relative.parts)):
+        raise CheckpointError(f"{listing}: the path {str(path)!r:.80} is not within its folder")
+    return Module(str(type), listing.parent / relative)
 
 
 def require_beside(folder: Path, transformer: Path) -> None:
@@ -202,7 +211,13 @@ def object_in(path: Path) -> Mapping[str, Any]:
 
 def json_in(path: Path) -> Any:
     """What a JSON file holds. Raises CheckpointError, naming the file, where it cannot be read."""
+    if not path.is_file():  # to open a pipe would wait for its other end
+        raise CheckpointError(f"{path} cannot be read as JSON: it is no file")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        values = json.loads(text)
+        if "\\u" in text:  # in which halves of characters may be written, that no file can have again
+            json.dumps(values, ensure_ascii=False).encode()
+        return values
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON: {error}") from error

@@ -19,6 +19,7 @@ from tercet.models.formats.sentence_transformers import (
     PROMPTS_FILE,
     Module,
     length_in,
+    module_of,
     modules_in,
     object_in,
     prompts_in,
@@ -92,7 +93,7 @@ def _routed(folder: Path) -> SparseModules:
     if not isinstance(types, dict) or not isinstance(structure, dict):
         raise CheckpointError(f"{path} must have the types of a router's modules and their structure")
     routes = {
-        route: [Module(str(types.get(str(part))), folder / str(part)) for part in parts]
+        route: [module_of(path, types.get(str(part)), part) for part in parts]
         for route, parts in structure.items()
         if isinstance(parts, list)
     }

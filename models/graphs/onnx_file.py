@@ -2,7 +2,7 @@
 
 Serving on a CPU has no `onnx`, whose only use there would be this. The file is a protobuf message
 (https://protobuf.dev/programming-guides/encoding/, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto);
-what is not asked for is skipped. Weights are views of the mapped file where they lie as processors need them.
+what is not asked for is skipped. Weights are views of the mapped file, wherever they lie in it.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _tensor(data: memoryview, beside: Beside) -> tuple[str, Array]:
     if kind not in TYPES:
         return name, np.empty(0)
     array: Array = np.frombuffer(b"" if raw is None else raw, TYPES[kind]).reshape(shape)
-    return name, np.require(array, requirements="A")
+    return name, array
 
 
 def _varints(data: memoryview) -> list[int]:

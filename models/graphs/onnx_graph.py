@@ -11,14 +11,14 @@ from typing import Any
 import numpy.typing as npt
 
 from tercet.models.batching import PaddedOutputs
-from tercet.models.errors import CheckpointError, EncoderMemoryError, UnsupportedError
+from tercet.models.errors import CheckpointError, EncoderFailedError, EncoderMemoryError, UnsupportedError
 from tercet.models.representations import OUTPUTS, Float32, Int64, Output
 
 # From 1.31 on it would tell its maker of machines and models, unless this is set before it is loaded.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 try:
     import onnxruntime
-    from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
+    from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, RuntimeException
 except ImportError as error:
     raise UnsupportedError(
         f"the onnx engine needs onnxruntime ({error}): "
@@ -77,16 +77,17 @@ class OnnxGraph:
     def run(self, outputs: Sequence[str], inputs: Mapping[str, AnyArray]) -> dict[str, Float32]:
         """The outputs asked for, by their names. inputs: by theirs, the mask int64[B, L] among them.
 
-        Raises EncoderMemoryError where memory does not suffice.
+        Raises EncoderMemoryError where memory does not suffice, and EncoderFailedError where the graph does
+        not take the texts.
         """
         tokens = inputs["attention_mask"].size
         session = self._lone_session if tokens <= LONE_TOKENS else self._session
         try:
             arrays = session.run(list(outputs), dict(inputs))
-        except (Fail, RuntimeException) as error:
+        except (Fail, InvalidArgument, RuntimeException, ValueError) as error:
             if any(words in str(error) for words in OUT_OF_MEMORY):
                 raise EncoderMemoryError(str(error)) from None
-            raise
+            raise EncoderFailedError(f"onnxruntime failed on texts of {tokens} tokens: {error}") from error
         return dict(zip(outputs, arrays, strict=True))
 
 

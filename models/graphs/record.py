@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tercet.models.checkpoint import SETTINGS_FILE, EncodingSettings, JsonObject, read_json
 from tercet.models.errors import CheckpointError, UnsupportedError
-from tercet.models.files import replace_file
+from tercet.models.files import is_file_name, replace_file
 from tercet.models.fingerprint import file_digest, has_weights, json_digest, weights_digest
 from tercet.models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
 
@@ -78,6 +78,8 @@ def read_export(folder: Path) -> Export:
         }
         source = {name: values[name] for name in ("weights", "heads", "pooling", "mcls_every")}
         source |= {name: values.get(name) for name in OPTIONAL}
+        if not all(graph.file in graph.files for graph in graphs.values()):
+            raise ValueError("a graph has no checksum")
         return Export(graphs=graphs, **source)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
@@ -141,7 +143,7 @@ def verify_graph(folder: Path, graph: Graph) -> Path:
     """Path of a graph whose files are all as exported. Raises CheckpointError naming one that is not."""
     for name, expected in graph.files.items():
         path = folder / FOLDER / name
-        if Path(name).name != name or not path.is_file():
+        if not is_file_name(name) or not path.is_file():
             raise CheckpointError(f"{path} is missing; export the checkpoint again")
         if file_digest(path) != expected:
             raise CheckpointError(

@@ -18,6 +18,7 @@ from safetensors.numpy import load_file
 
 from tercet.models.checkpoint import hidden_size, logits_size
 from tercet.models.errors import CheckpointError
+from tercet.models.files import is_file_name
 from tercet.models.formats.sentence_transformers import object_in
 from tercet.models.formats.sparse_modules import sparse_modules
 from tercet.models.lexical.reduction import reduce_sparse, strongest
@@ -126,6 +127,8 @@ def _of_module(folder: Path, root: Path, tokenizer: Tokenizer) -> tuple[Floats, 
             raise CheckpointError(f"{path} lacks {WEIGHTS_NAME!r}, the weight of each token of a query")
         return arrays[WEIGHTS_NAME], f"{path}: {WEIGHTS_NAME}"
     name = Path(str(named)).name if str(named).endswith(".json") else IDF_FILE
+    if not is_file_name(name):
+        raise CheckpointError(f"{folder / 'config.json'}: {name!r:.80} is no name of a file")
     beside = [parent / name for parent in (folder, root)]
     return _of_json(next((parent for parent in beside if parent.is_file()), beside[0]), tokenizer)
 

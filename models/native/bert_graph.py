@@ -17,40 +17,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tercet.models.errors import UnsupportedError
-from tercet.models.graphs.onnx_file import Array, Node, OnnxFile, read_onnx
-from tercet.models.int8.four_bits import FourBitTable
-from tercet.models.representations import Float32, Int32
-
-Int8 = npt.NDArray[np.int8]
+from tercet.models.graphs.onnx_file import BROKEN, Node, OnnxFile, read_onnx
+from tercet.models.graphs.tables import EMBEDDINGS, POSITIONS, WORDS
+from tercet.models.native.graph_weights import GraphWeights, Linear, Norm, Table
+from tercet.models.representations import Float32
 
 PRODUCT, ATTENTION, NORM, GELU = "MatMulIntegerToFloat", "MultiHeadAttention", "LayerNormalization", "Gelu"
-EMBEDDINGS = "body.embeddings."
+TYPES_OF_TOKENS = f"{EMBEDDINGS}token_type_embeddings.weight"
 # Weights keep to 7 bits, see `tercet.models.int8.quantize`; kernels take no others.
 MOST_LEVELS = 63
 # A width takes whole vectors of the processor.
 LANES = 16
 # Of a layer; a graph has two more layer norms or products of its own where an adapter is in it.
 PRODUCTS, NORMS = 6, 2
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """x·W as integers times the scales of columns, plus biases: int8[K, N], float32[N], float32[N]."""
-
-    numbers: Int8
-    scales: Float32
-    biases: Float32
-
-
-@dataclass(frozen=True, slots=True)
-class Norm:
-    """Weights and biases of a layer norm, float32[D] each."""
-
-    weights: Float32
-    biases: Float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +46,6 @@ class Layer:
     rise: Linear
     fall: Linear
     fall_norm: Norm
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of an embedding: int8[R, D] and float32[R, 1], or 4-bit blocks."""
-
-    numbers: Array
-    scales: Array
-
-    def rows(self, at: Int32) -> Float32:
-        """Some rows, float32[K, D]."""
-        if self.numbers.dtype == np.uint8:
-            return FourBitTable(self.numbers[at], self.scales[at]).values()
-        values: Float32 = self.numbers[at].astype(np.float32)
-        values *= self.scales[at]
-        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +67,8 @@ class BertGraph:
 
 
 def read_bert_graph(path: Path) -> BertGraph:
-    """Reads a graph. Raises CheckpointError where it cannot be read, and UnsupportedError naming what it is
-    that kernels do not take.
+    """Reads a graph. Raises CheckpointError where it cannot be read, or has a weight of another shape than
+    those beside it, and UnsupportedError naming what it is that kernels do not take.
     """
     file = read_onnx(path)
     kinds = Counter(node.kind for node in file.nodes)
@@ -122,9 +87,9 @@ def read_bert_graph(path: Path) -> BertGraph:
     ):
         raise UnsupportedError(f"{path} is not an int8 graph of BERT's shape: {dict(kinds)}")
     try:
-        _require_order(file)
+        _require_order(file, path)
         return _bert_of(file, count, attributes, path)
-    except (KeyError, IndexError, ValueError) as error:
+    except (*BROKEN, AttributeError, RecursionError) as error:
         raise UnsupportedError(f"{path} is not an int8 graph of BERT's shape: {error}") from error
 
 
@@ -132,11 +97,11 @@ def _alike(nodes: list[Node], kind: str, attribute: str) -> bool:
     return len({node.attributes.get(attribute) for node in nodes if node.kind == kind}) == 1
 
 
-def _require_order(file: OnnxFile) -> None:
+def _require_order(file: OnnxFile, path: Path) -> None:
     """Raises ValueError where parts are not joined as BERT's: each layer norm after the sum of what was made
     and the norm before, GELU between the dense layers, attention by scores and padding alone.
     """
-    linears = list(_linears(file))
+    linears = list(_linears(file, GraphWeights(file.weights, path)))
     sums = {node.outputs[0]: set(node.inputs) for node in file.nodes if node.kind == "Add"}
     norms = [node for node in file.nodes if node.kind == NORM]
     for number, (former, norm) in enumerate(pairwise(norms)):
@@ -154,9 +119,10 @@ def _require_order(file: OnnxFile) -> None:
 def _bert_of(
     file: OnnxFile, count: int, attributes: Mapping[str, Mapping[str, Any]], path: Path
 ) -> BertGraph:
-    weights = file.weights
-    linears = _linears(file)
-    norms = [Norm(*(weights[name] for name in node.inputs[1:3])) for node in file.nodes if node.kind == NORM]
+    weights = GraphWeights(file.weights, path)
+    width = weights.table_width(POSITIONS)
+    linears = _linears(file, weights)
+    norms = [weights.norm(node.inputs[1:3], width) for node in file.nodes if node.kind == NORM]
     layers = []
     for number, attended in enumerate(_attended(file)):
         parts = [linears[name] for name in attended]
@@ -173,11 +139,11 @@ def _bert_of(
         layers.append(Layer(into, out, norms[2 * number + 1], rise, fall, norms[2 * number + 2]))
     if len(layers) != count:
         raise KeyError(f"attention in each of {count} layers")
-    position_table = _table(weights, f"{EMBEDDINGS}position_embeddings.weight")
+    position_table = weights.table(POSITIONS, width)
     positions = position_table.rows(np.arange(len(position_table.numbers), dtype=np.int32))
-    positions += _table(weights, f"{EMBEDDINGS}token_type_embeddings.weight").rows(np.zeros(1, np.int32))
+    positions += weights.table(TYPES_OF_TOKENS, width).rows(np.zeros(1, np.int32))
     graph = BertGraph(
-        _table(weights, f"{EMBEDDINGS}word_embeddings.weight"),
+        weights.table(WORDS, width),
         positions,
         norms[0],
         layers,
@@ -190,7 +156,7 @@ def _bert_of(
     return graph
 
 
-def _linears(file: OnnxFile) -> dict[str, Linear]:
+def _linears(file: OnnxFile, weights: GraphWeights) -> dict[str, Linear]:
     """The linear parts in their order, by the name of what they make; weights that are equal share a name."""
     products = {
         node.outputs[0].removesuffix("/unscaled"): node for node in file.nodes if node.kind == PRODUCT
@@ -201,7 +167,7 @@ def _linears(file: OnnxFile) -> dict[str, Linear]:
         bias = next((name for name in node.inputs if name in file.weights), None)
         if node.kind == "Add" and product is not None and bias is not None:
             numbers, scales = products[product].inputs[1], products[product].inputs[3]
-            linears[node.outputs[0]] = Linear(*(file.weights[name] for name in (numbers, scales, bias)))
+            linears[node.outputs[0]] = weights.linear(numbers, scales, bias)
     return linears
 
 
@@ -218,11 +184,6 @@ def _attended(file: OnnxFile) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(inputs))  # once where it is in both branches of a choice
 
 
-def _table(weights: Mapping[str, Array], name: str) -> Table:
-    numbers = weights[f"{name}/int4"] if f"{name}/int4" in weights else weights[f"{name}/int8"]
-    return Table(numbers, weights[f"{name}/scales"])
-
-
 def _require_shapes(graph: BertGraph, scaling: float, path: Path) -> None:
     """Raises UnsupportedError where a width is none that kernels take."""
     width = graph.positions.shape[1]
@@ -235,7 +196,7 @@ def _require_shapes(graph: BertGraph, scaling: float, path: Path) -> None:
                     f"{path}: layer {number} has a matrix of {linear.numbers.shape}; "
                     f"kernels take widths that are multiples of {LANES}"
                 )
-            if np.abs(linear.numbers).max(initial=0) > MOST_LEVELS:
+            if not -MOST_LEVELS <= linear.numbers.min() <= linear.numbers.max() <= MOST_LEVELS:
                 raise UnsupportedError(
                     f"{path}: layer {number} has weights of more than 7 bits; export it again"
                 )

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from tercet.models.batching import PaddedOutputs
 from tercet.models.checkpoint import EncodingSettings
-from tercet.models.errors import EncoderMemoryError
-from tercet.models.native.bert_graph import BertGraph, Layer, Linear, read_bert_graph
+from tercet.models.errors import CheckpointError, EncoderMemoryError
+from tercet.models.native.bert_graph import BertGraph, Layer, read_bert_graph
+from tercet.models.native.graph_weights import Linear
 from tercet.models.native.kernels import (
     INSTRUCTIONS,
     Record,
@@ -51,6 +52,7 @@ class NativeGraph:
     ) -> None:
         """threads: of a pass with one long text alone; others take one. Raises as `read_bert_graph`."""
         graph = read_bert_graph(path)
+        _require_width(graph, heads, path)
         self._graph = graph
         self._layers = tuple(_panels(graph))
         self._settings = settings
@@ -116,6 +118,17 @@ class NativeGraph:
 
             for step, parts in ((project, rows), (attend, heads), (finish, rows)):
                 list(pool.map(step, parts))
+
+
+def _require_width(graph: BertGraph, heads: HeadWeights, path: Path) -> None:
+    """Raises CheckpointError where a head is for states of another width than a graph's."""
+    width = graph.positions.shape[1]
+    for name, head in (("sparse", heads.sparse), ("colbert", heads.colbert)):
+        if head is not None and head.weight.shape[1] != width:
+            raise CheckpointError(
+                f"{path} gives states of {width} values, but {name}.weight has shape "
+                f"{list(head.weight.shape)}; take the heads of this model"
+            )
 
 
 def _panels(graph: BertGraph) -> Iterator[Record]:

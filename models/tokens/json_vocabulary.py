@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from tokenizers import Tokenizer as Library
 
-from tercet.models.errors import CheckpointError
+from tercet.models.errors import CheckpointError, reason
 from tercet.models.representations import Int32
+from tercet.models.soundness import LARGEST_SIZE
+from tercet.models.tokens.library_errors import loading, tokenizing
 from tercet.models.tokens.vocabulary import TokenSpans
 
 TOKENIZER_JSON = "tokenizer.json"
@@ -18,6 +20,7 @@ SPECIAL_NAMES = frozenset(
     | {"<s>", "</s>", "<pad>", "<unk>", "<mask>", "<cls>", "<sep>", "<bos>", "<eos>"}
 )
 PAD_NAMES = ("[PAD]", "<pad>")
+UNKNOWN = "\U0010ffff"  # a character that stands for nothing
 # The library holds some 200 bytes for each token of the texts that it is given together.
 TEXTS_AT_A_TIME = 32
 
@@ -30,32 +33,38 @@ class JsonVocabulary:
 
         Raises CheckpointError where it is damaged, or frames no text that should be.
         """
-        try:
+        with loading(TOKENIZER_JSON):
             library = Library.from_buffer(content)
-        except ValueError as error:
-            raise CheckpointError(f"{TOKENIZER_JSON} is damaged or not understood: {error}") from error
-        library.no_padding()
-        library.no_truncation()
-        self._library = library
-        nothing = np.zeros(0, np.int32)
-        self.prefix, self.suffix = _special_frame(library) if framed else (nothing, nothing)
-        self.size = 1 + max(library.get_vocab(with_added_tokens=True).values())
-        self.special_ids = _special_ids(library, content, [*self.prefix, *self.suffix])
-        self.pad_id = next((i for i in map(library.token_to_id, PAD_NAMES) if i is not None), 0)
+            library.no_padding()
+            library.no_truncation()
+            self._library = library
+            nothing = np.zeros(0, np.int32)
+            self.prefix, self.suffix = _special_frame(library) if framed else (nothing, nothing)
+            frame = [*self.prefix.tolist(), *self.suffix.tolist()]
+            self.size = 1 + max([*library.get_vocab(with_added_tokens=True).values(), *frame])
+            if self.size > LARGEST_SIZE:
+                raise CheckpointError(
+                    f"{TOKENIZER_JSON} has a token of id {self.size - 1}; ids lie below {LARGEST_SIZE}"
+                )
+            self.special_ids = _special_ids(library, content, frame)
+            self.pad_id = next((i for i in map(library.token_to_id, PAD_NAMES) if i is not None), 0)
+            _require_unknown(library)
 
     def token_ids(self, texts: Sequence[str]) -> list[Int32]:
-        """Ids of each text without special tokens."""
+        """Ids of each text without special tokens. Raises EncoderFailedError."""
         ids: list[Int32] = []
-        for start in range(0, len(texts), TEXTS_AT_A_TIME):
-            some = list(texts[start : start + TEXTS_AT_A_TIME])
-            encoded = self._library.encode_batch_fast(some, add_special_tokens=False)
-            ids += [np.array(encoding.ids, np.int32) for encoding in encoded]
+        with tokenizing(TOKENIZER_JSON):
+            for start in range(0, len(texts), TEXTS_AT_A_TIME):
+                some = list(texts[start : start + TEXTS_AT_A_TIME])
+                encoded = self._library.encode_batch_fast(some, add_special_tokens=False)
+                ids += [np.array(encoding.ids, np.int32) for encoding in encoded]
         return ids
 
     def spans(self, text: str) -> TokenSpans:
-        """Ids of one text without special tokens, and where its tokens lie."""
+        """Ids of one text without special tokens, and where its tokens lie. Raises EncoderFailedError."""
         # As a batch of one: for a single text the interpreter's lock is held until all of it is done.
-        (encoding,) = self._library.encode_batch([text], add_special_tokens=False)
+        with tokenizing(TOKENIZER_JSON):
+            (encoding,) = self._library.encode_batch([text], add_special_tokens=False)
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
         words = np.array([-1 if word is None else word for word in encoding.word_ids], np.int64)
         begins_word = np.ones(len(words), np.bool_)
@@ -73,10 +82,11 @@ class JsonVocabulary:
         return id
 
     def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
-        """The text of tokens, without special ones unless asked."""
+        """The text of tokens, without special ones unless asked. Raises EncoderFailedError."""
         text: str
         # As `spans`, a batch of one.
-        (text,) = self._library.decode_batch([list(token_ids)], skip_special_tokens=not special)
+        with tokenizing(TOKENIZER_JSON):
+            (text,) = self._library.decode_batch([list(token_ids)], skip_special_tokens=not special)
         return text
 
 
@@ -103,7 +113,18 @@ def _special_frame(library: Library) -> tuple[Int32, Int32]:
     return np.array(framed[:start], np.int32), np.array(framed[start + len(plain) :], np.int32)
 
 
-def _special_ids(library: Library, content: bytes, frame: list[np.int32]) -> frozenset[int]:
+def _require_unknown(library: Library) -> None:
+    """Raises CheckpointError where a character that no vocabulary has could not be read."""
+    try:
+        library.encode_batch_fast([UNKNOWN], add_special_tokens=False)
+    except Exception as error:  # the library's own are of no other class
+        raise CheckpointError(
+            f"{TOKENIZER_JSON} has no token for what is not in its vocabulary ({reason(error)}); name one "
+            "that it has as the unknown token of its model"
+        ) from error
+
+
+def _special_ids(library: Library, content: bytes, frame: list[int]) -> frozenset[int]:
     """Ids of cls, sep/eos, bos, pad, unk and mask."""
     added = library.get_added_tokens_decoder()
     named = {i for i, token in added.items() if token.special and token.content in SPECIAL_NAMES}
@@ -111,4 +132,4 @@ def _special_ids(library: Library, content: bytes, frame: list[np.int32]) -> fro
     unknown = model.get("unk_id")
     if unknown is None and model.get("unk_token"):
         unknown = library.token_to_id(model["unk_token"])
-    return frozenset({*named, *map(int, frame), *([] if unknown is None else [int(unknown)])})
+    return frozenset({*named, *frame, *([] if unknown is None else [int(unknown)])})

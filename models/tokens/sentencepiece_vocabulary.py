@@ -14,6 +14,7 @@ from sentencepiece import SentencePieceProcessor
 
 from tercet.models.errors import CheckpointError
 from tercet.models.representations import Int32, Int64
+from tercet.models.tokens.library_errors import loading, tokenizing
 from tercet.models.tokens.vocabulary import TokenSpans
 
 SENTENCEPIECE_MODEL = "sentencepiece.bpe.model"
@@ -33,11 +34,10 @@ class SentencePieceVocabulary:
     def __init__(self, content: bytes) -> None:
         """content: of the file. Raises CheckpointError where it is damaged, or begins otherwise."""
         library = SentencePieceProcessor()
-        try:
+        with loading(SENTENCEPIECE_MODEL):
             library.load_from_serialized_proto(content)
-        except RuntimeError as error:
-            raise CheckpointError(f"{SENTENCEPIECE_MODEL} is damaged or not understood: {error}") from error
-        if [library.id_to_piece(id) for id in range(3)] != ["<unk>", "<s>", "</s>"]:
+            first = [library.id_to_piece(id) for id in range(min(3, library.get_piece_size()))]
+        if first != ["<unk>", "<s>", "</s>"]:
             raise CheckpointError(
                 f"{SENTENCEPIECE_MODEL} does not begin with <unk>, <s> and </s>, as XLM-RoBERTa's does; "
                 "save the tokenizer as a tokenizer.json"
@@ -50,15 +50,17 @@ class SentencePieceVocabulary:
         self.pad_id = PAD
 
     def token_ids(self, texts: Sequence[str]) -> list[Int32]:
-        """Ids of each text without special tokens."""
-        return [_shifted(ids) for ids in self._library.encode_as_numpy(list(texts), num_threads=1)]
+        """Ids of each text without special tokens. Raises EncoderFailedError."""
+        with tokenizing(SENTENCEPIECE_MODEL):
+            return [_shifted(ids) for ids in self._library.encode_as_numpy(list(texts), num_threads=1)]
 
     def spans(self, text: str) -> TokenSpans:
         """Ids of one text without special tokens, and where its tokens lie.
 
-        The white space before a word belongs to no token.
+        The white space before a word belongs to no token. Raises EncoderFailedError.
         """
-        mapping = self._library.encode_as_offset_mapping(text)
+        with tokenizing(SENTENCEPIECE_MODEL):
+            mapping = self._library.encode_as_offset_mapping(text)
         offsets = np.array(mapping["offsets"], np.int64).reshape(-1, 2)
         begins_word = np.array([piece.startswith(WORD_MARK) for piece in mapping["pieces"]], np.bool_)
         starts, ends = offsets[:, 0], offsets[:, 1]
@@ -95,7 +97,8 @@ class SentencePieceVocabulary:
         if special:
             pieces = [self.piece(id) or "" for id in token_ids]
             return "".join(pieces).replace(WORD_MARK, " ").removeprefix(" ")
-        text: str = self._library.decode([id - SHIFT for id in token_ids if id not in self.special_ids])
+        with tokenizing(SENTENCEPIECE_MODEL):
+            text: str = self._library.decode([id - SHIFT for id in token_ids if id not in self.special_ids])
         return text
 
 

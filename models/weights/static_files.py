@@ -163,6 +163,8 @@ def _unknown(content: bytes) -> int | None:
     if name is None:
         unknown: int | None = model.get("unk_id")
         return unknown
+    if not isinstance(model["vocab"], Mapping):  # of pieces with their scores, which names none
+        return None
     added = {token["content"]: token["id"] for token in described.get("added_tokens") or ()}
     id: int | None = added.get(name, model["vocab"].get(name))
     return id

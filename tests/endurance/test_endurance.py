@@ -54,6 +54,7 @@ PROGRAMS = {
     "re-sharding": Program("cluster.resharding", ("--documents", "500", "--kills", "2")),
     "a build on Ray": Program("cluster.ray_build", ("--passages", "2000"), package="ray"),
     "families": Program("peers.families", ()),
+    "files of strangers": Program("files.strangers"),
     "engines": Program("peers.backends", (), package="pymilvus", data=True),
 }
 SERVING = ("workers", "clients", "streams", "many_collections", "large", "fuzz", "steady")

@@ -323,3 +323,19 @@ def test_settings_changed_after_publishing_are_found(collection: Collection, roo
     path = collection.layout.settings
     path.write_text(path.read_text().replace('"tiny"', '"huge"'))
     assert "collection.json was altered" in verify(root, "demo")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [("dense", 3), ("forward_weights", slice(None)), ("token_scales", slice(None))],
+)
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_no_search_returns_what_is_not_finite(
+    collection: Collection, random_texts: Any, name: str, row: Any, value: float
+) -> None:
+    """Checksums are as they should be: who wrote the file wrote them, too."""
+    query = random_texts(1, 5)
+    assert len(collection.snapshot().search(query, top_k=30).hits) == 30
+    forge(collection, name, replaced(stored(collection, name), row, value))
+    with pytest.raises(DamagedIndexError, match=f"{name}.* has values that are not finite"):
+        collection.snapshot().search(query, top_k=30)

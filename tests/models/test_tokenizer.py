@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tercet.models.checkpoint import EncodingSettings
-from tercet.models.errors import CheckpointError, TextTooLongError, UnsupportedError
+from tercet.models.errors import CheckpointError, EncoderFailedError, TextTooLongError, UnsupportedError
 from tercet.models.representations import TokenBatch
 from tercet.models.tokenizer import Tokenizer
 
@@ -328,3 +328,64 @@ def test_a_batch_knows_its_queries(tokenizer: Tokenizer) -> None:
     assert batch.is_query.tolist() == [False, False, True]
     assert batch.take(np.array([2, 0])).is_query.tolist() == [True, False]
     assert not tokenizer.tokenize_whole(["one"]).is_query.any()
+
+
+def changed(content: bytes, **values: object) -> bytes:
+    """A tokenizer.json with other values in its model, and without those that are None."""
+    described = json.loads(content)
+    model = {**described["model"], **values}
+    described["model"] = {name: value for name, value in model.items() if value is not None}
+    return json.dumps(described).encode()
+
+
+def without(content: bytes, piece: str) -> bytes:
+    """A tokenizer.json without a piece."""
+    described = json.loads(content)
+    del described["model"]["vocab"][piece]
+    described["added_tokens"] = [token for token in described["added_tokens"] if token["content"] != piece]
+    return json.dumps(described).encode()
+
+
+def test_a_vocabulary_without_its_unknown_token_is_refused(tokenizer_json: bytes) -> None:
+    for content in (without(tokenizer_json, "[UNK]"), changed(tokenizer_json, unk_token="no such")):
+        with pytest.raises(CheckpointError, match=r"tokenizer\.json has no token for what is not in its voc"):
+            Tokenizer(content, EncodingSettings(max_length=16))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"\xff", b"{}", b"[" * 100_000, b'{"model": {"type": "WordPiece", "vocab": {}}}'],
+)
+def test_what_the_library_does_not_take_is_refused(content: bytes) -> None:
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json is damaged or not understood"):
+        Tokenizer(content, EncodingSettings(max_length=16, special_tokens=False))
+
+
+def test_ids_that_no_table_has_are_refused(tokenizer_json: bytes) -> None:
+    described = json.loads(tokenizer_json)
+    described["post_processor"]["special_tokens"]["[CLS]"]["ids"] = [2**32 - 1]
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json is damaged or not understood"):
+        Tokenizer(json.dumps(described).encode(), EncodingSettings(max_length=16))
+    described["post_processor"]["special_tokens"]["[CLS]"]["ids"] = [500]
+    found = Tokenizer(json.dumps(described).encode(), EncodingSettings(max_length=16))
+    assert found.vocabulary_size == 501
+
+
+class Panic(BaseException):
+    """As those of the library's language, which are no Exception."""
+
+
+@pytest.mark.parametrize("error", [Exception("no"), Panic("no")])
+def test_errors_of_the_library_on_texts_are_named(
+    error: BaseException, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        def encode_batch_fast(self, *_: object, **__: object) -> None:
+            raise error
+
+        encode_batch = decode_batch = encode_batch_fast
+
+    monkeypatch.setattr(tokenizer._vocabulary, "_library", Broken())
+    for call, given in ((tokenizer.tokenize, ["a"]), (tokenizer.spans, "a"), (tokenizer.text_of, [5])):
+        with pytest.raises(EncoderFailedError, match=r"tokenizer\.json does not take these texts: no"):
+            call(given)  # type: ignore[operator]

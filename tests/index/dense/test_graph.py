@@ -29,7 +29,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Vectors]:
     """FAISS's index without vectors, and these."""
     folder, vectors = tmp_path_factory.mktemp("graph"), points(1, DOCUMENTS).astype(np.float16)
     build_dense("hnsw", vectors, ArrayFolder(folder))
-    return read_index(folder / INDEX_FILE, DOCUMENTS, DIMENSION), vectors
+    return read_index(folder / INDEX_FILE, "hnsw", DOCUMENTS, DIMENSION), vectors
 
 
 def with_vectors(index: Any, vectors: Vectors) -> Any:
@@ -77,5 +77,7 @@ def test_documents_without_links_are_not_met(tmp_path: Path) -> None:
     vectors = points(4, 1_500).astype(np.float16)
     vectors[[5, 900, 1_499]] = vectors[2]
     build_dense("hnsw", vectors, ArrayFolder(tmp_path))
-    rows, _ = Graph(read_index(tmp_path / INDEX_FILE, 1_500, DIMENSION), vectors).walk(points(5, 1)[0], 1_500)
+    rows, _ = Graph(read_index(tmp_path / INDEX_FILE, "hnsw", 1_500, DIMENSION), vectors).walk(
+        points(5, 1)[0], 1_500
+    )
     assert sorted(rows.tolist()) == sorted(set(range(1_500)) - {5, 900, 1_499})

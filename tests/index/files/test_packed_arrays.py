@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,8 @@ def test_a_changed_bit_of_the_header_changes_no_array(file: Path) -> None:
         {"data_offsets": [24, 0]},
         {"data_offsets": [8, 32]},
         {"data_offsets": None},
+        {"shape": [1, 1, 1, 1, 3]},
+        {"shape": [2**48, 0], "data_offsets": [0, 0]},
     ],
     ids=str,
 )
@@ -151,6 +154,31 @@ def test_another_header_is_refused(file: Path, text: bytes) -> None:
     rewrite(file, text, b"")
     with pytest.raises(DamagedIndexError, match=r"arrays\.safetensors does not hold packed arrays"):
         PackedArrays(file)
+
+
+def test_a_header_with_a_blank_more_is_refused(file: Path) -> None:
+    """Values would lie where kernels do not take them."""
+    content = file.read_bytes()
+    start = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
+    rewrite(file, content[LENGTH_BYTES:start] + b" ", content[start:])
+    with pytest.raises(DamagedIndexError, match=f"begin at byte {start + 1}, which is no multiple of 8"):
+        PackedArrays(file)
+
+
+def test_values_that_are_not_aligned_to_their_type_are_refused(tmp_path: Path) -> None:
+    described = {"flag": ("BOOL", [1], [0, 1]), "number": ("F64", [1], [1, 9])}
+    keys = ("dtype", "shape", "data_offsets")
+    text = json.dumps({name: dict(zip(keys, values, strict=True)) for name, values in described.items()})
+    file = tmp_path / "arrays.safetensors"
+    rewrite(file, text.encode().ljust(ALIGNMENT * 3 - LENGTH_BYTES), bytes(9))
+    with pytest.raises(DamagedIndexError, match="does not hold packed arrays"):
+        PackedArrays(file)
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "arrays.safetensors")
+    with pytest.raises(DamagedIndexError, match=r"arrays\.safetensors is no file"):
+        PackedArrays(tmp_path / "arrays.safetensors")
 
 
 def rewrite(file: Path, text: bytes, values: bytes) -> None:

@@ -49,7 +49,7 @@ def test_an_export_record_not_understood(exported_copy: Path, change: dict[str, 
 def test_a_record_cannot_name_a_file_elsewhere(exported_copy: Path) -> None:
     path = exported_copy / "onnx" / "export.json"
     values = json.loads(path.read_text())
-    values["graphs"]["int8"]["files"] = {"../heads.safetensors": "0"}
+    values["graphs"]["int8"]["files"]["../heads.safetensors"] = "0"
     path.write_text(json.dumps(values))
     with pytest.raises(CheckpointError, match="is missing"):
         load(exported_copy)

@@ -11,9 +11,11 @@ from onnx import numpy_helper
 
 from tercet.models.encoder import encode
 from tercet.models.errors import CheckpointError, UnsupportedError
+from tercet.models.graph_engines import warn_of_slow_kernels
 from tercet.models.graphs.onnx_file import read_onnx
 from tercet.models.loader import load_encoder
 from tercet.models.native.bert_graph import read_bert_graph
+from tercet.models.onnx_encoder import OnnxEncoder
 
 MAPS = Path("/proc/self/maps")
 
@@ -46,7 +48,7 @@ def test_a_file_of_many_weights_is_mapped_once(graph: Path) -> None:
 
 def test_matrices_are_held_once(graph: Path) -> None:
     """The panels that kernels take, and not the file that they were made of, too."""
-    encoder = load_encoder(str(graph.parent.parent), "native")
+    encoder = OnnxEncoder(graph.parent.parent, "bert", engine="native")
     assert graph in open_maps(graph.parent)
     assert resident_bytes(graph) == 0
     encode(encoder, ["wing"])  # whose row of the embeddings is read from the file
@@ -130,3 +132,17 @@ def test_a_long_text_alone_is_the_same_by_several_threads() -> None:
         strict=True,
     ):
         np.testing.assert_array_equal(one, other)
+
+
+def test_slow_kernels_are_told_once(
+    bert_exported: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a processor without the instructions that they are made for; there nobody gets them unasked."""
+    monkeypatch.setattr("tercet.models.graph_engines.is_fast", lambda: False)
+    warn_of_slow_kernels.cache_clear()
+    assert load_encoder(str(bert_exported), "onnx", precision="int8", device="cpu").info.engine == "onnx"
+    assert not caplog.records
+    for _ in range(2):
+        assert load_encoder(str(bert_exported), "native", device="cpu").info.engine == "native"
+    (told,) = [record.getMessage() for record in caplog.records if "native engine" in record.getMessage()]
+    assert "take the engine onnx or onnxruntime" in told
