@@ -104,4 +104,5 @@ class ArrowRows:
 
 
 def _named(path: Path) -> str:
-    return "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
+    kind = path.suffix.lower()
+    return {".parquet": "Parquet", ".arrow": "Arrow", ".arrows": "Arrow"}.get(kind, "Parquet or Arrow")

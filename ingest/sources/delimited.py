@@ -76,7 +76,7 @@ class DelimitedRows:
         said = _SEPARATOR.fullmatch(first[0]) if first else None
         self._lines_before = 0 if said is None else 1
         header = "".join(first[self._lines_before :][:1])
-        self._delimiter = delimiter or (said[1] if said else detected_delimiter(path, header))
+        self._delimiter = delimiter or (said[1] if said else detected_delimiter(header))
         self._quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
         if self._delimiter == "\t":
             lines = sample.decode(self.encoding, "replace").splitlines()
@@ -215,10 +215,8 @@ def _has_bare_quotes(lines: Sequence[str]) -> bool:
     )
 
 
-def detected_delimiter(path: Path, header: str) -> str:
+def detected_delimiter(header: str) -> str:
     """What stands between the names of columns."""
-    if ".tsv" in path.suffixes or ".tab" in path.suffixes:
-        return "\t"
     some = header[:HEADER_CHARACTERS]
     counts = {delimiter: len(next(csv.reader([some], delimiter=delimiter), [])) for delimiter in DELIMITERS}
     return max(counts, key=counts.__getitem__)

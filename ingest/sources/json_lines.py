@@ -9,6 +9,7 @@ from typing import Any
 from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.sources.json_text import parse_json
 from tercet.ingest.sources.lines import LineFile
+from tercet.ingest.sources.record_paths import RecordPath
 
 _MARK = b"\xef\xbb\xbf"
 
@@ -22,8 +23,10 @@ class JsonLines:
     left_out: Mapping[str, int] = {}
     names = None
 
-    def __init__(self, path: Path, line_bytes: int) -> None:
+    def __init__(self, path: Path, line_bytes: int, records: RecordPath | None) -> None:
+        """records: where they are within the values; None where these are the records."""
         self.blank = 0
+        self._records = records
         self._lines = LineFile(path, line_bytes)
 
     @property
@@ -32,10 +35,22 @@ class JsonLines:
         return self._lines.fraction
 
     def count(self) -> int | None:
-        """Lines of the file; None where counting would take long."""
-        return self._lines.count()
+        """Lines of the file; None where counting would take long, and where a line is no record."""
+        return self._lines.count() if self._records is None else None
 
-    def __iter__(self) -> Iterator[tuple[int, Any | InvalidDocumentError]]:
+    def __iter__(self) -> Iterator[tuple[int | str, Any | InvalidDocumentError]]:
+        if self._records is None:
+            yield from self._values()
+            return
+        for number, value in self._values():
+            if isinstance(value, InvalidDocumentError):
+                yield number, value
+                continue
+            for index, record in enumerate(self._records.records(value), start=1):
+                yield f"{number}, record {index}", record
+        self._records.require_some()
+
+    def _values(self) -> Iterator[tuple[int, Any | InvalidDocumentError]]:
         for number, line in self._lines:
             if line is None:
                 limit = self._lines.limit_bytes

@@ -19,7 +19,8 @@ from tercet.ingest.sources.delimited import DelimitedRows
 from tercet.ingest.sources.files import Records, holds_texts, open_records, source_files
 from tercet.ingest.sources.inference import inferred_fields
 from tercet.ingest.sources.lines import MAX_LINE_BYTES
-from tercet.ingest.sources.reader import LOOKED_AT, DocumentReader, Reading
+from tercet.ingest.sources.reader import LOOKED_AT, DocumentReader
+from tercet.ingest.sources.reading import Reading
 from tercet.ingest.sources.usual_names import IDS, TEXTS, TITLES, usual_names
 from tercet.models.tokenizer import Tokenizer
 
@@ -68,8 +69,8 @@ def preview(
 
     Raises SourceError for what cannot be read. Unclear columns are no error: they are the preview's problem.
     """
-    path = source_files(source)[0]
-    part = open_records(path, MAX_LINE_BYTES, {}, reading.encoding, reading.delimiter, reading.names)
+    path = source_files(source, reading.format)[0]
+    part = open_records(path, MAX_LINE_BYTES, {}, reading)
     samples = _samples(part)
     names = list(samples)
     choice = reading.columns
@@ -84,7 +85,7 @@ def preview(
             problem = str(reader.no_documents())
         text, title, own = reader.columns.text, reader.columns.title, reader.columns.id
         types = inferred_fields(source, replace(reading, split=None)).fields
-        if reading.split is not None or holds_texts(path):
+        if reading.split is not None or holds_texts(path, reading.format):
             types |= SOURCE_FIELD
     except (SourceError, DuplicateDocumentError) as error:
         problem = str(error)

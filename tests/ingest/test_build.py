@@ -18,7 +18,7 @@ from tercet.ingest.document_encoders import LocalDocuments
 from tercet.ingest.errors import BuildCancelledError, SourceError
 from tercet.ingest.passages.split import Split
 from tercet.ingest.publishing import build_target
-from tercet.ingest.sources.reader import Reading
+from tercet.ingest.sources.reading import Reading
 from tercet.models import stream
 from tercet.models.encoder import EncoderInfo, encode
 from tercet.models.errors import EncoderUnavailableError

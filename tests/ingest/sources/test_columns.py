@@ -11,7 +11,8 @@ from tercet.index.candidates import Document
 from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.columns import USUAL, ColumnChoice, content_id
-from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import Reading
 from tercet.ingest.sources.usual_names import IDS, TEXTS, TITLES
 
 

@@ -9,7 +9,8 @@ import pytest
 from tercet.index.candidates import Document
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.columns import ColumnChoice
-from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import Reading
 
 KOREAN = (
     "id,text,분류\n1,녹차는 팔십 도의 물에 이 분 동안 우린다,차\n"

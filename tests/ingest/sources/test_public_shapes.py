@@ -15,7 +15,8 @@ import pytest
 
 from tercet.index.candidates import Document
 from tercet.ingest.sources.columns import USUAL, ColumnChoice
-from tercet.ingest.sources.reader import USUAL_READING, DocumentReader, Reading
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import USUAL_READING, Reading
 
 GENERATED = Reading(ColumnChoice(generate_ids=True))
 
