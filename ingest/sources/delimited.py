@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -18,7 +19,7 @@ from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.cells import cell_value
 from tercet.ingest.sources.columns import METADATA
-from tercet.ingest.sources.encodings import SAMPLE_BYTES, detected_encoding
+from tercet.ingest.sources.encodings import SAMPLE_BYTES, detected_encoding, encoding_of
 from tercet.ingest.sources.packed import PackedFile
 from tercet.ingest.sources.unclear_columns import seem_values, shown_columns
 
@@ -68,7 +69,7 @@ class DelimitedRows:
         self._line, self._at_end = 1, False
         with self._file.opened(lambda: "its beginning") as file:
             sample = file.read(SAMPLE_BYTES)
-        self.encoding = encoding or detected_encoding(sample)
+        self.encoding = encoding or self._found_encoding(sample)
         try:
             first = sample.decode(self.encoding, "replace").lstrip("\ufeff").splitlines()[:2]
         except (LookupError, UnicodeError) as error:
@@ -121,6 +122,14 @@ class DelimitedRows:
                     return
                 if cells:
                     yield self._line, self._record(cells)
+
+    def _found_encoding(self, sample: bytes) -> str:
+        """The encoding of the whole file, or of its beginning where the rest is damaged."""
+        state = self.path.stat()
+        try:
+            return _encoding_of(self.path, state.st_size, state.st_mtime_ns)
+        except SourceError:
+            return detected_encoding(sample)
 
     @contextmanager
     def _opened(self) -> Iterator[TextIO]:
@@ -196,6 +205,13 @@ class DelimitedRows:
             except orjson.JSONDecodeError as error:
                 raise InvalidDocumentError(f'"{METADATA}" is text but not JSON: {error.msg}') from error
         return cell_value(cell, self._fields.get(name))  # of another type it is refused by name
+
+
+@lru_cache(maxsize=1024)
+def _encoding_of(path: Path, size_bytes: int, modified_ns: int) -> str:
+    """The encoding of a file, which is read once for all who read the same. Raises SourceError."""
+    with PackedFile(path).opened(lambda: "its beginning") as file:
+        return encoding_of(file)
 
 
 def _distinct(path: Path, names: list[str], hint: str = "") -> list[str]:

@@ -176,7 +176,7 @@ def open_records(
     if kind in DELIMITED:
         from tercet.ingest.sources.delimited import DelimitedRows
 
-        delimiter = reading.delimiter or (None if kind == ".csv" else "\t")
+        delimiter = "\t" if reading.delimiter is None and kind != ".csv" else reading.delimiter
         return DelimitedRows(path, limit_bytes, fields, reading.encoding, delimiter, reading.names)
     if kind in ARRAYS and not _has_lines(path, limit_bytes):
         from tercet.ingest.sources.json_file import JsonFile
