@@ -12,6 +12,7 @@ from typing import Any
 from tercet.index.candidates import Document
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import DuplicateDocumentError
+from tercet.ingest.document_bytes import value_bytes
 from tercet.ingest.errors import SourceError
 from tercet.ingest.passages.split import SOURCE_FIELD
 from tercet.ingest.sources.columns import METADATA
@@ -27,6 +28,7 @@ from tercet.models.tokenizer import Tokenizer
 SHOWN_DOCUMENTS = 3
 SAMPLES = 3
 SAMPLE_CHARACTERS = 200
+SAMPLED_BYTES = 2**26  # of records: more than one has
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,11 @@ def preview(
 def _samples(part: Records) -> dict[str, list[Any]]:
     """The first values under each name, in the order of the file."""
     by_name: dict[str, list[Any]] = {name: [] for name in part.names or ()}
+    size = 0
     for _, record in islice(part, LOOKED_AT):
+        size += value_bytes(record)
+        if size > SAMPLED_BYTES:
+            break
         if not isinstance(record, Mapping):
             continue
         inside = record.get(METADATA)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tercet.index.candidates import Document
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError
+from tercet.ingest.document_bytes import value_bytes
 from tercet.ingest.errors import SourceError
 from tercet.ingest.passages.measure import TokenMeasure
 from tercet.ingest.passages.split import Split
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 # Records that are looked at before the first document, where a kind of file does not name its columns.
 LOOKED_AT = 100
-LOOKED_AT_CHARACTERS = 2**20
+LOOKED_AT_BYTES = 2**20
 
 Item = tuple[int | str, Any]
 
@@ -233,12 +234,12 @@ def _counted(endings: Counter[str]) -> str:
 
 def _beginning(items: Iterator[Item]) -> tuple[list[Item], list[str]]:
     """The first records, and all names in them in order of appearance."""
-    begun, names, characters = list[Item](), dict[str, None](), 0
+    begun, names, size = list[Item](), dict[str, None](), 0
     for item in items:
         begun.append(item)
         if isinstance(item[1], Mapping):
             names.update(dict.fromkeys(item[1]))
-            characters += sum(len(value) for value in item[1].values() if isinstance(value, str))
-        if len(begun) == LOOKED_AT or characters > LOOKED_AT_CHARACTERS:
+        size += value_bytes(item[1])
+        if len(begun) == LOOKED_AT or size > LOOKED_AT_BYTES:
             break
     return begun, list(names)
