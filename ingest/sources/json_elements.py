@@ -181,7 +181,7 @@ class JsonElements:
 
     def whole(self) -> Element:
         """The value that the file is. Raises BrokenJsonError."""
-        while (byte := self._to(_TO_BRACKET)) is not None:
+        while (byte := self._to(_TO_ANY)) is not None:  # which does not go past the end of a flat value
             self._bracket(byte)
             if not self._closing:
                 break

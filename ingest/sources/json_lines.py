@@ -15,7 +15,10 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class JsonLines:
-    """Iterates once over (line number, the value on it or why there is none). blank: lines without any."""
+    """Iterates once over (line number, the value on it or why there is none). blank: lines without any.
+
+    Of a bulk request of Elasticsearch, as dumps of wikis are, each document has the id of the line before it.
+    """
 
     unit = "line"
     encoding = None
@@ -51,6 +54,7 @@ class JsonLines:
         self._records.require_some()
 
     def _values(self) -> Iterator[tuple[int, Any | InvalidDocumentError]]:
+        own: dict[str, Any] = {}
         for number, line in self._lines:
             if line is None:
                 limit = self._lines.limit_bytes
@@ -61,6 +65,21 @@ class JsonLines:
                 self.blank += 1
                 continue
             try:
-                yield number, parse_json(stripped)
+                value = parse_json(stripped)
             except InvalidDocumentError as error:
                 yield number, error
+                continue
+            if (action := _action(value)) is not None:
+                self.blank += 1
+                own = {"_id": action["_id"]} if "_id" in action else {}
+                continue
+            yield number, {**own, **value} if own and isinstance(value, dict) else value
+            own = {}
+
+
+def _action(value: Any) -> dict[str, Any] | None:
+    """What a line of a bulk request says of the document on the next line; None for another line."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return None
+    action = value.get("index", value.get("create"))
+    return action if isinstance(action, dict) and {"_id", "_index"} & action.keys() else None
