@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tercet.index.candidates import Document
 
 BATCH_DOCUMENTS = 64
-BATCH_CHARACTERS = 400_000
+BATCH_BYTES = 400_000
 
 
 def document_record(document: Document) -> dict[str, Any]:
@@ -32,13 +32,16 @@ def stored_record(document: Document) -> dict[str, Any]:
 
 def batches(documents: Iterable[Document]) -> Iterator[list[dict[str, Any]]]:
     """Documents in requests of bounded size, as records."""
+    from tercet.ingest.document_bytes import document_bytes
+
     batch: list[dict[str, Any]] = []
-    characters = 0
+    batch_bytes = 0
     for document in documents:
-        if batch and (len(batch) == BATCH_DOCUMENTS or characters + len(document.text) > BATCH_CHARACTERS):
+        size = document_bytes(document)
+        if batch and (len(batch) == BATCH_DOCUMENTS or batch_bytes + size > BATCH_BYTES):
             yield batch
-            batch, characters = [], 0
+            batch, batch_bytes = [], 0
         batch.append(stored_record(document))
-        characters += len(document.text)
+        batch_bytes += size
     if batch:
         yield batch

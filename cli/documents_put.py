@@ -59,6 +59,9 @@ def put(
             raise typer.BadParameter("goes with --url", param_hint="--watch" if watch else "--sync")
         if reading.generate_ids or reading.id_field is not None:
             raise typer.BadParameter("goes without --watch: files go by their paths", param_hint="--id-field")
+        if reading.format is not None or reading.records is not None:
+            said = "--format" if reading.format is not None else "--records"
+            raise typer.BadParameter("goes without --watch and --sync", param_hint=said)
         if len(source) > 1:
             raise typer.BadParameter("is one folder with --watch and --sync", param_hint="SOURCE")
         from tercet.cli.watching.command import keep_like

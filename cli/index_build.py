@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tercet.index.documents.metadata import FieldType
-    from tercet.ingest.sources.reader import Reading
+    from tercet.ingest.sources.reading import Reading
     from tercet.ingest.target import RequestedSettings
     from tercet.models.tokenizer import Tokenizer
     from tercet.service.settings.settings import Settings

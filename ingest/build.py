@@ -27,7 +27,8 @@ from tercet.ingest.publishing import BuildTarget, build_target
 from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError, Skipped
 from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_files
-from tercet.ingest.sources.reader import USUAL_READING, DocumentReader, Reading
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import USUAL_READING, Reading
 from tercet.ingest.target import (
     RequestedSettings,
     chosen,
@@ -118,8 +119,10 @@ def build_collection(
     started = time.monotonic()
     check_collection_name(name)
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
-    files = [file for path in paths_of(source) for file in source_files(path)]  # before anything is created
-    of_texts = reading.split is not None or any(map(holds_texts, files))
+    files = [
+        file for path in paths_of(source) for file in source_files(path, reading.format)
+    ]  # before anything is created
+    of_texts = reading.split is not None or any(holds_texts(file, reading.format) for file in files)
     if of_texts and (requested.get("fields") is not None or not exists(collections_root, name)):
         requested["fields"] = {**SOURCE_FIELD, **(requested.get("fields") or {})}
     token_codec = requested.pop("token_codec", None)

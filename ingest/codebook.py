@@ -20,7 +20,8 @@ from tercet.ingest.errors import SourceError
 from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.files import Source, shown
-from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import Reading
 from tercet.models.representations import Float32
 from tercet.models.texts.groups import estimated_tokens
 from tercet.models.texts.windows import WindowCutter

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tercet.ingest.sources.formats import RECORDS_EXAMPLE, FileFormat, record_keys
+
 if TYPE_CHECKING:
     from tercet.ingest.passages.split import Split, SplitKind
-    from tercet.ingest.sources.reader import Reading
+    from tercet.ingest.sources.reading import Reading
 
 SOURCE = (
     "CSV, TSV, JSON, JSONL, Parquet or Arrow, packed by gzip, bzip2, xz or zstd or not, a folder of such "
@@ -89,6 +91,24 @@ class ReadingFlags:
         str | None,
         typer.Option(help="Between the cells of CSV. [default: found]", show_default=False),
     ] = None
+    format: Annotated[
+        FileFormat | None,
+        typer.Option(
+            "--format",
+            help="What the files are, whatever their names end in. [default: what these end in]",
+            show_default=False,
+        ),
+    ] = None
+    records: Annotated[
+        str | None,
+        typer.Option(
+            "--records",
+            metavar="KEY.KEY…",
+            help=f"Where in JSON the records are, through lists, too, such as {RECORDS_EXAMPLE}. [default: "
+            "the array that the file is, or the only list of objects in it]",
+            show_default=False,
+        ),
+    ] = None
     split: Annotated[
         Literal["markdown", "paragraphs", "tokens"] | None,
         typer.Option(
@@ -111,7 +131,7 @@ class ReadingFlags:
     def reading(self) -> Reading:
         """How a source is read. Raises typer.BadParameter for flags that exclude each other."""
         from tercet.ingest.sources.columns import ColumnChoice
-        from tercet.ingest.sources.reader import Reading
+        from tercet.ingest.sources.reading import Reading
 
         cut = _split(self.split, self.split_size)
         if self.generate_ids and self.id_field is not None:
@@ -129,7 +149,11 @@ class ReadingFlags:
             self.generate_ids,
         )
         names = None if self.columns is None else _names(self.columns)
-        return Reading(columns, self.encoding, self.delimiter, cut, names)
+        try:
+            records = None if self.records is None else record_keys(self.records)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--records") from error
+        return Reading(columns, self.encoding, self.delimiter, cut, names, self.format, records)
 
 
 def _names(words: str) -> tuple[str, ...]:
@@ -166,6 +190,8 @@ def as_json(reading: Reading, *, infer_fields: bool) -> dict[str, Any]:
         "infer_fields": infer_fields,
         "encoding": reading.encoding,
         "delimiter": reading.delimiter,
+        "format": reading.format,
+        "records": None if reading.records is None else ".".join(reading.records),
         "split": None if reading.split is None else reading.split.kind,
         "split_size": None if reading.split is None else reading.split.size,
     }

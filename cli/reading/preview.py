@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tercet.cli.sources import GivenSources
     from tercet.index.documents.metadata import FieldType
     from tercet.ingest.sources.checks import OnError, Skipped
-    from tercet.ingest.sources.reader import Reading
+    from tercet.ingest.sources.reading import Reading
     from tercet.models.tokenizer import Tokenizer
 
 SHOWN_DOCUMENTS = 3

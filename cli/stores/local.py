@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tercet.index.live.collection import LiveCollection
     from tercet.index.snapshot import Snapshot
     from tercet.ingest.sources.files import Source
-    from tercet.ingest.sources.reader import Reading
+    from tercet.ingest.sources.reading import Reading
     from tercet.service.copies.backups import CollectionBackups
     from tercet.service.settings.settings import Settings
 

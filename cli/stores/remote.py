@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tercet.ingest.sources.checks import Skipped
     from tercet.ingest.sources.files import Source
-    from tercet.ingest.sources.reader import Reading
+    from tercet.ingest.sources.reading import Reading
     from tercet.service.settings.settings import Settings
 
 Answer = dict[str, Any]

@@ -25,7 +25,7 @@ from tercet.ingest.sources.lines import MAX_LINE_BYTES
 from tercet.ingest.texts.parser import FileParser
 
 if TYPE_CHECKING:
-    from tercet.ingest.sources.reader import Reading
+    from tercet.ingest.sources.reading import Reading
     from tercet.service.settings.settings import Settings
 
 

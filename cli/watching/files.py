@@ -22,7 +22,7 @@ from tercet.ingest.passages.cutter import PassageCutter
 from tercet.ingest.passages.measure import TokenMeasure
 from tercet.ingest.sources.checks import RecordChecks, Skipped
 from tercet.ingest.sources.lines import MAX_LINE_BYTES
-from tercet.ingest.sources.reader import Reading
+from tercet.ingest.sources.reading import Reading
 from tercet.ingest.texts.files import TextFile
 from tercet.ingest.texts.parser import FileParser, require_packages
 from tercet.ingest.texts.reading import COLUMNS, TextReader

@@ -610,6 +610,8 @@ export interface ReadingRequest {
   columns?: Array<string> | null;
   encoding?: string | null;
   delimiter?: string | null;
+  format?: "jsonl" | "json" | "csv" | "tsv" | "parquet" | "arrow" | "markdown" | "html" | "pdf" | "text" | null;
+  records?: string | null;
   split?: "markdown" | "paragraphs" | "tokens" | null;
   split_size?: number | null;
 }

@@ -21,7 +21,7 @@ from tercet.ingest.passages.split import SOURCE_FIELD
 from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_files
-from tercet.ingest.sources.reader import USUAL_READING, Reading
+from tercet.ingest.sources.reading import USUAL_READING, Reading
 from tercet.ingest.target import RequestedSettings, chosen, require_settings, settings_for
 
 FORMAT = 1
@@ -48,7 +48,7 @@ class ShardedBuild:
     @property
     def files(self) -> list[Path]:
         """The files that are read. Raises SourceError."""
-        return [file for path in paths_of(self.source) for file in source_files(path)]
+        return [file for path in paths_of(self.source) for file in source_files(path, self.reading.format)]
 
     def key(self, encoder: DocumentEncoder, present: CollectionSettings | None) -> str:
         """By what the pieces of this build are known, when it is begun again. present: the settings that the

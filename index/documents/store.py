@@ -15,7 +15,7 @@ import orjson
 
 from tercet.index.candidates import Document
 from tercet.index.documents.id_filter import IdFilter
-from tercet.index.documents.metadata import require_metadata
+from tercet.index.documents.metadata import MAX_METADATA_BYTES, require_metadata
 from tercet.index.errors import InvalidDocumentError, damaged
 from tercet.index.files.arrays import ArraySource, ArrayTarget, open_rows
 from tercet.index.files.content import text_of
@@ -33,8 +33,8 @@ def encode_document(document: Document) -> tuple[bytes, bytes]:
     its texts become U+FFFD.
 
     Raises InvalidDocumentError where the id is no UTF-8 text of 1 to 512 bytes, a part has a wrong
-    type, the metadata is not finite JSON of at most 64 levels with integers of 64 bits, or the content
-    exceeds 16 MiB.
+    type, the metadata is not finite JSON of at most 8 MiB and 64 levels with integers of 64 bits, or the
+    content exceeds 16 MiB.
     """
     identifier = encode_id(document.id)
     name = f"document {document.id!r}"
@@ -58,6 +58,13 @@ def encode_document(document: Document) -> tuple[bytes, bytes]:
         raise InvalidDocumentError(
             f"{name} has {len(encoded)} bytes of content; the limit is {MAX_CONTENT_BYTES}, so split it"
         )
+    if len(encoded) > MAX_METADATA_BYTES:
+        size = len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
+        if size > MAX_METADATA_BYTES:
+            raise InvalidDocumentError(
+                f"{name} has {size} bytes of metadata; the limit is {MAX_METADATA_BYTES}: leave some out",
+                "metadata",
+            )
     return identifier, encoded
 
 

@@ -5,7 +5,9 @@ Feather of version 2 is an IPC file, and what Hugging Face's datasets keep are I
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -84,7 +86,12 @@ class TableRows:
         # A buffer size makes Arrow stream column pages instead of reading whole row groups.
         with pyarrow.parquet.ParquetFile(self._path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
             names = self._names(file.schema_arrow)
-            for batch in file.iter_batches(batch_rows, columns=names, use_threads=False):
+            batches = file.iter_batches(batch_rows, columns=names, use_threads=False)
+            while True:
+                with _half_of_memory() if batch_rows > 1 else nullcontext():
+                    batch = next(batches, None)
+                if batch is None:
+                    return
                 yield from _rows_of(batch, skip)
                 skip = max(0, skip - batch.num_rows)
 
@@ -112,6 +119,18 @@ class TableRows:
         """What is read; None for all."""
         exported = b"tercet" in (schema.metadata or {})
         return [name for name in schema.names if name in self._columns] if exported else None
+
+
+@contextmanager
+def _half_of_memory() -> Iterator[None]:
+    """Raises MemoryError where half of what this process may take is not enough within the block."""
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    if most != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_DATA, (most // 2, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _checked(batch: pyarrow.RecordBatch, names: list[str] | None) -> pyarrow.RecordBatch:

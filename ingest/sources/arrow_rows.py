@@ -22,7 +22,7 @@ from tercet.ingest.child import module_command
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.arrow_files import described
 
-MEMORY_BYTES = 2**30
+MEMORY_BYTES = 3 * 2**28  # with what a build holds beside it, less than 1 GB
 
 
 class ArrowRows:
@@ -104,4 +104,5 @@ class ArrowRows:
 
 
 def _named(path: Path) -> str:
-    return "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
+    kind = path.suffix.lower()
+    return {".parquet": "Parquet", ".arrow": "Arrow", ".arrows": "Arrow"}.get(kind, "Parquet or Arrow")

@@ -172,10 +172,19 @@ def _text(record: Mapping[str, Any], path: str) -> Any:
 
 
 def _joined(value: Any) -> Any:
-    """The paragraphs of a list of texts as one text; whatever else as it is."""
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        return "\n\n".join(value)
-    return value
+    """The paragraphs of a list of texts, or of lists of texts, as one text; whatever else as it is."""
+    if not isinstance(value, list):
+        return value
+    paragraphs, left = list[str](), value[::-1]
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left += item[::-1]
+        elif isinstance(item, str):
+            paragraphs.append(item)
+        else:
+            return value
+    return "\n\n".join(paragraphs) if paragraphs else value
 
 
 def _usual_identifier(record: Mapping[str, Any]) -> str:

@@ -10,6 +10,8 @@ from tercet.ingest.sources.json_kinds import kind_of
 
 # The column of the turns, and where in it the texts are.
 CONVERSATIONS = {"messages": "messages.content", "conversations": "conversations.value"}
+# And what of a turn tells who said it.
+SPEAKERS = {"messages": "role", "conversations": "from"}
 
 
 def said(record: Mapping[str, Any], path: str) -> str | None:

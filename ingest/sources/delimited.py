@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -18,7 +19,7 @@ from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.cells import cell_value
 from tercet.ingest.sources.columns import METADATA
-from tercet.ingest.sources.encodings import SAMPLE_BYTES, detected_encoding
+from tercet.ingest.sources.encodings import SAMPLE_BYTES, detected_encoding, encoding_of
 from tercet.ingest.sources.packed import PackedFile
 from tercet.ingest.sources.unclear_columns import seem_values, shown_columns
 
@@ -68,7 +69,7 @@ class DelimitedRows:
         self._line, self._at_end = 1, False
         with self._file.opened(lambda: "its beginning") as file:
             sample = file.read(SAMPLE_BYTES)
-        self.encoding = encoding or detected_encoding(sample)
+        self.encoding = encoding or self._found_encoding(sample)
         try:
             first = sample.decode(self.encoding, "replace").lstrip("\ufeff").splitlines()[:2]
         except (LookupError, UnicodeError) as error:
@@ -76,7 +77,7 @@ class DelimitedRows:
         said = _SEPARATOR.fullmatch(first[0]) if first else None
         self._lines_before = 0 if said is None else 1
         header = "".join(first[self._lines_before :][:1])
-        self._delimiter = delimiter or (said[1] if said else detected_delimiter(path, header))
+        self._delimiter = delimiter or (said[1] if said else detected_delimiter(header))
         self._quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
         if self._delimiter == "\t":
             lines = sample.decode(self.encoding, "replace").splitlines()
@@ -121,6 +122,14 @@ class DelimitedRows:
                     return
                 if cells:
                     yield self._line, self._record(cells)
+
+    def _found_encoding(self, sample: bytes) -> str:
+        """The encoding of the whole file, or of its beginning where the rest is damaged."""
+        state = self.path.stat()
+        try:
+            return _encoding_of(self.path, state.st_size, state.st_mtime_ns)
+        except SourceError:
+            return detected_encoding(sample)
 
     @contextmanager
     def _opened(self) -> Iterator[TextIO]:
@@ -198,6 +207,13 @@ class DelimitedRows:
         return cell_value(cell, self._fields.get(name))  # of another type it is refused by name
 
 
+@lru_cache(maxsize=1024)
+def _encoding_of(path: Path, size_bytes: int, modified_ns: int) -> str:
+    """The encoding of a file, which is read once for all who read the same. Raises SourceError."""
+    with PackedFile(path).opened(lambda: "its beginning") as file:
+        return encoding_of(file)
+
+
 def _distinct(path: Path, names: list[str], hint: str = "") -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -215,10 +231,8 @@ def _has_bare_quotes(lines: Sequence[str]) -> bool:
     )
 
 
-def detected_delimiter(path: Path, header: str) -> str:
+def detected_delimiter(header: str) -> str:
     """What stands between the names of columns."""
-    if ".tsv" in path.suffixes or ".tab" in path.suffixes:
-        return "\t"
     some = header[:HEADER_CHARACTERS]
     counts = {delimiter: len(next(csv.reader([some], delimiter=delimiter), [])) for delimiter in DELIMITERS}
     return max(counts, key=counts.__getitem__)

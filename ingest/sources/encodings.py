@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import io
 from collections import Counter
+from typing import BinaryIO
 
 from charset_normalizer import from_bytes
 
@@ -28,17 +30,46 @@ _ISO_2022_JP = (b"\x1b$B", b"\x1b$@")  # where Japanese begins, within ASCII
 
 
 def detected_encoding(sample: bytes) -> str:
-    """The encoding of a file that begins so: by its mark, or UTF-8 where it is that, or the likeliest."""
-    if sample.isascii() and any(mark in sample for mark in _ISO_2022_JP):
-        return "iso2022_jp"
+    """The encoding of a file that begins so. As many bytes as SAMPLE_BYTES may end within a character."""
+    return encoding_of(io.BytesIO(sample), cut=len(sample) == SAMPLE_BYTES)
+
+
+def encoding_of(file: BinaryIO, *, cut: bool = False) -> str:
+    """The encoding of a file: by its mark, or UTF-8 where it is that, or the likeliest.
+
+    All lines that are not ASCII count, wherever they are, until there are SAMPLE_BYTES of them: a table may
+    begin with any number of lines that tell nothing. cut: whether its end is not that of the text.
+    """
+    lines, size, rest, japanese = list[bytes](), 0, b"", False
+    block = file.read(SAMPLE_BYTES)
     for mark, encoding in _MARKS.items():
-        if sample.startswith(mark):
+        if block.startswith(mark):
             return encoding
+    while block and size < SAMPLE_BYTES:
+        japanese = japanese or any(mark in block for mark in _ISO_2022_JP)
+        block = rest + block
+        end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1 or len(block)
+        if not block.isascii():
+            added = [line for line in block[:end].splitlines() if not line.isascii()]
+            lines += added
+            size += sum(map(len, added))
+        rest, block = block[end:], file.read(SAMPLE_BYTES)
+    if not rest.isascii() and size < SAMPLE_BYTES:
+        lines.append(rest)
+    if not lines:
+        return "iso2022_jp" if japanese else "utf-8"
+    good = sum(map(_is_utf8, lines[:-1])) + _is_utf8(lines[-1], cut=cut)
+    # Some bad bytes among much that is UTF-8 are errors in it, which are then refused where they are.
+    return "utf-8" if 2 * good > len(lines) else _likeliest(b"\n".join(lines))
+
+
+def _is_utf8(line: bytes, *, cut: bool = False) -> bool:
+    """Whether a line is UTF-8. cut: whether its last character may be."""
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(sample)  # the last character may be cut
+        codecs.getincrementaldecoder("utf-8")().decode(line, final=not cut)
     except UnicodeDecodeError:
-        return _likeliest(sample)
-    return "utf-8"
+        return False
+    return True
 
 
 def _likeliest(sample: bytes) -> str:

@@ -10,14 +10,17 @@ from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.columns import METADATA
+from tercet.ingest.sources.formats import ENDINGS, FileFormat
 from tercet.ingest.sources.json_lines import JsonLines
 from tercet.ingest.sources.json_text import parse_json
 from tercet.ingest.sources.packed import OPENERS, PackedFile
 from tercet.ingest.sources.parts import files_below
+from tercet.ingest.sources.reading import Reading
+from tercet.ingest.sources.record_paths import RecordPath
 from tercet.ingest.sources.unclear_columns import SHOWN_CHARACTERS
 from tercet.ingest.sources.usual_names import IDS, TEXTS, TITLES
+from tercet.ingest.texts.files import ABOUT, has_text_files, is_text_file
 from tercet.ingest.texts.files import ENDINGS as TEXTS_OF_FILES
-from tercet.ingest.texts.files import has_text_files, is_text_file
 
 LINES, ARRAYS, DELIMITED = (".jsonl", ".ndjson"), (".json",), (".csv", ".tsv", ".tab")
 PARQUET, ARROW = (".parquet",), (".arrow", ".arrows", ".feather", ".ipc")
@@ -83,14 +86,16 @@ def shown(source: Source) -> str:
     return ", ".join(map(str, paths_of(source)))[:SHOWN_CHARACTERS]
 
 
-def source_files(source: Path) -> list[Path]:
-    """The files that hold a source's documents, in order of path.
+def source_files(source: Path, format: FileFormat | None = None) -> list[Path]:
+    """The files that hold a source's documents, in order of path. format: of all of them, where it is said.
 
     A folder holds a file called corpus (BEIR), or else parts of one kind, in it or in folders below it; JSON
     beside parts of another kind describes those. One with texts, there or in its folders, stands for these
     itself, but for one of data with a README or the like. Raises SourceError where there is none.
     """
     if source.is_dir():
+        if format is not None:
+            return _files_said(source, format)
         files = [path for path in files_below(source) if _kind(path) is not None]
         corpus = [path for path in files if path.parent == source and path.name.split(".")[0] == CORPUS]
         if corpus:
@@ -119,15 +124,25 @@ def source_files(source: Path) -> list[Path]:
         raise SourceError(f"{source}: no such file or folder")
     if not source.is_file():
         raise SourceError(f"{source}: neither a file nor a folder")
-    if _kind(source) is None and not is_text_file(source):
+    if format is None and _kind(source) is None and not is_text_file(source):
         saved = next((kind for kind, endings in SAVED_AS.items() if source.suffix.lower() in endings), None)
         if saved is not None:
             raise SourceError(f"{source}: {source.suffix} is not read; save it as {saved}")
         raise SourceError(
             f"{source}: unknown kind of file; the name must end in {', '.join(KINDS)}, in one of these and "
-            f"{', '.join(OPENERS)}, or in {', '.join(TEXTS_OF_FILES)}"
+            f"{', '.join(OPENERS)}, or in {', '.join(TEXTS_OF_FILES)}, or --format must say what the file is"
         )
     return [source]
+
+
+def _files_said(folder: Path, format: FileFormat) -> list[Path]:
+    """The files of a folder of which it is said what they are, but for those that tell of the others."""
+    if ENDINGS[format] in TEXTS_OF_FILES:
+        return [folder]
+    files = [path for path in files_below(folder) if not path.stem.lower().startswith(ABOUT)]
+    if not files:
+        raise SourceError(f"{folder}: the folder holds no file")
+    return files
 
 
 def _is_data(path: Path, folder: Path) -> bool:
@@ -139,43 +154,42 @@ def _is_data(path: Path, folder: Path) -> bool:
 
 
 def open_records(
-    path: Path,
-    limit_bytes: int,
-    fields: Mapping[str, FieldType],
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    names: Sequence[str] | None = None,
-    texts: Sequence[str] = (),
+    path: Path, limit_bytes: int, fields: Mapping[str, FieldType], reading: Reading, texts: Sequence[str] = ()
 ) -> Records:
-    """The records of a file, or of a folder of texts. names: of the columns of a text table without a row of
-    them. texts: names of columns that hold text, beside the usual ones. Raises SourceError where the file is
-    not of the kind that its name says.
+    """The records of a file, or of a folder of texts. texts: names of columns that hold text, beside the
+    usual ones. Raises SourceError where the file is not of the kind that its name says.
     """
-    kind = _kind(path)
-    if names is not None and kind not in DELIMITED:
+    kind = _kind(path) if reading.format is None else ENDINGS[reading.format]
+    if reading.names is not None and kind not in DELIMITED:
         raise SourceError(
             f"{path}: --columns goes with CSV and TSV whose first row has no names; leave it out"
         )
-    if holds_texts(path):
+    records = None if reading.records is None else RecordPath(path, reading.records)
+    if records is not None and kind not in (*LINES, *ARRAYS):
+        raise SourceError(f"{path}: --records goes with JSON; leave it out")
+    if holds_texts(path, reading.format):
         from tercet.ingest.texts.folder import TextFolder
 
-        return TextFolder(path, limit_bytes, encoding)
+        return TextFolder(path, limit_bytes, reading.encoding, reading.format and kind)
     if kind in (*PARQUET, *ARROW):
         return _ArrowRecords(path, limit_bytes, [*_TEXTS, *texts])
     if kind in DELIMITED:
         from tercet.ingest.sources.delimited import DelimitedRows
 
-        return DelimitedRows(path, limit_bytes, fields, encoding, delimiter, names)
-    if kind in ARRAYS and not _has_object_lines(path, limit_bytes):
-        from tercet.ingest.sources.json_array import JsonArray
+        delimiter = "\t" if reading.delimiter is None and kind != ".csv" else reading.delimiter
+        return DelimitedRows(path, limit_bytes, fields, reading.encoding, delimiter, reading.names)
+    if kind in ARRAYS and not _has_lines(path, limit_bytes):
+        from tercet.ingest.sources.json_file import JsonFile
 
-        return JsonArray(path, limit_bytes)
-    return JsonLines(path, limit_bytes)
+        return JsonFile(path, limit_bytes, reading.columns.text, records)
+    return JsonLines(path, limit_bytes, records)
 
 
-def holds_texts(path: Path) -> bool:
-    """Whether one of a source's files is a text, or a folder of texts."""
-    return path.is_dir() or is_text_file(path)
+def holds_texts(path: Path, format: FileFormat | None = None) -> bool:
+    """Whether one of a source's files is a text, or a folder of texts. format: of the file, if it is said."""
+    if format is None:
+        return path.is_dir() or is_text_file(path)
+    return ENDINGS[format] in TEXTS_OF_FILES
 
 
 def _kind(path: Path) -> str | None:
@@ -190,37 +204,24 @@ def _kind(path: Path) -> str | None:
     return ending if ending in KINDS and not packed_table else None
 
 
-def _has_object_lines(path: Path, limit_bytes: int) -> bool:
-    """Whether a .json file is JSONL by another name: its first line is an object, none around an array."""
+def _has_lines(path: Path, limit_bytes: int) -> bool:
+    """Whether a .json file is JSONL by another name: its first line is an object, and others follow."""
     with PackedFile(path).opened(lambda: "its beginning") as file:
         line = file.readline(limit_bytes).removeprefix(b"\xef\xbb\xbf")
         while line and line.isspace():
             line = file.readline(limit_bytes)
         line = line.strip()
-        if not line.startswith(b"{"):
+        if not (line.startswith(b"{") and line.endswith(b"}")):
             return False
-        after = file.read(1) if line.endswith(b"}") else b""
+        after = file.read(1)
         while after.isspace():
             after = file.read(1)
-    if after == b"{":  # within an array a comma would be before it
-        return True
-    try:
-        first = parse_json(line)
-    except InvalidDocumentError:
-        return False
-    return bool(after) or not _holds_objects(first) or any(name.lower() in TEXTS for name in first)
-
-
-def _holds_objects(value: Any) -> bool:
-    """Whether an array of objects is somewhere in it, however deep."""
-    left = [value]
-    while left:
-        value = left.pop()
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            return True
-        if isinstance(value, dict):
-            left += value.values()
-    return False
+    if after != b"{":  # within an array a comma would be before it
+        try:
+            parse_json(line)
+        except InvalidDocumentError:
+            return False
+    return bool(after)
 
 
 class _ArrowRecords:

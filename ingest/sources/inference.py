@@ -30,7 +30,8 @@ from tercet.index.documents.fields import MAX_KEYWORD_BYTES
 from tercet.index.documents.metadata import FieldType
 from tercet.index.documents.numbers import EXACT, INT64
 from tercet.ingest.sources.files import Source, paths_of
-from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import Reading
 
 SAMPLE_DOCUMENTS = 10_000
 SAMPLE_CHARACTERS = 2**26

@@ -1,4 +1,4 @@
-"""The elements of an array in a JSON file, cut from its bytes by its brackets, strings and commas alone.
+"""Arrays and objects in a JSON file, cut from its bytes by its brackets, strings and commas alone.
 
 So whatever is wrong within one element stays there. No more than one element is held.
 """
@@ -6,9 +6,11 @@ So whatever is wrong within one element stays there. No more than one element is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
+
+import orjson
 
 _BLOCK_BYTES = 2**16
 _MARK = b"\xef\xbb\xbf"
@@ -29,6 +31,9 @@ _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _WHOLE + rb")*+", re.DOTALL)
 _TO_COMMA = re.compile(rb'(?:[^"\[\]{},]++|' + _WHOLE + rb")*+", re.DOTALL)
 # To the next of them, whatever it is.
 _TO_ANY = re.compile(_FLAT, re.DOTALL)
+_TO_VALUE = re.compile(rb'(?:[^"\[\]{},]++|"' + _STRING + rb'")*+', re.DOTALL)
+# A member up to its value.
+_KEY = re.compile(rb'("' + _STRING + rb'")[ \t\n\r]*:[ \t\n\r]*', re.DOTALL)
 
 
 class BrokenJsonError(Exception):
@@ -62,8 +67,19 @@ class Element:
     position: str
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of an object: its key, and what its value begins with."""
+
+    key: str
+    begin: bytes
+
+
 class JsonElements:
-    """The elements of one array of a file. First `enter` it, then take the elements, then `leave` it."""
+    """What is in a JSON file, gone through once: the elements of one array, or the members of objects.
+
+    First `enter` an array, then take the elements, then `leave` it.
+    """
 
     def __init__(self, file: BinaryIO, limit_bytes: int) -> None:
         self._file = file
@@ -78,29 +94,68 @@ class JsonElements:
         self._position = TextPosition()
         self._kept_to = 0  # offset in the block that text and positions go to
 
-    def enter(self) -> bool:
-        """Goes into the array that the file is, or else into the first whose first element is an object.
+    def begin(self) -> bytes:
+        """Goes into the value that the file is; returns the bracket that it begins with.
 
-        Returns whether there is one. Raises BrokenJsonError.
+        It is empty where the value is no array and no object. Raises BrokenJsonError where there is none.
         """
-        array = False
-        while (byte := self._to(_TO_ANY)) is not None:
+        byte = self._to(_TO_ANY)
+        self._keep()
+        if byte is None and not self._text_bytes:
+            raise self._ends()
+        if byte not in _CLOSING or self._text_bytes:
+            return b""
+        self._bracket(byte)
+        self._forget()
+        return bytes([byte])
+
+    def enter(self, keys: Sequence[str]) -> Sequence[str] | None:
+        """Goes into the first array on a path of keys from the file's value.
+
+        Returns the keys that are left for its elements; None where no array is there. Raises BrokenJsonError.
+        """
+        begin, left = self.begin(), list(keys)
+        while begin == b"{" and left:
+            key = left.pop(0)
+            begin = next((member.begin for member in self.members() if member.key == key), b"")
+        return left if begin == b"[" else None
+
+    def members(self) -> Iterator[Member]:
+        """The members of the object that was just gone into, to its end.
+
+        Where a value begins with a bracket, that was just gone into, too: what is not read of it is passed.
+        Raises BrokenJsonError.
+        """
+        level = len(self._closing)
+        while True:
+            byte = self._to(_TO_VALUE)
             self._keep()
-            outermost, between = not self._closing, self._text_bytes > 0
-            if array and not between and byte == _OBJECT:
-                return True
-            if outermost and between:
-                return False
-            array = byte == _ARRAY
+            if byte is None:
+                raise self._ends()
+            match = _KEY.match(bytes(self._text))
+            value = b"" if match is None else match.string[match.end() : match.end() + 1]
+            if byte == _COMMA:
+                self._at += 1
+            else:
+                self._bracket(byte)
+            self._forget()
+            if match is not None:
+                yield Member(_key(match[1]), value or bytes([byte]))
+            if len(self._closing) < level:
+                return
+            self._pass(level)
+
+    def first(self) -> bytes:
+        """What the first element of the array that was just gone into begins with, empty where it has none;
+        an object is then gone into. Raises BrokenJsonError.
+        """
+        byte = self._to(_TO_VALUE)
+        self._keep()
+        if byte == _OBJECT and not self._text_bytes:
             self._bracket(byte)
             self._forget()
-            if array and outermost:
-                return True
-            if not self._closing:
-                return False
-        if self._closing or not self._text_bytes:
-            raise self._ends()
-        return False
+            return b"{"
+        return bytes(self._text[:1])
 
     def __iter__(self) -> Iterator[Element]:
         """Raises BrokenJsonError."""
@@ -124,20 +179,37 @@ class JsonElements:
                 self._at += 1
             self._forget()
 
+    def whole(self) -> Element:
+        """The value that the file is. Raises BrokenJsonError."""
+        while (byte := self._to(_TO_ANY)) is not None:  # which does not go past the end of a flat value
+            self._bracket(byte)
+            if not self._closing:
+                break
+        self._keep()
+        if self._closing or not self._text_bytes:
+            raise self._ends()
+        element = self._element()
+        self._forget()
+        return element
+
     def leave(self) -> None:
         """Goes past what comes after the array. Raises BrokenJsonError where brackets stay open, or more
         than the JSON is there.
         """
-        while self._closing:
+        self._pass(0)
+        more = self._to(_TO_BRACKET) is not None
+        self._keep()
+        if more or self._text_bytes:
+            raise BrokenJsonError(f"more follows its end at {self._begins()}")
+
+    def _pass(self, level: int) -> None:
+        """Goes on until no more brackets than these are open."""
+        while len(self._closing) > level:
             byte = self._to(_TO_BRACKET)
             if byte is None:
                 raise self._ends()
             self._bracket(byte)
             self._forget()
-        more = self._to(_TO_BRACKET) is not None
-        self._keep()
-        if more or self._text_bytes:
-            raise BrokenJsonError(f"more follows its end at {self._begins()}")
 
     def _element(self) -> Element:
         text = bytes(self._text).rstrip(_SPACE) if self._text_bytes <= self._limit else None
@@ -226,3 +298,11 @@ class JsonElements:
         self._keep()
         self._text.clear()
         self._text_bytes = 0
+
+
+def _key(text: bytes) -> str:
+    """A key of an object, as readers of JSON have it."""
+    try:
+        return str(orjson.loads(text))
+    except orjson.JSONDecodeError:
+        return text[1:-1].decode("utf-8", "replace")

@@ -12,6 +12,7 @@ from typing import Any
 from tercet.index.candidates import Document
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import DuplicateDocumentError
+from tercet.ingest.document_bytes import value_bytes
 from tercet.ingest.errors import SourceError
 from tercet.ingest.passages.split import SOURCE_FIELD
 from tercet.ingest.sources.columns import METADATA
@@ -19,13 +20,15 @@ from tercet.ingest.sources.delimited import DelimitedRows
 from tercet.ingest.sources.files import Records, holds_texts, open_records, source_files
 from tercet.ingest.sources.inference import inferred_fields
 from tercet.ingest.sources.lines import MAX_LINE_BYTES
-from tercet.ingest.sources.reader import LOOKED_AT, DocumentReader, Reading
+from tercet.ingest.sources.reader import LOOKED_AT, DocumentReader
+from tercet.ingest.sources.reading import Reading
 from tercet.ingest.sources.usual_names import IDS, TEXTS, TITLES, usual_names
 from tercet.models.tokenizer import Tokenizer
 
 SHOWN_DOCUMENTS = 3
 SAMPLES = 3
 SAMPLE_CHARACTERS = 200
+SAMPLED_BYTES = 2**26  # of records: more than one has
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,8 @@ def preview(
 
     Raises SourceError for what cannot be read. Unclear columns are no error: they are the preview's problem.
     """
-    path = source_files(source)[0]
-    part = open_records(path, MAX_LINE_BYTES, {}, reading.encoding, reading.delimiter, reading.names)
+    path = source_files(source, reading.format)[0]
+    part = open_records(path, MAX_LINE_BYTES, {}, reading)
     samples = _samples(part)
     names = list(samples)
     choice = reading.columns
@@ -84,7 +87,7 @@ def preview(
             problem = str(reader.no_documents())
         text, title, own = reader.columns.text, reader.columns.title, reader.columns.id
         types = inferred_fields(source, replace(reading, split=None)).fields
-        if reading.split is not None or holds_texts(path):
+        if reading.split is not None or holds_texts(path, reading.format):
             types |= SOURCE_FIELD
     except (SourceError, DuplicateDocumentError) as error:
         problem = str(error)
@@ -108,7 +111,11 @@ def preview(
 def _samples(part: Records) -> dict[str, list[Any]]:
     """The first values under each name, in the order of the file."""
     by_name: dict[str, list[Any]] = {name: [] for name in part.names or ()}
+    size = 0
     for _, record in islice(part, LOOKED_AT):
+        size += value_bytes(record)
+        if size > SAMPLED_BYTES:
+            break
         if not isinstance(record, Mapping):
             continue
         inside = record.get(METADATA)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from tercet.index.candidates import Document
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError
+from tercet.ingest.document_bytes import value_bytes
 from tercet.ingest.errors import SourceError
 from tercet.ingest.passages.measure import TokenMeasure
 from tercet.ingest.passages.split import Split
 from tercet.ingest.sources.checks import OnError, RecordChecks, Skipped
-from tercet.ingest.sources.columns import STANDARD, USUAL, ColumnChoice, Columns
+from tercet.ingest.sources.columns import STANDARD, Columns
 from tercet.ingest.sources.delimited import DelimitedRows
 from tercet.ingest.sources.files import (
     Records,
@@ -30,6 +30,7 @@ from tercet.ingest.sources.files import (
 )
 from tercet.ingest.sources.lines import MAX_LINE_BYTES
 from tercet.ingest.sources.parts import partition_of, with_partition
+from tercet.ingest.sources.reading import USUAL_READING, Reading
 from tercet.ingest.texts.folder import TextFolder
 from tercet.ingest.texts.record import LeftOutError, TextRecord
 from tercet.models.tokenizer import Tokenizer
@@ -39,28 +40,9 @@ if TYPE_CHECKING:
 
 # Records that are looked at before the first document, where a kind of file does not name its columns.
 LOOKED_AT = 100
-LOOKED_AT_CHARACTERS = 2**20
+LOOKED_AT_BYTES = 2**20
 
 Item = tuple[int | str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How files are read: which columns are what, of text the encoding, of text tables the delimiter and the
-    names of their columns, and how documents are cut into passages.
-
-    Of encoding and delimiter None is what is found, and names are in the first row; without a split documents
-    stay whole.
-    """
-
-    columns: ColumnChoice = USUAL
-    encoding: str | None = None
-    delimiter: str | None = None
-    split: Split | None = None
-    names: tuple[str, ...] | None = None
-
-
-USUAL_READING = Reading()
 
 
 class DocumentReader:
@@ -88,7 +70,11 @@ class DocumentReader:
         self._source = source
         self._fields = fields or {}
         given = paths_of(source)
-        parts = [(path, partition_of(folder, path)) for folder in given for path in source_files(folder)]
+        parts = [
+            (path, partition_of(folder, path))
+            for folder in given
+            for path in source_files(folder, reading.format)
+        ]
         if not parts:
             raise SourceError("no source is given; give a file or a folder")
         self.files = [path for path, _ in parts]
@@ -99,12 +85,7 @@ class DocumentReader:
         self._checks = RecordChecks(on_error, self._fields, guessed)
         self._cutter = None if reading.split is None else _cutter(reading.split, tokenizer)
         texts = [*reading.columns.own, *(name for name, kind in self._fields.items() if kind == "keyword")]
-        self._parts = [
-            open_records(
-                path, line_bytes, self._fields, reading.encoding, reading.delimiter, reading.names, texts
-            )
-            for path in self.files
-        ]
+        self._parts = [open_records(path, line_bytes, self._fields, reading, texts) for path in self.files]
         self._current = self._parts[0], self._partitions[0]
         counts = [part.count() for part in self._parts]
         self._records = None if None in counts else sum(count for count in counts if count is not None)
@@ -119,7 +100,8 @@ class DocumentReader:
     @property
     def usual(self) -> bool:
         """Whether it is what every source of ours has, so that nothing is to be said."""
-        return self.columns.usual and self._cutter is None and not any(map(holds_texts, self.files))
+        of_texts = any(holds_texts(path, self._reading.format) for path in self.files)
+        return self.columns.usual and self._cutter is None and not of_texts
 
     @property
     def partitions(self) -> dict[str, set[str]]:
@@ -252,12 +234,12 @@ def _counted(endings: Counter[str]) -> str:
 
 def _beginning(items: Iterator[Item]) -> tuple[list[Item], list[str]]:
     """The first records, and all names in them in order of appearance."""
-    begun, names, characters = list[Item](), dict[str, None](), 0
+    begun, names, size = list[Item](), dict[str, None](), 0
     for item in items:
         begun.append(item)
         if isinstance(item[1], Mapping):
             names.update(dict.fromkeys(item[1]))
-            characters += sum(len(value) for value in item[1].values() if isinstance(value, str))
-        if len(begun) == LOOKED_AT or characters > LOOKED_AT_CHARACTERS:
+        size += value_bytes(item[1])
+        if len(begun) == LOOKED_AT or size > LOOKED_AT_BYTES:
             break
     return begun, list(names)

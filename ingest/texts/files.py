@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 MARKDOWN = (".md", ".markdown", ".mdx")
@@ -25,18 +25,19 @@ class TextFile:
     """A file or folder, what it is called in its source, and why it is left out, None where it is not.
 
     name: its path below the source with slashes, in NFC; unlisted: whether it is a folder of which the system
-    does not tell what is in it.
+    does not tell what is in it; read_as: an ending, whatever its name ends in.
     """
 
     path: Path
     name: str
     left_out: str | None = None
     unlisted: bool = False
+    read_as: str | None = None
 
     @property
     def ending(self) -> str:
-        """The ending of the file's name, in small letters."""
-        return self.path.suffix.lower()
+        """The ending of the file's name, in small letters, or that which it is read as."""
+        return self.read_as or self.path.suffix.lower()
 
 
 def is_text_file(path: Path) -> bool:
@@ -44,10 +45,13 @@ def is_text_file(path: Path) -> bool:
     return path.suffix.lower() in ENDINGS
 
 
-def text_files(source: Path) -> Iterator[TextFile]:
-    """The files of text of a folder, in order of name, then of those in it; or the source, if it is one."""
+def text_files(source: Path, read_as: str | None = None) -> Iterator[TextFile]:
+    """The files of text of a folder, in order of name, then of those in it; or the source, if it is one.
+
+    read_as: the ending that all files are read as, whatever their names end in.
+    """
     if not source.is_dir():
-        yield TextFile(source, _named(source.name))
+        yield TextFile(source, _named(source.name), read_as=read_as)
         return
     root = source.resolve()
     waiting = [source]
@@ -63,6 +67,8 @@ def text_files(source: Path) -> Iterator[TextFile]:
             file = _of(entry, source, root)
             if file is None:
                 inside.append(entry)
+            elif read_as is not None:
+                yield replace(file, read_as=read_as)
             elif file.left_out is not None or is_text_file(entry):
                 yield file
         waiting += reversed(inside)

@@ -22,11 +22,15 @@ class TextFolder:
     cells = False
     left_out: Mapping[str, int] = {}
 
-    def __init__(self, source: Path, limit_bytes: int, encoding: str | None = None) -> None:
-        """Raises SourceError where a package that reads such files is not installed."""
+    def __init__(
+        self, source: Path, limit_bytes: int, encoding: str | None = None, read_as: str | None = None
+    ) -> None:
+        """read_as: the ending that all files are read as. Raises SourceError where a package that reads such
+        files is not installed.
+        """
         self.encoding = encoding
         self._limit_bytes = limit_bytes
-        self._files = list(text_files(source))
+        self._files = list(text_files(source, read_as))
         self._read = 0
         endings = {file.ending for file in self._files if file.left_out is None}
         require_packages(endings)

@@ -1,8 +1,8 @@
 """Parses HTML and PDF files: `parse_files MEMORY_BYTES SECONDS LIMIT_BYTES`.
 
-A line of standard input is a JSON object `{"path", "encoding"}`, and one of standard output what was in that
-file, as `ParsedText` has it, or `{"error"}`. Whatever a file holds, the process takes no more than
-MEMORY_BYTES, and the operating system ends it where one file takes longer than SECONDS.
+A line of standard input is a JSON object `{"path", "ending", "encoding"}`, and one of standard output what
+was in that file, as `ParsedText` has it, or `{"error"}`. Whatever a file holds, the process takes no more
+than MEMORY_BYTES, and the operating system ends it where one file takes longer than SECONDS.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ def main() -> None:
     for line in sys.stdin.buffer:
         signal.alarm(seconds)  # unhandled, so that it ends compiled code, too
         request = orjson.loads(line)
-        answer = orjson.dumps(_answer(Path(request["path"]), request["encoding"], limit_bytes))
+        answer = orjson.dumps(
+            _answer(Path(request["path"]), request["ending"], request["encoding"], limit_bytes)
+        )
         signal.alarm(0)
         sys.stdout.buffer.write(answer + b"\n")
         sys.stdout.buffer.flush()
 
 
-def _answer(path: Path, encoding: str | None, limit_bytes: int) -> dict[str, Any]:
+def _answer(path: Path, ending: str, encoding: str | None, limit_bytes: int) -> dict[str, Any]:
     too_large = f"longer than {limit_bytes} bytes, the limit for one document"
     try:
-        if path.suffix.lower() == ".pdf":
+        if ending == ".pdf":
             from tercet.ingest.texts.pdf import parse_pdf
 
             parsed = parse_pdf(path, limit_bytes)

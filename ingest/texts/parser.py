@@ -59,14 +59,16 @@ class FileParser:
     ) -> None:
         self.close()
 
-    def parse(self, path: Path, encoding: str | None = None) -> ParsedText:
-        """What a file holds. Raises UnreadableFileError."""
+    def parse(self, path: Path, encoding: str | None = None, read_as: str | None = None) -> ParsedText:
+        """What a file holds. read_as: an ending, by default its own. Raises UnreadableFileError."""
         process = self._process or self._start()
         stdin, stdout = process.stdin, process.stdout
         assert stdin is not None  # noqa: S101 - it is a pipe
         assert stdout is not None  # noqa: S101 - so is it
         try:
-            stdin.write(orjson.dumps({"path": str(path.absolute()), "encoding": encoding}) + b"\n")
+            ending = read_as or path.suffix.lower()
+            request = {"path": str(path.absolute()), "ending": ending, "encoding": encoding}
+            stdin.write(orjson.dumps(request) + b"\n")
             stdin.flush()
             line = stdout.readline()
         except BrokenPipeError:

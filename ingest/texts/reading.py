@@ -53,7 +53,7 @@ class TextReader:
 
     def _parsed(self, file: TextFile) -> ParsedText:
         if file.ending in PARSED:
-            return self.parser.parse(file.path, self.encoding)
+            return self.parser.parse(file.path, self.encoding, file.read_as)
         text = self._text(file)
         if file.ending not in MARKDOWN:
             return ParsedText(text)

@@ -10,7 +10,8 @@ from fastapi import Depends, Query
 from tercet.ingest.passages.split import LARGEST_SIZE, SMALLEST_SIZE, Split, SplitKind
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.columns import ColumnChoice
-from tercet.ingest.sources.reader import Reading
+from tercet.ingest.sources.formats import RECORDS_EXAMPLE, FileFormat, record_keys
+from tercet.ingest.sources.reading import Reading
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.imports.received_file import checked_filename
 from tercet.service.schemas.jobs import ColumnName
@@ -54,6 +55,17 @@ async def _reading(
         str | None,
         Query(min_length=1, max_length=1, description="Between the cells of CSV; by default found."),
     ] = None,
+    format: Annotated[
+        FileFormat | None,
+        Query(description="What the file is, whatever its name ends in; by default what that ends in."),
+    ] = None,
+    records: Annotated[
+        ColumnName | None,
+        Query(
+            description=f"Where in JSON the records are, through lists, too, such as `{RECORDS_EXAMPLE}`; by "
+            "default the array that the file is, or the only list of objects in it."
+        ),
+    ] = None,
     split: Annotated[
         SplitKind | None,
         Query(
@@ -84,7 +96,12 @@ async def _reading(
         tuple(no_metadata_field or ()),
         generate_ids,
     )
-    return Reading(choice, encoding, delimiter, None if split is None else Split(split, split_size), names)
+    try:
+        keys = None if records is None else record_keys(records)
+    except ValueError as error:
+        raise InvalidRequestError(f"records: {error}", "records") from error
+    cut = None if split is None else Split(split, split_size)
+    return Reading(choice, encoding, delimiter, cut, names, format, keys)
 
 
 async def _request(

@@ -10,6 +10,7 @@ from typing import Any
 from tercet.index.candidates import Document
 from tercet.index.documents.store import decode_document, encode_document
 from tercet.index.errors import DuplicateDocumentError, InvalidDocumentError, WriteTooLargeError
+from tercet.ingest.document_bytes import document_bytes
 from tercet.ingest.errors import SourceError
 from tercet.ingest.passages.former import NewPassages
 from tercet.ingest.sources.checks import LISTED_SKIPS, OnError
@@ -25,7 +26,7 @@ from tercet.service.load.reading import Reading
 from tercet.service.settings.settings import RequestLimits
 
 GROUP_DOCUMENTS = 64
-GROUP_CHARACTERS = 400_000
+GROUP_BYTES = 400_000
 TRIES = 20  # where too much other work waits
 # What may be wrong with one document of a group.
 REFUSALS = (
@@ -177,10 +178,10 @@ class DocumentImport:
 
 def _group(documents: Iterator[Document]) -> list[Document]:
     """The next documents, as they are stored: half a character in a text is replaced."""
-    group, characters = list[Document](), 0
+    group, size = list[Document](), 0
     for document in documents:
         group.append(decode_document(document.id, encode_document(document)[1]))
-        characters += len(document.text)
-        if len(group) == GROUP_DOCUMENTS or characters >= GROUP_CHARACTERS:
+        size += document_bytes(document)
+        if len(group) == GROUP_DOCUMENTS or size >= GROUP_BYTES:
             break
     return group

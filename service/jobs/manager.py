@@ -145,7 +145,8 @@ class JobManager:
                 "unsupported",
             )
         sources = [source] if isinstance(source, str) else source
-        collection, adapter, checkpoint = await self._check(collection, sources, encoder, adapter)
+        collection, adapter, checkpoint = await self._check(collection, encoder, adapter)
+        await self._paths(sources, reading or {})
         if len(self._queue) >= MAX_QUEUED:
             raise OverloadedError(
                 f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
@@ -198,7 +199,7 @@ class JobManager:
         self._wake.set()
 
     async def _check(
-        self, collection: str, sources: Sequence[str], encoder: str | None, adapter: str | None
+        self, collection: str, encoder: str | None, adapter: str | None
     ) -> tuple[str, str | None, str | None]:
         """The collection's name, the adapter that the build goes with, and what opens the encoder of a new
         collection that is not the service's own; one that exists says it itself.
@@ -223,8 +224,12 @@ class JobManager:
             encoding = await self._encoders.of_collection(opened.settings, adapter)
             info = await encoding.info_of(opened.settings.adapter)
             collection = opened.settings.name
-        await self._pool.run(confined_sources, self._data / "sources", sources)
         return collection, info.adapter, checkpoint
+
+    async def _paths(self, sources: Sequence[str], reading: Mapping[str, Any]) -> Sequence[Path]:
+        """The files and folders of a job. Raises InvalidRequestError."""
+        root = self._data / "sources"
+        return await self._pool.run(confined_sources, root, sources, reading.get("format"))
 
     async def _work(self) -> None:
         await self._settle_leftover()
@@ -257,7 +262,7 @@ class JobManager:
                 await asyncio.shield(self._pool.run(staged.close))
 
     async def _build_in(self, job: Job, staged: StagedBuild | None) -> Job:
-        paths = await self._pool.run(confined_sources, self._data / "sources", job.sources)
+        paths = await self._paths(job.sources, job.reading)
         process = await BuildProcess.start(
             job,
             paths,

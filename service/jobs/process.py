@@ -183,6 +183,8 @@ IN_JOBS: Mapping[str, str] = {
     "--columns": "reading.columns",
     "--encoding": "reading.encoding",
     "--delimiter": "reading.delimiter",
+    "--format": "reading.format",
+    "--records": "reading.records",
     "--split": "reading.split",
     "--split-size": "reading.split_size",
     "--on-error": "on_error",

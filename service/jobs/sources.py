@@ -8,16 +8,17 @@ from pathlib import Path
 
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.files import source_files
+from tercet.ingest.sources.formats import FileFormat
 from tercet.service.exceptions import InvalidRequestError
 
 
-def confined_sources(root: Path, sources: Sequence[str]) -> list[Path]:
+def confined_sources(root: Path, sources: Sequence[str], format: FileFormat | None = None) -> list[Path]:
     """The files and folders that a client names; see `confined_source`."""
-    return [confined_source(root, source) for source in sources]
+    return [confined_source(root, source, format) for source in sources]
 
 
-def confined_source(root: Path, source: str) -> Path:
-    """The file or folder that a client names by its path below `root`.
+def confined_source(root: Path, source: str, format: FileFormat | None = None) -> Path:
+    """The file or folder that a client names by its path below `root`. format: of the files, if it is said.
 
     Raises InvalidRequestError where the path leaves `root`, also through a symbolic link, or where
     nothing that can be read as a source is there.
@@ -38,7 +39,7 @@ def confined_source(root: Path, source: str) -> Path:
     if not resolved.is_relative_to(root.resolve()):
         raise refuse("leads outside")
     try:
-        files = source_files(resolved)
+        files = source_files(resolved, format)
     except SourceError as error:
         why = str(error).replace(f"{root.resolve()}{os.sep}", "")
         raise refuse(f"cannot be read ({why})") from error

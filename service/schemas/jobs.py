@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from tercet.index.live.adoption import AdoptionMode
 from tercet.ingest.passages.split import LARGEST_SIZE, SMALLEST_SIZE, SplitKind
 from tercet.ingest.sources.checks import OnError
+from tercet.ingest.sources.formats import RECORDS_EXAMPLE, FileFormat, record_keys
 from tercet.service.jobs.store import JobEngine, JobState
 from tercet.service.schemas.base import WHOLE, AdapterName, NextPage, Request
 
@@ -47,6 +48,14 @@ class ReadingRequest(Request):
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
         None, description="Between the cells of CSV; by default found."
     )
+    format: FileFormat | None = Field(
+        None, description="What the files are, whatever their names end in; by default what these end in."
+    )
+    records: ColumnName | None = Field(
+        None,
+        description=f"Where in JSON the records are, through lists, too, such as `{RECORDS_EXAMPLE}`; by "
+        "default the array that the file is, or the only list of objects in it.",
+    )
     split: SplitKind | None = Field(
         None,
         description="Cut each document into passages, which are documents of their own: at headings "
@@ -66,6 +75,8 @@ class ReadingRequest(Request):
             raise ValueError("metadata_fields goes without no_metadata_fields")
         if self.split is None and self.split_size is not None:
             raise ValueError("split_size goes with split")
+        if self.records is not None:
+            record_keys(self.records)
         return self
 
 

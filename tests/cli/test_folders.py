@@ -84,6 +84,11 @@ def test_put_replaces_all_passages_of_a_document(
         ("documents put", ["--watch"], "goes with --url"),
         ("documents put", ["--mark", "a"], "goes with --watch"),
         ("documents put", ["--watch", "--url", "http://127.0.0.1:9", "--generate-ids"], "go by their paths"),
+        (
+            "documents put",
+            ["--sync", "--url", "http://127.0.0.1:9", "--format", "text"],
+            "goes without --watch",
+        ),
     ],
 )
 def test_flags_that_do_not_go_together(tercet: Run, command: str, flags: list[str], said: str) -> None:

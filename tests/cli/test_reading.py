@@ -71,6 +71,8 @@ def test_columns_by_flags_and_a_second_load_that_changes_nothing(tercet: Run, tm
         (["--generate-ids", "--id-field", "pid"], 2, "goes without --id-field"),
         (["--metadata-field", "a", "--no-metadata-field", "b"], 2, "goes without --metadata-field"),
         (["--delimiter", ";;"], 2, "is not one character"),
+        (["--records", "data..paragraphs"], 2, "is no path such as data.paragraphs"),
+        (["--format", "xlsx"], 2, "is not one of 'jsonl', 'json', 'csv'"),
         (["--dry-run", "--url", "http://127.0.0.1:1"], 2, "goes without --url"),
         (
             ["--text-field", "words"],
@@ -83,6 +85,21 @@ def test_flags_that_do_not_go(tercet: Run, faq: Path, flags: list[str], code: in
     done = tercet("index", "build", faq.name, "--collection", "faq", *flags)
     assert done.returncode == code
     assert said in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_a_file_and_its_records_are_what_is_said(tercet: Run, tmp_path: Path) -> None:
+    articles = [
+        {"title": "Tea", "paragraphs": [{"context": "Hot tea.", "id": 1}, {"context": "Mint.", "id": 2}]}
+    ]
+    (tmp_path / "dump_00").write_text(json.dumps({"version": 1, "data": articles}, indent=1))
+    flags = ["--format", "json", "--records", "data.paragraphs", "--text-field", "context"]
+    unsaid = tercet("index", "build", "dump_00", "--collection", "x", *flags[2:])
+    assert (unsaid.returncode, "or --format must say what the file is" in unsaid.stderr) == (1, True)
+    for command in (["index", "build"], ["documents", "put"]):
+        done = tercet(*command, "dump_00", "--collection", "x", *flags)
+        assert done.returncode == 0, done.stderr
+        assert "text from 'context'" in done.stderr
+        assert json.loads(tercet("documents", "get", "2", "--collection", "x").stdout)["text"] == "Mint."
 
 
 def test_several_sources_and_types_that_are_found(tercet: Run, tmp_path: Path) -> None:

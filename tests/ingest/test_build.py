@@ -1,6 +1,8 @@
 """Building collections: order, progress, failure, cancellation, rebuilding."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,14 @@ from tercet.index.errors import CollectionExistsError, CollectionNotFoundError, 
 from tercet.index.live.collection import LiveCollection
 from tercet.index.verify import verify
 from tercet.index.windows.settings import WindowSettings
+from tercet.ingest import encoded
 from tercet.ingest.build import BuildProgress, build_collection
 from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.encoded import EncodedDocuments
 from tercet.ingest.errors import BuildCancelledError, SourceError
 from tercet.ingest.passages.split import Split
 from tercet.ingest.publishing import build_target
-from tercet.ingest.sources.reader import Reading
+from tercet.ingest.sources.reading import Reading
 from tercet.models import stream
 from tercet.models.encoder import EncoderInfo, encode
 from tercet.models.errors import EncoderUnavailableError
@@ -293,3 +297,68 @@ def test_passages_are_measured_by_the_encoders_tokenizer(tmp_path: Path, tiny: A
     found = Collection.open(tmp_path, "cut").snapshot().page(None, 100)
     assert report.documents == len(found) == 10
     assert all(len(tiny.tokenizer.spans(one.text)) == 20 for one in found)
+
+
+def test_documents_are_held_by_bytes(tmp_path: Path, tiny: Any, monkeypatch: Any) -> None:
+    """However short their texts are: no more is read while much metadata waits to be written."""
+    monkeypatch.setattr(encoded, "HELD_BYTES", 100_000)
+    lines = [{"id": f"d{n:02d}", "text": f"tea {n}", "more": "x" * 20_000} for n in range(40)]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    held: list[int] = []
+    fitting = EncodedDocuments._fitting
+
+    def watched(self: EncodedDocuments, texts: Any) -> Any:
+        for text in fitting(self, texts):
+            held.append(len(self._waiting))
+            yield text
+
+    monkeypatch.setattr(EncodedDocuments, "_fitting", watched)
+    report = build_collection(LocalDocuments(tiny), tmp_path, "x", tmp_path / "x.jsonl", token_codec="int8")
+    assert (report.documents, max(held)) == (40, 5)
+    snapshot = Collection.open(tmp_path, "x").snapshot()
+    assert [one.metadata["more"] for one in snapshot.page(None, 100)] == ["x" * 20_000] * 40
+    ids, components = snapshot.score_all(encode(tiny, ["tea 7"], "query"))
+    assert len(ids) == len(components) == 40
+
+
+BUILD = """
+import resource, sys
+from pathlib import Path
+from tests.conftest import TinyEncoder
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
+
+encoder = LocalDocuments(TinyEncoder())
+source = Path(sys.argv[1])
+report = build_collection(encoder, source.parent, "x", source, on_error="skip", token_codec="int8")
+own = int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
+child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(report.documents, report.skipped, report.skips[0].reason, (own + child) // 1024, sep="|")
+"""
+
+
+@pytest.mark.slow
+def test_a_small_file_of_long_metadata_takes_bounded_memory(tmp_path: Path, repository: Path) -> None:
+    """Each row has the one value of its group, and none of it is in a column that anybody named."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = pyarrow.array([0] + [1] * 100, pyarrow.int32())
+    values = pyarrow.array(["b" * 8 * 2**20, "a" * 5 * 2**20])
+    table = pyarrow.table(
+        {
+            "id": [f"d{row}" for row in range(101)],
+            "text": ["tea"] * 101,
+            "more": pyarrow.DictionaryArray.from_arrays(rows, values),
+        }
+    )
+    options: Any = {"store_schema": False, "dictionary_pagesize_limit": 2**30}
+    parquet.write_table(table, tmp_path / "x.parquet", compression="zstd", **options)
+    assert (tmp_path / "x.parquet").stat().st_size < 10_000
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, str(tmp_path / "x.parquet")],
+        cwd=repository, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    documents, skipped, reason, peak_mebibytes = done.stdout.strip().split("|")
+    assert (documents, skipped) == ("100", "1")
+    assert reason == "document 'd0' has 8388619 bytes of metadata; the limit is 8388608: leave some out"
+    assert int(peak_mebibytes) < 900

@@ -17,7 +17,7 @@ from tercet.cli.watching.mark import FOLDER, FolderMark
 from tercet.cli.watching.stored_folder import StoredFile, StoredFolder
 from tercet.cli.watching.sync import FolderSync
 from tercet.ingest.passages.split import Split
-from tercet.ingest.sources.reader import Reading
+from tercet.ingest.sources.reading import Reading
 from tercet.ingest.texts.parser import FileParser
 from tercet.service.settings.settings import Settings
 

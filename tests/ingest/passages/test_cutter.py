@@ -12,7 +12,8 @@ from tercet.ingest.passages.cutter import PassageCutter
 from tercet.ingest.passages.measure import TokenMeasure
 from tercet.ingest.passages.outline import Outline
 from tercet.ingest.passages.split import Split, SplitKind
-from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import Reading
 from tercet.models.checkpoint import read_settings
 from tercet.models.tokenizer import Tokenizer
 

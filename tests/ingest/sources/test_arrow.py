@@ -15,7 +15,8 @@ from tercet.index.candidates import Document
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources import arrow_rows
 from tercet.ingest.sources.columns import ColumnChoice
-from tercet.ingest.sources.reader import DocumentReader, Reading, read_documents
+from tercet.ingest.sources.reader import DocumentReader, read_documents
+from tercet.ingest.sources.reading import Reading
 
 MEBIBYTE = 2**20
 TABLE = pyarrow.table(

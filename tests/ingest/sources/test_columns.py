@@ -5,13 +5,17 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
+import pyarrow
+import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 
 from tercet.index.candidates import Document
 from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.columns import USUAL, ColumnChoice, content_id
-from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import Reading
 from tercet.ingest.sources.usual_names import IDS, TEXTS, TITLES
 
 
@@ -171,3 +175,30 @@ def test_our_own_shape_is_required_where_nothing_is_read(tmp_path: Path) -> None
     columns = USUAL.among([], "x")
     with pytest.raises(InvalidDocumentError, match='"text" is missing'):
         columns.document({})
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.csv", "x.tsv", "x.parquet", "x.arrow"])
+def test_all_kinds_of_files_need_ids_alike(tmp_path: Path, name: str) -> None:
+    for rows, said in (
+        ([{"text": "one"}, {"text": "two"}], "none of id, _id, .*or give --generate-ids"),
+        ([{"id": "a", "text": "one"}, {"text": "two"}], r'"id" \(or "_id"\) is missing'),
+    ):
+        names = list(rows[0])
+        table = pyarrow.table({column: [row.get(column) for row in rows] for column in names})
+        path, between = tmp_path / name, "\t" if name == "x.tsv" else ","
+        if name == "x.parquet":
+            pyarrow.parquet.write_table(table, path)
+        elif name == "x.arrow":
+            with pyarrow.ipc.new_stream(str(path), table.schema) as writer:
+                writer.write_table(table)
+        elif name == "x.jsonl":
+            path.write_text("\n".join(map(json.dumps, rows)))
+        elif name == "x.json":
+            path.write_text(json.dumps(rows))
+        else:
+            cells = [names, *([row.get(column, "") for column in names] for row in rows)]
+            path.write_text("\n".join(map(between.join, cells)))
+        with pytest.raises(SourceError, match=said):
+            list(DocumentReader(path))
+        made = DocumentReader(path, reading=Reading(ColumnChoice(generate_ids=True)))
+        assert [len(document.id) for document in made] == [32, 32]

@@ -8,7 +8,8 @@ import pytest
 
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.columns import ColumnChoice
-from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import Reading
 
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function"}]}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:"}}

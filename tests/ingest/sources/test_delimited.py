@@ -1,6 +1,7 @@
 """CSV and TSV as people have them: encodings, delimiters, quotes, types of fields, broken rows."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 from tercet.index.candidates import Document
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.columns import ColumnChoice
-from tercet.ingest.sources.reader import DocumentReader, Reading
+from tercet.ingest.sources.encodings import encoding_of
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import Reading
 
 KOREAN = (
     "id,text,분류\n1,녹차는 팔십 도의 물에 이 분 동안 우린다,차\n"
@@ -182,3 +185,49 @@ def test_a_first_row_that_seems_to_be_values_is_told(tmp_path: Path, row: str) -
     assert len(list(DocumentReader(path, on_error="skip", reading=given))) == 1
     with pytest.raises(SourceError, match=r"the columns are 1, x, 2: name one with --text-field$"):
         list(DocumentReader(path, reading=Reading(ColumnChoice(generate_ids=True), names=("1", "x", "2"))))
+
+
+@pytest.mark.parametrize(
+    ("rows", "encoding", "found"),
+    [
+        (["他把热水倒进茶壶里，等了三分钟。", "昨天下午我们去山上采茶。"], "gbk", "gb18030"),
+        (["他把熱水倒進茶壺裡，等了三分鐘。", "昨天下午我們去山上採茶。"], "big5", "big5"),
+        (["急須にお湯を注いで三分待ちます。", "この店のお茶は香りがいいです。"], "shift_jis", "cp932"),
+        (["찻주전자에 뜨거운 물을 붓고 기다립니다.", "이 가게의 녹차는 향이 좋습니다."], "euc_kr", "cp949"),
+        (["Чай уже готов и налит в чашку.", "Вода кипит в чайнике."], "cp1251", "cp1251"),
+        (["急須にお湯を注いで三分待ちます。"], "iso2022_jp", "iso2022_jp"),
+        (["The café."], "utf-8", "utf-8"),
+    ],
+)
+def test_the_lines_that_tell_the_encoding_may_come_late(
+    tmp_path: Path, rows: list[str], encoding: str, found: str
+) -> None:
+    """Within the first MiB, and of one file behind it."""
+    before = 40_000 if encoding == "gbk" else 3000
+    plain = "".join(f"{n},The kettle boils for cup {n}.\n" for n in range(before))
+    late = "".join(f"x{n},{rows[n % len(rows)]}\n" for n in range(20))
+    path = tmp_path / "x.csv"
+    path.write_bytes(f"id,text\n{plain}{late}".encode(encoding))
+    reader = DocumentReader(path)
+    documents = list(reader)
+    assert [document.text for document in documents[before:]] == [rows[n % len(rows)] for n in range(20)]
+    assert reader.encoding == found
+
+
+def test_a_bad_byte_late_in_utf_8_is_an_error_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"id,text\n" + "".join(f"{n},시간\n" for n in range(50)).encode() + b"x,caf\xe9\n")
+    with pytest.raises(SourceError, match=r"x\.csv line \d+ or later: a byte 0xe9 is no utf-8"):
+        list(DocumentReader(path))
+
+
+def test_the_encoding_is_looked_for_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"id,text\n" + b"1," + b"tea " * 4_000_000 + "차".encode("cp949"))
+    tracemalloc.start()
+    try:
+        with path.open("rb") as file:
+            encoding_of(file)
+        assert tracemalloc.get_traced_memory()[1] < 2**23 < path.stat().st_size
+    finally:
+        tracemalloc.stop()

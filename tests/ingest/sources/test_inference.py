@@ -12,7 +12,8 @@ import pytest
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources import inference
 from tercet.ingest.sources.inference import inferred_fields
-from tercet.ingest.sources.reader import USUAL_READING, DocumentReader
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import USUAL_READING
 
 
 def json_lines(path: Path, name: str, values: list[Any]) -> Path:

@@ -12,7 +12,8 @@ from tercet.index.errors import DuplicateDocumentError
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.columns import ColumnChoice
 from tercet.ingest.sources.files import source_files
-from tercet.ingest.sources.reader import DocumentReader, Reading, read_documents
+from tercet.ingest.sources.reader import DocumentReader, read_documents
+from tercet.ingest.sources.reading import Reading
 
 
 def write(path: Path, *ids: str, **columns: object) -> Path:

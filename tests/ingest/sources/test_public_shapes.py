@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from tercet.index.candidates import Document
+from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.columns import USUAL, ColumnChoice
-from tercet.ingest.sources.reader import USUAL_READING, DocumentReader, Reading
+from tercet.ingest.sources.reader import DocumentReader
+from tercet.ingest.sources.reading import USUAL_READING, Reading
 
 GENERATED = Reading(ColumnChoice(generate_ids=True))
 
@@ -157,6 +159,77 @@ def documentation(folder: Path) -> Path:
     return folder / "docs"
 
 
+def wiki_search_dump(folder: Path) -> Path:
+    """As bulk requests: a line that says what the next one is."""
+    path = folder / "wiki-content.json.gz"
+    action = {"index": {"_type": "page", "_id": "7"}}
+    path.write_bytes(gzip.compress(lines(action, {"title": "Tea", "text": "Hot tea."}).encode()))
+    return path
+
+
+def extracted_wiki(folder: Path) -> Path:
+    (folder / "AA").mkdir()
+    (folder / "AA" / "wiki_00").write_text(lines({"id": "7", "title": "Tea", "text": "Hot tea."}))
+    return folder
+
+
+def question_paragraphs(folder: Path) -> Path:
+    paragraphs = [{"context": "Hot tea.", "id": "p1", "qas": [{"question": "Hot?"}]}]
+    path = folder / "train.json"
+    path.write_text(json.dumps({"version": "1", "data": [{"title": "Tea", "paragraphs": paragraphs}]}))
+    return path
+
+
+def questions_with_sentences(folder: Path) -> Path:
+    """Articles as pairs of a title and its sentences."""
+    path = folder / "hops.json"
+    context = [["Tea", ["Hot.", "Wet."]], ["Cup", ["Round."]]]
+    path.write_text(json.dumps([{"_id": "h1", "question": "Which?", "context": context}]))
+    return path
+
+
+def search_answer(folder: Path) -> Path:
+    hits = [{"_index": "tea", "_id": "1", "_source": {"body": "Hot tea."}}]
+    path = folder / "answer.json"
+    path.write_text(json.dumps({"took": 1, "hits": {"total": {"value": 1}, "hits": hits}}, indent=2))
+    return path
+
+
+def answers_of_a_site(folder: Path) -> Path:
+    path = folder / "items.json"
+    items = [{"question_id": 5, "title": "Tea?", "body": "<p>Hot?", "owner": {"name": "B"}}]
+    path.write_text(json.dumps({"items": items, "has_more": False}))
+    return path
+
+
+def frame_with_schema(folder: Path) -> Path:
+    """As pandas writes a table with its schema."""
+    path = folder / "table.json"
+    fields = [{"name": "id", "type": "string"}, {"name": "text", "type": "string"}]
+    path.write_text(json.dumps({"schema": {"fields": fields}, "data": [{"id": "a", "text": "Hot tea."}]}))
+    return path
+
+
+def numbered_rows(folder: Path) -> Path:
+    """With a mark, and row numbers in a column without a name."""
+    path = folder / "train.csv"
+    path.write_bytes("\ufeff,id,text\r\n0,a,Hot tea.\r\n".encode())
+    return path
+
+
+def spreadsheet_with_separator(folder: Path) -> Path:
+    path = folder / "sheet.csv"
+    path.write_text("sep=;\r\nid;text\r\na;Hot tea.\r\n")
+    return path
+
+
+def feature_collection(folder: Path) -> Path:
+    path = folder / "places.geojson"
+    feature = {"type": "Feature", "properties": {"id": 3, "text": "A tea house."}, "geometry": {}}
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
+    return path
+
+
 SHAPES: list[tuple[Callable[[Path], Path], Reading, dict[str, Any]]] = [
     (help_centre, GENERATED, {"metadata": {"policy": "Refunds"}}),
     (candidate_pool, USUAL_READING, {"id": "12", "text": "Bees dance.", "metadata": {"score": 0.5}}),
@@ -180,6 +253,24 @@ SHAPES: list[tuple[Callable[[Path], Path], Reading, dict[str, Any]]] = [
     (export_array, Reading(ColumnChoice(text="description")), {"id": "1", "title": "Kettle"}),
     (beir, USUAL_READING, {"id": "d1", "title": None, "metadata": {}}),
     (spreadsheet, USUAL_READING, {"id": "a", "text": "Çay sıcak", "metadata": {"Done": "yes"}}),
+    (wiki_search_dump, USUAL_READING, {"id": "7", "title": "Tea", "text": "Hot tea."}),
+    (extracted_wiki, Reading(format="jsonl"), {"id": "7", "title": "Tea"}),
+    (
+        question_paragraphs,
+        Reading(ColumnChoice(text="context"), records=("data", "paragraphs")),
+        {"id": "p1", "text": "Hot tea."},
+    ),
+    (
+        questions_with_sentences,
+        Reading(ColumnChoice(text="context")),
+        {"id": "h1", "text": "Tea\n\nHot.\n\nWet.\n\nCup\n\nRound."},
+    ),
+    (search_answer, Reading(ColumnChoice(text="_source.body")), {"id": "1", "text": "Hot tea."}),
+    (answers_of_a_site, Reading(ColumnChoice(id="question_id")), {"id": "5", "title": "Tea?"}),
+    (frame_with_schema, Reading(records=("data",)), {"id": "a"}),
+    (numbered_rows, USUAL_READING, {"id": "a", "metadata": {"column 1": "0"}}),
+    (spreadsheet_with_separator, USUAL_READING, {"id": "a", "text": "Hot tea."}),
+    (feature_collection, Reading(format="json", records=("features", "properties")), {"id": "3"}),
     (documentation, USUAL_READING, {"id": "guide/tea.md", "title": "Tea"}),
 ]
 
@@ -202,7 +293,41 @@ def test_files_as_people_publish_them(
 def flags(reading: Reading) -> int:
     """How many flags say so."""
     chosen = sum(getattr(reading.columns, name) != getattr(USUAL, name) for name in ColumnChoice.__slots__)
-    return chosen + sum(part is not None for part in (reading.encoding, reading.delimiter, reading.names))
+    return chosen + sum(part is not None for part in _of_the_file(reading))
+
+
+def _of_the_file(reading: Reading) -> tuple[object, ...]:
+    return (reading.encoding, reading.delimiter, reading.names, reading.format, reading.records)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"columns": ["id"], "index": [0], "data": [["a"]]}, "its keys are columns, index, data; give one"),
+        ({"0": {"id": "a", "text": "tea"}, "1": {}}, "no array of objects is in it; its keys are 0, 1; give"),
+        ([["a", "tea"]], "expected a JSON object, got an array"),
+    ],
+)
+def test_shapes_that_are_refused(tmp_path: Path, content: Any, said: str) -> None:
+    (tmp_path / "x.json").write_text(json.dumps(content))
+    with pytest.raises(SourceError, match=said):
+        list(DocumentReader(tmp_path / "x.json"))
+
+
+def test_objects_after_one_another_are_refused_where_the_second_is(tmp_path: Path) -> None:
+    objects = [json.dumps({"id": name, "text": "tea"}, indent=1) for name in "ab"]
+    (tmp_path / "x.json").write_text("\n".join(objects))
+    with pytest.raises(SourceError, match="more follows its end at line 5, column 1"):
+        list(DocumentReader(tmp_path / "x.json", on_error="skip"))
+
+
+def test_lines_of_a_bulk_request_are_told_from_documents(tmp_path: Path) -> None:
+    index, text = {"index": {"_index": "x"}}, {"text": "tea"}
+    path = tmp_path / "x.ndjson"
+    path.write_text(lines(index, {"_id": "a", **text}, {"create": {"_id": 2}}, text, {"id": "c", **text}))
+    reader = DocumentReader(path)
+    assert [document.id for document in reader] == ["a", "2", "c"]
+    assert reader.total == 3
 
 
 def test_all_rows_of_a_table_with_bare_quotes_are_there(tmp_path: Path) -> None:

@@ -196,6 +196,11 @@ async def test_a_job_reads_the_columns_that_are_named(manager: JobManager, data:
         manager, await manager.submit("bare", "bare.csv", reading={"columns": ["id", "text"]})
     )
     assert (bare.state, bare.documents_done) == ("succeeded", 1), bare.error
+    (data / "sources" / "dump").write_text('{"data": [{"id": "a", "text": "tea"}], "other": [{}]}')
+    said = await finished(
+        manager, await manager.submit("said", "dump", reading={"format": "json", "records": "data"})
+    )
+    assert (said.state, said.documents_done) == ("succeeded", 1), said.error
     failed = await finished(manager, await manager.submit("other", "table.csv"))
     assert failed.state == "failed"
     assert "table.csv: none of text, contents" in str(failed.error)

@@ -188,6 +188,10 @@ async def test_an_error_after_the_first_line_is_the_last_line(client: httpx.Asyn
         ("/a.csv", TABLE, {}, "invalid_value", "filename"),
         ("a.csv", TABLE, {"text_column": "body"}, "unknown_parameter", "text_field"),
         ("a.csv", TABLE, {"split": "words"}, "invalid_value", "split"),
+        ("a.csv", TABLE, {"format": "xlsx"}, "invalid_value", "format"),
+        ("a.csv", TABLE, {"records": "a..b"}, "invalid_value", "records"),
+        ("a.csv", TABLE, {"records": "a"}, "bad_source", "records goes with JSON"),
+        ("a.json", b'{"a": [{}], "b": [{}]}', {}, "bad_source", "the one of the records with records"),
         ("a.csv", TABLE, {"split_size": 64}, "invalid_value", "split_size goes with split"),
         ("a.csv", TABLE, {"generate_ids": True, "id_field": "id"}, "invalid_value", "generate_ids"),
     ],
@@ -210,6 +214,9 @@ async def test_columns_are_left_out(client: httpx.AsyncClient) -> None:
     assert (await stored(client, "a"))["metadata"] == {"y": 2}
     await imported(client, "a.jsonl", rows, metadata_field=["x", "y"])
     assert (await stored(client, "a"))["metadata"] == {"x": 1, "y": 2}
+    nested = b'{"data": [{"parts": [{"id": "n", "text": "mint"}]}], "other": [{}]}'
+    await imported(client, "dump", nested, format="json", records="data.parts")
+    assert (await stored(client, "n"))["text"] == "mint"
     await imported(client, "a.jsonl", b'{"text": "tea"}\n', generate_ids=True)
     assert (await stored(client, content_id("tea", None, {})))["text"] == "tea"
 

@@ -820,6 +820,8 @@ ReadingRequest = TypedDict(
         "columns": "NotRequired[list[str] | None]",
         "encoding": "NotRequired[str | None]",
         "delimiter": "NotRequired[str | None]",
+        "format": "NotRequired[Literal['jsonl', 'json', 'csv', 'tsv', 'parquet', 'arrow', 'markdown', 'html', 'pdf', 'text'] | None]",
+        "records": "NotRequired[str | None]",
         "split": "NotRequired[Literal['markdown', 'paragraphs', 'tokens'] | None]",
         "split_size": "NotRequired[int | None]",
     },
