@@ -29,7 +29,7 @@ from tercet.ingest.texts.record import EmptyFileError
 from tercet.models.tokenizer import Tokenizer
 
 FOLDER, VERSION = "source_folder", "source_version"
-READ_AS = 1  # changes with what the same file becomes
+READ_AS = 2  # changes with what the same file becomes
 _VERSION_BYTES = 12
 _BLOCK_BYTES = 2**20
 

@@ -179,8 +179,15 @@ def _title(title: str | None, path: tuple[Heading, ...]) -> str | None:
     """The document's title and the headings, without the first of them where the title says it, too."""
     names = [heading.title for heading in path]
     if title is not None:
-        names = [title, *(names[1:] if names and names[0] in title else names)]
+        names = [title, *(names[1:] if path and _is_said(path[0], title) else names)]
     return BETWEEN_TITLES.join(names) or None
+
+
+def _is_said(heading: Heading, title: str) -> bool:
+    """Whether a title holds a heading: as it is, or among other words one that names the whole text."""
+    if heading.level > 1:
+        return heading.title.casefold() == title.casefold()
+    return re.search(rf"(?<!\w){re.escape(heading.title)}(?!\w)", title, re.IGNORECASE) is not None
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import os
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 MARKDOWN = (".md", ".markdown", ".mdx")
 ENDINGS = (*MARKDOWN, ".txt", ".text", ".rst", ".html", ".htm", ".pdf")
@@ -32,6 +32,12 @@ class TextFile:
     name: str
     left_out: str | None = None
     unlisted: bool = False
+
+    @property
+    def title(self) -> str:
+        """What its name says in words: `guide/tea-for_two.md` is `tea for two`."""
+        stem = PurePosixPath(self.name).stem
+        return " ".join(stem.replace("-", " ").replace("_", " ").split()) or stem
 
     @property
     def ending(self) -> str:

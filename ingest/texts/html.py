@@ -48,10 +48,10 @@ def parse_html(content: bytes, encoding: str | None) -> ParsedText:
     if root is not None:
         _write(root, writer)
     text = writer.text()
-    first = tree.css_first("h1")
-    return ParsedText(
-        text, said or ("" if first is None else _plain(first)) or None, {}, Outline(tuple(writer.headings))
-    )
+    first = tree.css("h1")
+    if not said and len(first) == 1:
+        said = _plain(first[0])
+    return ParsedText(text, said or None, {}, Outline(tuple(writer.headings)))
 
 
 def _decoded(content: bytes, encoding: str | None) -> str:

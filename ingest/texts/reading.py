@@ -46,7 +46,7 @@ class TextReader:
         if not parsed.text.strip():
             return EmptyFileError("left out: there is no text in it")
         metadata = {**parsed.metadata, SOURCE: file.name}
-        title = parsed.title or file.path.name
+        title = parsed.title or file.title
         record = TextRecord(id=file.name, title=title, text=parsed.text, metadata=metadata)
         record.outline = parsed.outline
         return record
@@ -61,9 +61,8 @@ class TextReader:
 
         front, text = parted(text)
         metadata = {name: value for name, value in front.items() if name != "title"}
-        headings = headings_of(text)
-        title = _title(front) or next((heading.title for heading in headings), None)
-        return ParsedText(text, title, metadata, Outline(headings, markdown=True))
+        outline = Outline(headings_of(text), markdown=True)
+        return ParsedText(text, _title(front) or outline.title, metadata, outline)
 
     def _text(self, file: TextFile) -> str:
         """A file's text with line feeds. Raises UnreadableFileError and OSError."""

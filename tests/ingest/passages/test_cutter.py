@@ -66,6 +66,10 @@ def test_at_headings_each_section_is_a_passage() -> None:
 def test_a_title_keeps_the_first_heading_where_that_says_more() -> None:
     assert [one.title for one in cut("# Tea\n\nHot.", "markdown", title="Drinks")] == ["Drinks › Tea"]
     assert [one.title for one in cut("# Tea\n\nHot.", "markdown", title="Tea - Drinks")] == ["Tea - Drinks"]
+    assert [one.title for one in cut("# Tea\n\nHot.", "markdown", title="Teapots")] == ["Teapots › Tea"]
+    assert [one.title for one in cut("## Tea\n\nHot.", "markdown", title="Tea - Drinks")] == [
+        "Tea - Drinks › Tea"
+    ]
     assert [one.title for one in cut("# Tea\n\nHot.", "markdown", title=None)] == ["Tea"]
 
 

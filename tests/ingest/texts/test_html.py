@@ -54,6 +54,7 @@ def test_a_page_is_its_readable_text() -> None:
 
 def test_the_title_is_the_first_heading_where_there_is_no_other() -> None:
     assert parse_html(b"<h1>Tea</h1><p>Hot.", None).title == "Tea"
+    assert parse_html(b"<h1>Tea</h1><p>Hot.<h1>Bees</h1>", None).title is None
     assert parse_html(b"<p>Hot.", None).title is None
 
 
