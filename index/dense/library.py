@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tercet.index.errors import damaged
+from tercet.index.wording import reason_of
 from tercet.models.representations import Float32
 
 # FAISS for GPUs brings the libcurand.so.10 of CUDA 12, and the encoder's libraries that of CUDA 13: the same
@@ -90,7 +91,7 @@ def read_index(path: Path, vectors: int, dimension: int) -> Any:
             finally:
                 faiss.set_deserialization_vector_byte_limit(limit)
     except (OSError, RuntimeError) as error:
-        raise damaged(path, f"cannot be read ({error})") from error
+        raise damaged(path, f"cannot be read ({reason_of(error)})") from error
     if (index.ntotal, index.d) != (vectors, dimension):
         raise damaged(
             path,
