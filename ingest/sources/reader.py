@@ -19,6 +19,7 @@ from tercet.ingest.passages.split import Split
 from tercet.ingest.sources.checks import OnError, RecordChecks, Skipped
 from tercet.ingest.sources.columns import STANDARD, USUAL, ColumnChoice, Columns
 from tercet.ingest.sources.delimited import DelimitedRows
+from tercet.ingest.sources.durations import with_seconds
 from tercet.ingest.sources.files import (
     Records,
     Source,
@@ -217,7 +218,7 @@ class DocumentReader:
         if isinstance(record, InvalidDocumentError):
             return record
         try:
-            return self.columns.document(record)
+            return with_seconds(self.columns.document(record), self._fields)
         except InvalidDocumentError as error:
             return error
 
