@@ -96,6 +96,8 @@ class FolderFiles:
         documents = [whole] if self._cutter is None else list(self._cutter.passages(whole, record.outline))
         checks = RecordChecks("skip", self._fields)
         kept = list(self._checked(documents, checks, str(file.path)))
+        if record.left_out is not None:
+            checks.note(str(file.path), record.left_out)
         version = version_of(hashed, len(kept))
         marks = {FOLDER: self.mark, VERSION: version}
         marked = [replace(document, metadata={**document.metadata, **marks}) for document in kept]

@@ -178,6 +178,8 @@ class DocumentReader:
                             checks.skip(
                                 position, problem, harmless=again or isinstance(problem, LeftOutError)
                             )
+                    if isinstance(record, TextRecord) and record.left_out is not None:
+                        checks.note(position, record.left_out)
                 for name, rows in part.left_out.items():
                     checks.left_out(str(path), name, rows)
 

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 MARKDOWN = (".md", ".markdown", ".mdx")
 ENDINGS = (*MARKDOWN, ".txt", ".text", ".rst", ".html", ".htm", ".pdf")
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
+_OF_FOLDER = ("index", "_index", "readme")  # of files that are a folder's page
 # What lies beside data and tells of it.
 ABOUT = ("readme", "license", "licence", "copying", "notice", "changelog", "citation")
 BROUGHT_FOLDERS = ("node_modules", "bower_components", "__pycache__", "site-packages", "venv")
@@ -35,8 +36,9 @@ class TextFile:
 
     @property
     def title(self) -> str:
-        """What its name says in words: `guide/tea-for_two.md` is `tea for two`."""
-        stem = PurePosixPath(self.name).stem
+        """What its name says in words: `tea-for_two.md` is `tea for two`, `guide/tea/index.md` is `tea`."""
+        path = PurePosixPath(self.name)
+        stem = path.parent.name if path.stem.lower() in _OF_FOLDER and path.parent.name else path.stem
         return " ".join(stem.replace("-", " ").replace("_", " ").split()) or stem
 
     @property

@@ -72,14 +72,33 @@ NOTE = "## Tickets\n\nBought in the train.\n\n## Bicycles\n\nThey need one, too.
             ["tea log › Green", "tea log › Black"],
         ),
         ("--.txt", "Hot.", ["--"]),
+        ("green-tea/index.md", "Hot.", ["green tea"]),
+        ("index.md", "Hot.", ["index"]),
+        ("post.md", '+++\ntitle = "Tea"\n+++\nHot.', ["Tea"]),
+        ("post.md", "---\ntitle: true\n---\nHot.", ["true"]),
+        ("mail.txt", "From: a@example.org\nSubject: Tea\n\nHot.", ["Tea"]),
+        ("tea.mdx", "import A from 'a'\n\n# Tea\n\nHot.", ["Tea"]),
     ],
 )
 def test_a_file_without_a_title_goes_by_its_name_and_no_section_by_its_sibling(
     tmp_path: Path, name: str, text: str, titles: list[str]
 ) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)
     reading = Reading(split=Split("markdown"))
     assert [document.title for document in DocumentReader(tmp_path, reading=reading)] == titles
+
+
+def test_pictures_within_markdown_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "notebook.md").write_text(f"![png](data:image/png;base64,{'iVBORw0K' * 1000}==)\n\nHot.\n")
+    (document,) = DocumentReader(tmp_path)
+    assert document.text == "![png](data:image/png;base64,)\n\nHot.\n"
+
+
+def test_utf_16_is_read(tmp_path: Path) -> None:
+    for name in ("a.md", "b.txt", "c.html"):
+        (tmp_path / name).write_text("녹차 tea", encoding="utf-16")
+    assert {document.text for document in DocumentReader(tmp_path)} == {"녹차 tea"}
 
 
 def test_one_file_is_a_source(folder: Path) -> None:
