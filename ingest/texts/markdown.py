@@ -26,7 +26,7 @@ def headings_of(text: str) -> tuple[Heading, ...]:
     parser = _parser()
     tokens = parser.parse(text)
     lines = [0, *(end.end() for end in _LINE_END.finditer(text)), len(text)]
-    slugs, headings = Slugs(), []
+    slugs, headings = Slugs(), list[Heading]()
     for token, inside in pairwise([*tokens, *tokens[-1:]]):
         if token.type == "html_block" and token.map is not None and token.level == 0:
             start, end = (lines[min(line, len(lines) - 1)] for line in token.map)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -64,7 +65,9 @@ class PageCharacters:
         )
         for index in range(self.page.count_chars()):
             # Without a map, the number of a character in the font is all that is known of it.
-            self.marks.append("" if is_unmapped(handle, index) == 1 else chr(unicode_of(handle, index)))
+            code = unicode_of(handle, index)
+            is_known = is_unmapped(handle, index) != 1 and code <= sys.maxunicode
+            self.marks.append(chr(code) if is_known else "")
         self.unmapped = self.marks.count("")
 
     def box(self, index: int) -> Box:

@@ -18,6 +18,7 @@ from tercet.ingest.texts.mdx import without_modules
 from tercet.ingest.texts.parsed import ParsedText, UnreadableFileError
 from tercet.ingest.texts.parser import PARSED, FileParser
 from tercet.ingest.texts.record import EmptyFileError, LeftOutError, TextRecord
+from tercet.ingest.texts.rst import rst_headings
 
 _DATA = re.compile(r"(\bdata:[\w.+-]+/[\w.+-]+;base64,)[A-Za-z0-9+/=]{40,}")  # a picture within the text
 COLUMNS = ("id", "title", "text", "metadata")
@@ -60,6 +61,9 @@ class TextReader:
         if file.ending in PARSED:
             return self.parser.parse(file.path, self.encoding)
         text = self._text(file)
+        if file.ending == ".rst":
+            outline = Outline(rst_headings(text))
+            return ParsedText(text, outline.title, {}, outline)
         if file.ending not in MARKDOWN:
             return ParsedText(text, subject_of(text))
         from tercet.ingest.texts.front_matter import parted

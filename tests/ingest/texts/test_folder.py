@@ -72,6 +72,7 @@ NOTE = "## Tickets\n\nBought in the train.\n\n## Bicycles\n\nThey need one, too.
             ["tea log › Green", "tea log › Black"],
         ),
         ("--.txt", "Hot.", ["--"]),
+        ("a.rst", "Tea\n===\n\nHot.\n\nGreen\n-----\n\nCold.\n", ["Tea", "Tea › Green"]),
         ("green-tea/index.md", "Hot.", ["green tea"]),
         ("index.md", "Hot.", ["index"]),
         ("post.md", '+++\ntitle = "Tea"\n+++\nHot.', ["Tea"]),
