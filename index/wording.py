@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 SHOWN_CHARACTERS = 80
 _MOST_BITS = 160  # Python writes no integer of 4,300 digits
+_NUMBER = re.compile(r"^\[Errno -?\d+\] ")  # of what repeats a failure of the system
 
 
 def shown(value: object, most: int = SHOWN_CHARACTERS) -> str:
@@ -23,7 +25,11 @@ def shown(value: object, most: int = SHOWN_CHARACTERS) -> str:
 
 def reason_of(error: BaseException) -> str:
     """What went wrong, in the words of the system where they are its: `No space left on device`."""
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if isinstance(error, KeyError) and error.args:
+        return f"{shown(error.args[0])} is missing"
+    return _NUMBER.sub("", str(error)) or type(error).__name__
 
 
 def failure_text(error: BaseException) -> str:

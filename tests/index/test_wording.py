@@ -33,4 +33,7 @@ def test_failures_of_the_system_have_no_numbers() -> None:
         "/data/a: No space left on device", "No space left on device"
     )  # fmt: skip
     assert failure_text(OSError(errno.EIO, "Input/output error")) == "Input/output error"
+    assert reason_of(RuntimeError("[Errno 111] Connection refused")) == "Connection refused"
+    assert reason_of(TimeoutError()) == "TimeoutError"
+    assert reason_of(KeyError("size")) == '"size" is missing'
     assert failure_text(ValueError("damaged")) == reason_of(OSError("damaged")) == "damaged"
