@@ -169,7 +169,7 @@ def test_a_variable_that_is_nearly_a_setting_fails(monkeypatch: pytest.MonkeyPat
         ({"publish_keep": 3}, r"setting publish_keep (TERCET_PUBLISH_KEEP) is 3, and does nothing without "),
         ({"publish_seconds": 10}, "without publish_url: give that too, or unset it"),
         ({"audit_file": "audit.jsonl"}, "without audit: give"),
-        ({"audit": "all", "audit_required": True}, "without audit_file: give"),
+        ({"audit": "all", "audit_required": True}, "is true, and does nothing without audit_file: give"),
     ],
 )
 def test_a_server_refuses_what_does_nothing_alone(alone: dict[str, Any], message: str) -> None:
