@@ -11,6 +11,7 @@ import os
 import sys
 from importlib import metadata
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -38,6 +39,7 @@ from tercet.cli.output import print_failure
 from tercet.cluster.errors import ClusterError
 from tercet.evaluation.errors import DatasetError
 from tercet.index.errors import SearchIndexError
+from tercet.index.wording import failure_text
 from tercet.ingest.errors import IngestError
 from tercet.models.cores import usable_cores
 from tercet.models.errors import ModelError
@@ -109,9 +111,18 @@ def _tercet(
 
 
 def _message(error: Exception) -> str:
-    """What is said of a failure; of a collection that is not there also where it would be."""
-    root = getattr(error, "root", None)
-    return str(error) if root is None else f"{error} (there is none in {root})"
+    """What is said of a failure; of a collection that is not there also where it would be, or is."""
+    folder = getattr(error, "folder", None)
+    if not isinstance(folder, Path):
+        return str(error)
+    from tercet.index.catalog.layout import CollectionLayout
+
+    collections, name = folder.parent, folder.name
+    data = collections.parent
+    for other in (data.parent, data / "data", Path("data")):  # a folder too deep, or not deep enough
+        if other != data and CollectionLayout(other / collections.name / name).settings.exists():
+            return f"{error} (there is none in {collections}, but there is with --data {other})"
+    return f"{error} (there is none in {collections}; --data names another data root)"
 
 
 def main() -> None:
@@ -139,7 +150,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except OSError as error:
-        said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        said = failure_text(error)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         print_failure(f"{said}: free some space, and do it again" if full else said)
         sys.exit(FAILED)

@@ -94,7 +94,7 @@ class Collection:
             settings = CollectionSettings.read(layout.settings)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise CollectionNotFoundError(
-                f"collection {name!r} does not exist; create or build it first", root
+                f"collection {name!r} does not exist; create or build it first", layout.folder
             ) from error
         if settings.name != name:
             raise DamagedIndexError(

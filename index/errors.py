@@ -46,11 +46,11 @@ class InvalidNameError(SearchIndexError):
 
 
 class CollectionNotFoundError(SearchIndexError):
-    """No collection of that name. root: the folder where it was looked for, which no client is told."""
+    """No collection of that name. folder: where it would be, which no client is told."""
 
-    def __init__(self, message: str, root: Path | None = None) -> None:
+    def __init__(self, message: str, folder: Path | None = None) -> None:
         super().__init__(message)
-        self.root = root
+        self.folder = folder
 
 
 class CollectionExistsError(SearchIndexError):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
+from tercet.index.wording import shown
 
 SHOWN_CHARACTERS = 40
 NONE_OF_THESE = (
@@ -45,8 +46,7 @@ REMEDIES: Mapping[str, str] = {
     "too_short": "at least {min_length} items",
 }
 
-# Alternatives in Python's words → in those of JSON.
-OF_JSON: Mapping[str, str] = {"False": "false", "True": "true", "None": "null"}
+_ALTERNATIVE = re.compile(r"'[^']*'|True|False|None")  # as Pydantic lists them, in Python's words
 
 # Field → what its object may be.
 OBJECTS: Mapping[str, str] = {
@@ -84,16 +84,19 @@ def message_of(name: str, details: Sequence[Mapping[str, Any]]) -> str:
         ):  # a rule of ours, in words of its own
             return f"{name}: " + str(complaint["msg"]).removeprefix("Value error, ")
     remedies = dict.fromkeys(_remedy(name, complaint) for complaint in meant)
-    return f"{name} is {shown(detail['input'])}; use {' or '.join(remedies)}"
+    return f"{name} is {_shown(detail['input'])}; use {' or '.join(remedies)}"
 
 
 def _remedy(name: str, detail: Mapping[str, Any]) -> str:
     if detail["type"] == NONE_OF_THESE:
         return str(detail["msg"])
     limits = {
-        key: int(limit) if isinstance(limit, float) and limit.is_integer() else OF_JSON.get(str(limit), limit)
+        key: int(limit) if isinstance(limit, float) and limit.is_integer() else limit
         for key, limit in detail.get("ctx", {}).items()
     }
+    if detail["type"] == "literal_error":
+        alternatives = str(limits["expected"])
+        limits["expected"] = _ALTERNATIVE.sub(lambda value: shown(literal_eval(value[0])), alternatives)
     remedy = REMEDIES[detail["type"]].format_map(limits)
     if remedy == "an object":
         return remedy + OBJECTS.get(name, "")
@@ -105,13 +108,8 @@ def is_another_kind(detail: Mapping[str, Any]) -> bool:
     return str(detail["type"]).endswith("_type") or detail["type"] == "literal_error"
 
 
-def shown(value: object) -> str:
-    """A value as it may stand in a message."""
-    if isinstance(value, str):
-        return repr(value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…")
+def _shown(value: object) -> str:
+    """A value as it may stand in a message; of one that holds others, what it is."""
     if isinstance(value, dict | list) and value:
         return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
-    try:
-        return orjson.dumps(value).decode()[:SHOWN_CHARACTERS]
-    except TypeError:  # an integer of more than 64 bits, or what only Python has
-        return str(value)[:SHOWN_CHARACTERS]
+    return shown(value, SHOWN_CHARACTERS)

@@ -61,6 +61,7 @@ TRAINING_ARROWS = {
 # What is in index, each before those that it knows nothing of.
 INDEX_ORDER = [
     "errors",
+    "wording",
     "native",
     "runs",
     "files",
@@ -236,9 +237,9 @@ HOMES = {
         "transfer/parquet",
     },
     "markdown_it": {"ingest/texts/markdown.py"},
-    "yaml": {"ingest/texts/markdown.py", "cluster/ray/serving/config.py"},
-    "selectolax": {"ingest/texts/html.py"},
-    "pypdfium2": {"ingest/texts/pdf.py"},
+    "yaml": {"ingest/texts/front_matter.py", "cluster/ray/serving/config.py"},
+    "selectolax": {"ingest/texts/html.py", "ingest/texts/html_boilerplate.py"},
+    "pypdfium2": {"ingest/texts/pdf.py", "ingest/texts/pdf_lines.py"},
     "semantic_text_splitter": {"ingest/passages/cutter.py"},
     "watchfiles": {"cli/watching"},
     "obstore": {"cluster/objects"},

@@ -155,7 +155,7 @@ def finetuning(
     sides = trained_sides(settings.objective)
     if not sides or (settings.body_is_frozen and sides == ("dense",)):
         raise ConfigError(
-            f"losses: their terms read {list(sides)}, from which nothing here learns; "
+            f"losses: their terms read {' and '.join(sides) or 'nothing'}, from which nothing here learns; "
             "give another term a factor above 0"
         )
     if isinstance(settings, FinetuneRun) and not base.has_heads and settings.heads.start == "fitted":

@@ -24,6 +24,7 @@ from tercet.index.errors import DamagedIndexError
 from tercet.index.snapshot import Snapshot
 from tercet.index.token_codecs import RESIDUAL_BITS
 from tercet.index.windows.settings import WindowSettings
+from tercet.index.wording import shown
 from tercet.ingest.errors import SourceError
 
 FORMAT_VERSION = 1
@@ -65,8 +66,8 @@ def described_settings(record: object, origin: str) -> tuple[CollectionSettings,
         )
     if record.get("format_version") != FORMAT_VERSION or not isinstance(record.get("settings"), dict):
         raise SourceError(
-            f"{origin} was exported in format version {record.get('format_version')!r}; this release reads "
-            f"version {FORMAT_VERSION}: export it again"
+            f"{origin} was exported in format version {shown(record.get('format_version'))}; this release "
+            f"reads version {FORMAT_VERSION}: export it again"
         )
     try:
         settings = settings_of_record(Record(record["settings"], Path("its description"), "export it again"))

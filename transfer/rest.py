@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from tercet.index.wording import reason_of
 from tercet.transfer.errors import TransferError
 
 ATTEMPTS = 8
@@ -48,9 +49,7 @@ class RestServer:
                     method, path, content=content, headers=headers, params=dict(params or {})
                 )
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise TransferError(
-                    f"{self._name} does not answer ({error or type(error).__name__})"
-                ) from error
+                raise TransferError(f"{self._name} does not answer ({reason_of(error)})") from error
             if answer.status_code not in BUSY or attempt == ATTEMPTS - 1:
                 break
             time.sleep(pause(attempt, answer.headers.get("Retry-After")))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tercet.cli.doctor.findings import Finding
 from tercet.cli.output import megabytes
+from tercet.index.wording import reason_of
 
 if TYPE_CHECKING:
     from tercet.service.settings.settings import Settings
@@ -91,7 +92,7 @@ def _workers(settings: Settings) -> Generator[Finding, None, str | None]:
                 yield Finding(
                     "problem",
                     TOPIC,
-                    f"the worker {url} cannot be used: {error or type(error).__name__}",
+                    f"the worker {url} cannot be used: {reason_of(error)}",
                     "look whether it runs, at its log, and whether encoder_key is one of its keys",
                 )
                 continue

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import typer
 
 from tercet.index.errors import CollectionBusyError
+from tercet.index.wording import reason_of
 from tercet.service.exceptions import ServiceError
 
 if TYPE_CHECKING:
@@ -292,7 +293,7 @@ class Remote:
             ) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise UnreachableError(
-                f"{self._url} does not answer ({error or type(error).__name__}); start a server there with "
+                f"{self._url} does not answer ({reason_of(error)}); start a server there with "
                 "tercet serve, or leave --url out"
             ) from error
 

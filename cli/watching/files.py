@@ -30,7 +30,7 @@ from tercet.ingest.texts.record import EmptyFileError
 from tercet.models.tokenizer import Tokenizer
 
 VERSION = "source_version"
-READ_AS = 1  # changes with what the same file becomes
+READ_AS = 2  # changes with what the same file becomes
 _VERSION_BYTES = 12
 _BLOCK_BYTES = 2**20
 
@@ -97,6 +97,8 @@ class FolderFiles:
         documents = [whole] if self._cutter is None else list(self._cutter.passages(whole, record.outline))
         checks = RecordChecks("skip", self._fields)
         kept = list(self._checked(documents, checks, str(file.path)))
+        if record.left_out is not None:
+            checks.note(str(file.path), record.left_out)
         version = version_of(hashed, len(kept))
         marks = {**self._mark.metadata(), VERSION: version}
         marked = [replace(document, metadata={**document.metadata, **marks}) for document in kept]

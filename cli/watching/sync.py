@@ -12,6 +12,7 @@ from tercet.cli.stores.remote import RemoteError, UnreachableError
 from tercet.cli.watching.files import FileDocuments, FolderFiles, version_of
 from tercet.cli.watching.stored_folder import StoredFile, StoredFolder
 from tercet.index.errors import InvalidDocumentError
+from tercet.index.wording import reason_of
 from tercet.ingest.texts.files import TextFile, text_files
 
 SETTLED_SECONDS = 0.3  # since a file was written last: before that, more of it may follow
@@ -110,7 +111,7 @@ class FolderSync:
     def _failed(self, file: TextFile, error: Exception, report: SyncReport) -> None:
         """What there was of the file stays: it may be in the middle of being written."""
         report.failed += 1
-        self._say(f"skipped {file.path}: {error}")
+        self._say(f"skipped {file.path}: {reason_of(error)}")
 
     def _put(
         self,

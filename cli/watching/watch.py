@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from tercet.cli.stores.remote import RemoteError, UnreachableError
 from tercet.cli.watching.sync import FolderSync
+from tercet.index.wording import reason_of
 from tercet.ingest.errors import SourceError
 from tercet.ingest.texts.extra import needed_for
 
@@ -73,8 +74,8 @@ def _moments(root: Path, interrupted: threading.Event) -> Iterator[None]:
             time.sleep(FIRST_WAIT_SECONDS)
         except OSError as error:
             raise SourceError(
-                f"{root} cannot be followed ({error}); set WATCHFILES_FORCE_POLLING=true to have it "
-                "looked at now and then instead"
+                f"{root} cannot be followed ({reason_of(error)}); set WATCHFILES_FORCE_POLLING=true to have "
+                "it looked at now and then instead"
             ) from error
 
 

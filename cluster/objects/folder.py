@@ -21,6 +21,7 @@ from tercet.cluster.objects.errors import (
 )
 from tercet.cluster.objects.store import Moved, ObjectStore, StoredObject, nobody
 from tercet.index.files.directory import create_atomically, make_folder, remove_file, write_atomically
+from tercet.index.wording import reason_of
 
 
 def _require_gone(error: OSError) -> None:
@@ -138,7 +139,7 @@ class FolderStore:
         return ObjectMissingError(f"{self.url}/{path} is not there")
 
     def _failed(self, error: OSError) -> UnreachableStoreError:
-        reason = error.strerror or str(error)
+        reason = reason_of(error)
         return UnreachableStoreError(
             f"{self.url} cannot be used ({reason}); see to the folder and its file system"
         )

@@ -21,6 +21,7 @@ from tercet.cluster.shards.map import ShardMap, newest_map, publish_map
 from tercet.cluster.snapshots.published import required_snapshot
 from tercet.cluster.work.executor import Executor
 from tercet.index.errors import SearchIndexError
+from tercet.index.wording import failure_text
 from tercet.service.exceptions import ServiceError
 
 MOST_PASSES = 5  # over what was written meanwhile, before writes are held
@@ -189,6 +190,7 @@ def _let_write(
             give_up(store, opened)
     except (ClusterError, ServiceError, SearchIndexError, OSError) as error:
         raise ServersError(
-            f"{failure}; and the present shards could not be told to take writes again ({error}): run the "
-            f"same command again, or tercet index reshard {store.url} --abort"
+            f"{failure}; and the present shards could not be told to take writes again "
+            f"({failure_text(error)}): run the same command again, or tercet index reshard {store.url} "
+            "--abort"
         ) from failure

@@ -12,6 +12,7 @@ from tercet.cluster.router.shard_map import map_at, servers_of
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.cluster.shards.fleet import Fleet
 from tercet.index.errors import SearchIndexError
+from tercet.index.wording import failure_text
 from tercet.service.exceptions import ServiceError
 from tercet.service.load.deadlines import within
 from tercet.service.settings.server_urls import SERVERS
@@ -48,7 +49,8 @@ class FollowedMap:
         try:
             taken = self._newer(present)
         except (ClusterError, ServiceError, SearchIndexError, OSError) as error:
-            self._log_once(f"version {present.version} of the map of shards stays in use: {error}")
+            reason = failure_text(error)
+            self._log_once(f"version {present.version} of the map of shards stays in use: {reason}")
             return present
         self._logged = ""
         return taken

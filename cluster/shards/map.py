@@ -15,6 +15,7 @@ from typing import Any
 from tercet.cluster.objects.errors import AlreadyThereError, DamagedObjectError
 from tercet.cluster.objects.store import ObjectStore
 from tercet.index.errors import CollectionBusyError
+from tercet.index.wording import shown
 
 FORMAT = 1
 FOLDER = "map"
@@ -125,5 +126,5 @@ def _place_of(record: dict[str, Any]) -> ShardPlace:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{shown(value)} is no text")
     return value

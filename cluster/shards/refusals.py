@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tercet.index.wording import reason_of
 from tercet.service.exceptions import (
     CallFailedError,
     OverloadedError,
@@ -71,7 +72,7 @@ def reading(name: str) -> Iterator[None]:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise ShardFailedError(
-            f"shard {name} gave an answer that cannot be read ({type(error).__name__}: {error}); is it a "
+            f"shard {name} gave an answer that cannot be read ({reason_of(error)}); is it a "
             "tercet of this version?",
             name,
         ) from None

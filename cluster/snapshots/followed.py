@@ -65,7 +65,7 @@ class Followed:
                 datetime.fromisoformat(record["pushed"]).astimezone(UTC)
                 return Followed(str(record["url"]), int(record["number"]), record["pushed"])
             except (KeyError, TypeError, ValueError) as error:
-                raise DamagedIndexError(f"{folder / FILE}: {error!r}; {REMEDY}") from error
+                raise DamagedIndexError(f"{folder / FILE}: no record of this release; {REMEDY}") from error
         return None
 
     def write(self, folder: Path) -> None:

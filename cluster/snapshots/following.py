@@ -22,6 +22,7 @@ from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.collection import list_collections
 from tercet.index.errors import SearchIndexError
 from tercet.index.files.lock import ExclusiveLock
+from tercet.index.wording import failure_text
 from tercet.service.collections.registry import CollectionRegistry
 
 log = logging.getLogger("tercet")
@@ -74,7 +75,7 @@ class Follower:
             except FollowingEndedError:
                 return
             except (ClusterError, SearchIndexError, OSError) as error:
-                self._tell(f"{self._store.url} is not followed now: {error}")
+                self._tell(f"{self._store.url} is not followed now: {failure_text(error)}")
 
     def close(self) -> None:
         """Ends a fetch under way, which the next start takes up, and lets others write the collections."""

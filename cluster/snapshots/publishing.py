@@ -26,6 +26,7 @@ from tercet.cluster.snapshots.record import BESIDE
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionNotFoundError, SearchIndexError
 from tercet.index.files.versions import FileVersion, version_of
+from tercet.index.wording import failure_text
 from tercet.service.collections.registry import CollectionRegistry
 
 log = logging.getLogger("tercet")
@@ -97,9 +98,9 @@ class Publisher:
                     continue
                 except (ClusterError, SearchIndexError, OSError) as error:
                     published.failures += 1
-                    if published.told != str(error):
-                        published.told = str(error)
-                        log.error("collection %s is not published now: %s", name, error)
+                    if published.told != failure_text(error):
+                        published.told = failure_text(error)
+                        log.error("collection %s is not published now: %s", name, published.told)
                     if isinstance(error, UnreachableStoreError):
                         return  # it would keep the others waiting, too
 
@@ -139,7 +140,8 @@ class Publisher:
         try:
             removed = collect(store, keep=keep, grace=DAY)
         except (ClusterError, OSError) as error:
-            log.warning("older snapshots of collection %s stay for another day: %s", name, error)
+            reason = failure_text(error)
+            log.warning("older snapshots of collection %s stay for another day: %s", name, reason)
             return
         if removed.manifests or removed.files:
             log.info(

@@ -22,6 +22,7 @@ from tercet.index.catalog.settings import CODEBOOK_FILE, check_collection_name
 from tercet.index.documents.datetimes import time_now
 from tercet.index.errors import SearchIndexError
 from tercet.index.files.content import json_bytes, sha256_of
+from tercet.index.wording import shown
 
 FORMAT = 1
 _KEYS = {"format", "id", "collection", "pushed", "documents", "position", "snapshot", "files", "manifest"}
@@ -117,10 +118,10 @@ def read_snapshot(content: bytes, number: int, where: str) -> PublishedSnapshot:
             raise ValueError("it holds no object")
         if record["format"] != FORMAT:
             raise DamagedSnapshotError(
-                f"{where} has format {record['format']!r}; this release reads {FORMAT}: use a newer one"
+                f"{where} has format {shown(record['format'])}; this release reads {FORMAT}: use a newer one"
             )
         if record.keys() != _KEYS:
-            raise ValueError(f"keys {sorted(record.keys() ^ _KEYS)} are missing or unknown")
+            raise ValueError(f"keys {shown(sorted(record.keys() ^ _KEYS))} are missing or unknown")
         manifest = Manifest.of_record(Record.of(record["manifest"], Path(f"{name_of(number)}.json")))
         files = {path: FileEntry(**_checked(entry)) for path, entry in record["files"].items()}
         datetime.fromisoformat(record["pushed"]).astimezone(UTC)
@@ -161,7 +162,7 @@ def _require_same(manifest: Manifest, files: Mapping[str, FileEntry]) -> None:
 def _checked(entry: Any) -> dict[str, Any]:
     size, digest = entry["size_bytes"], entry["sha256"]
     if type(size) is not int or size < 0:
-        raise ValueError(f"{size!r} is no size")
+        raise ValueError(f"{shown(size)} is no size")
     if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise ValueError(f"{digest!r:.80} is no SHA-256")
+        raise ValueError(f"{shown(digest)} is no SHA-256")
     return {"size_bytes": size, "sha256": digest}

@@ -13,6 +13,7 @@ from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.dense.kinds import DenseKind, Vectors
 from tercet.index.files.content import missing
 from tercet.index.files.directory import write_json_atomically
+from tercet.index.wording import shown
 
 MANIFEST_NAME = re.compile(r"[0-9]{6,12}")
 _SEGMENT_ID = re.compile(r"[a-z0-9-]{1,64}")
@@ -136,7 +137,8 @@ class Manifest:
         )
         if record.values["documents"] != manifest.documents:
             raise record.damaged(
-                f"documents is {record.values['documents']!r}, but its segments have {manifest.documents}"
+                f"documents is {shown(record.values['documents'])}, but its segments have "
+                f"{manifest.documents}"
             )
         if len({segment.id for segment in manifest.segments}) != len(manifest.segments):
             raise record.damaged("it names a segment twice")

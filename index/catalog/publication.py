@@ -8,6 +8,7 @@ from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.manifest import Manifest
 from tercet.index.errors import DamagedIndexError, UnforcedPublicationError
 from tercet.index.files.directory import force, write_atomically
+from tercet.index.wording import failure_text
 
 Outcome = Literal["unpublished", "unknown", "durable"]
 
@@ -64,7 +65,8 @@ class Publication:
     def _unforced(self, error: BaseException, renamed: bool | None) -> UnforcedPublicationError:
         return UnforcedPublicationError(
             f"snapshot {self.manifest.name} of collection {self._collection!r} "
-            f"{'was' if renamed else 'may be'} published, but that was not forced to the disk ({error}); a "
+            f"{'was' if renamed else 'may be'} published, but that was not forced to the disk "
+            f"({failure_text(error)}); a "
             "loss of power may bring the former one back, so the files of both are kept: see to the disk, "
             "then build again"
         )

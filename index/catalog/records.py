@@ -11,6 +11,7 @@ from typing import Any
 
 from tercet.index.errors import DamagedIndexError
 from tercet.index.files.content import read_json_object
+from tercet.index.wording import shown
 
 FORMAT_VERSION = 1  # of every JSON file of a collection
 RESTORE = "restore it or rebuild"
@@ -47,7 +48,7 @@ class Record:
         version = self.values.get("format_version")
         if version != FORMAT_VERSION or isinstance(version, bool):
             raise DamagedIndexError(
-                f"{self.path} has format version {version!r:.80}; this release reads version "
+                f"{self.path} has format version {shown(version)}; this release reads version "
                 f"{FORMAT_VERSION}: use the release that wrote it, else {self.remedy}"
             )
 
@@ -55,9 +56,11 @@ class Record:
         """Checks that these are there, and no others."""
         missing, unknown = sorted({*expected} - self.values.keys()), sorted(self.values.keys() - {*expected})
         if missing:
-            raise self.damaged(f"keys missing: {missing}, unknown: {unknown}")
+            raise self.damaged(f"keys missing: {shown(missing)}, unknown: {shown(unknown)}")
         if unknown:
-            raise self.damaged(f"keys unknown: {unknown}; use the release that wrote it where that is newer")
+            raise self.damaged(
+                f"keys unknown: {shown(unknown)}; use the release that wrote it where that is newer"
+            )
 
     def with_usual(self, values: Mapping[str, Any]) -> Record:
         """With these for keys that are not there."""
@@ -68,28 +71,28 @@ class Record:
         value = self.values[key]
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
-            raise self.damaged(f"{key} is {value!r:.80}, no whole number {limits}")
+            raise self.damaged(f"{key} is {shown(value)}, no whole number {limits}")
         return value
 
     def number(self, key: str, most: float) -> float:
         """A number from 0 on."""
         value = self.values[key]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            raise self.damaged(f"{key} is {value!r:.80}, no number from 0 to {most:g}")
+            raise self.damaged(f"{key} is {shown(value)}, no number from 0 to {most:g}")
         return float(value)
 
     def text(self, key: str, pattern: re.Pattern[str]) -> str:
         """A string of this form."""
         value = self.values[key]
         if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise self.damaged(f"{key} {value!r:.80} is not of the form {pattern.pattern}")
+            raise self.damaged(f"{key} {shown(value)} is not of the form {pattern.pattern}")
         return value
 
     def one_of(self, key: str, values: Collection[Any]) -> Any:
         """One of some strings."""
         value = self.values[key]
         if value not in values:
-            raise self.damaged(f"{key} is {value!r:.80}; it is one of {', '.join(values)}")
+            raise self.damaged(f"{key} is {shown(value)}; it is one of {', '.join(values)}")
         return value
 
     def part(self, key: str) -> Record:

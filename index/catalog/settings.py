@@ -21,6 +21,7 @@ from tercet.index.files.content import json_bytes, missing, open_file
 from tercet.index.files.directory import write_atomically, write_json_atomically
 from tercet.index.token_codecs import CODED, LARGEST_POOLING, TokenCodec
 from tercet.index.windows.settings import WindowSettings
+from tercet.index.wording import shown
 from tercet.models.representations import LexicalKind, Output, sides_of
 
 CODEBOOK_FILE = "codebook.safetensors"
@@ -115,13 +116,13 @@ class CollectionSettings:
         for name, limit in counts:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < limit:
-                raise ValueError(f"{name} is {value!r}; use an integer of at least {limit}")
+                raise ValueError(f"{name} is {shown(value)}; use an integer of at least {limit}")
         for name, kinds in _CHOICES.items():
             if getattr(self, name) not in kinds:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; use one of {kinds}")
+                raise ValueError(f"{name} is {shown(getattr(self, name))}; use one of {', '.join(kinds)}")
         if self.token_codec != "none" and self.colbert_dimension == 0:  # noqa: S105  # no secret
             raise ValueError(
-                f"token_codec is {self.token_codec!r}, but the encoder has no token vectors; use none"
+                f"token_codec is {shown(self.token_codec)}, but the encoder has no token vectors; use none"
             )
         if not self.sides:
             raise ValueError(
@@ -130,31 +131,33 @@ class CollectionSettings:
             )
         if self.dense_dimension == 0 and self.dense_kind not in ("auto", "flat"):
             raise ValueError(
-                f"dense_kind is {self.dense_kind!r}, but the encoder has no dense side; use auto"
+                f"dense_kind is {shown(self.dense_kind)}, but the encoder has no dense side; use auto"
             )
         if self.vocabulary_size == 0 and self.lexical != "plain":
-            raise ValueError(f"lexical is {self.lexical!r}, but the encoder has no lexical side; use plain")
+            raise ValueError(
+                f"lexical is {shown(self.lexical)}, but the encoder has no lexical side; use plain"
+            )
         if self.token_pooling > LARGEST_POOLING:
             raise ValueError(f"token_pooling is {self.token_pooling}; use 1 to {LARGEST_POOLING}")
         if self.token_codec == "sign" and self.codebook is None:  # noqa: S105  # no secret
             object.__setattr__(self, "codebook", sign_codebook(self.colbert_dimension))
         self._check_codebook()
         if not isinstance(self.bm25, bool):
-            raise ValueError(f"bm25 is {self.bm25!r}; use true or false")
+            raise ValueError(f"bm25 is {shown(self.bm25)}; use true or false")
         if not self.bm25 and self.bm25_language != DEFAULT_LANGUAGE:
-            raise ValueError(f"bm25_language is {self.bm25_language!r}, but bm25 is false; make it true")
+            raise ValueError(f"bm25_language is {shown(self.bm25_language)}, but bm25 is false; make it true")
         if self.adapter is not None and (
             not isinstance(self.adapter, str) or not _COLLECTION_NAME.fullmatch(self.adapter)
         ):
             raise ValueError(
-                f"adapter is {self.adapter!r}; use a name that matches {_COLLECTION_NAME.pattern}"
+                f"adapter is {shown(self.adapter)}; use a name that matches {_COLLECTION_NAME.pattern}"
             )
         if self.checkpoint is not None and not (isinstance(self.checkpoint, str) and self.checkpoint):
-            raise ValueError(f"checkpoint is {self.checkpoint!r}; use a folder or a hub id")
+            raise ValueError(f"checkpoint is {shown(self.checkpoint)}; use a folder or a hub id")
         if self.title is not None:
             check_title(self.title)
         if self.window is not None and not isinstance(self.window, WindowSettings):
-            raise ValueError(f"window is {self.window!r}; use WindowSettings")
+            raise ValueError(f"window is {shown(self.window)}; use WindowSettings")
         self._check_fields()
 
     def _check_codebook(self) -> None:
@@ -179,7 +182,9 @@ class CollectionSettings:
         for name, kind in self.fields.items():
             check_field_name(name)
             if kind not in get_args(FieldType):
-                raise ValueError(f"field {name!r} has type {kind!r}; use one of {get_args(FieldType)}")
+                raise ValueError(
+                    f"field {name!r} has type {shown(kind)}; use one of {', '.join(get_args(FieldType))}"
+                )
 
     @property
     def first_fields(self) -> list[str]:
@@ -303,7 +308,7 @@ def check_field_name(name: str) -> str:
 def check_title(title: str) -> str:
     """Returns the title, any text of 1 to 200 characters that show. Raises InvalidNameError for another."""
     if not isinstance(title, str) or not 1 <= len(title) <= MAX_TITLE or not title.isprintable():
-        raise InvalidNameError(f"title is {title!r:.80}; use 1 to {MAX_TITLE} characters that show")
+        raise InvalidNameError(f"title is {shown(title)}; use 1 to {MAX_TITLE} characters that show")
     return title
 
 

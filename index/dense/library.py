@@ -22,6 +22,7 @@ from tercet.index.dense.faiss_layout import require_layout
 from tercet.index.dense.kinds import DenseKind
 from tercet.index.errors import damaged
 from tercet.index.files.mapping import map_file
+from tercet.index.wording import reason_of
 from tercet.models.representations import Float32
 
 # FAISS for GPUs brings the libcurand.so.10 of CUDA 12, and the encoder's libraries that of CUDA 13: the same
@@ -96,5 +97,5 @@ def read_index(path: Path, kind: DenseKind, vectors: int, dimension: int) -> Any
             finally:
                 faiss.set_deserialization_vector_byte_limit(limit)
     except (OSError, RuntimeError, ValueError, MemoryError) as error:
-        raise damaged(path, f"cannot be read ({error})") from error
+        raise damaged(path, f"cannot be read ({reason_of(error)})") from error
     return index

@@ -24,6 +24,7 @@ from tercet.index.documents.declared import unsuited
 from tercet.index.documents.filters import Filter, check_filter, parse_filter
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import InvalidQueryError
+from tercet.index.wording import shown
 from tercet.models.representations import Float64
 
 MAX_BOOSTS = 32
@@ -100,9 +101,9 @@ class Curve:
                 )
             )
         if not scale > 0:
-            raise InvalidQueryError(f"scale is {boost.scale!r}; use more than 0")
+            raise InvalidQueryError(f"scale is {shown(boost.scale)}; use more than 0")
         if not offset >= 0:
-            raise InvalidQueryError(f"offset is {boost.offset!r}; use at least 0")
+            raise InvalidQueryError(f"offset is {shown(boost.offset)}; use at least 0")
         return Curve(boost.decay, origin, scale, offset, boost.at_scale)
 
     def shares(self, values: Float64) -> Float64:
@@ -126,7 +127,7 @@ def parse_boost(value: object) -> Boost:
     kind = FilterBoost if "filter" in given else DecayBoost
     unknown = next((name for name in given if name not in kind.__slots__), None)
     if unknown is not None:
-        raise InvalidQueryError(f"{unknown!r:.80} is no part of it; use {', '.join(kind.__slots__)}")
+        raise InvalidQueryError(f"{shown(unknown)} is no part of it; use {', '.join(kind.__slots__)}")
     if not given.keys() & {"filter", "field"}:
         raise InvalidQueryError(
             "filter and field are missing; give filter, or field with decay, origin and scale"
@@ -150,7 +151,7 @@ def _part(given: Mapping[str, object], name: str, kinds: tuple[type, ...], defau
     if value is None:
         raise InvalidQueryError(f"{name} is missing; give it")
     if isinstance(value, bool) or not isinstance(value, kinds):
-        raise InvalidQueryError(f"{name} is {value!r:.80}; use {_CALLED[kinds]}")
+        raise InvalidQueryError(f"{name} is {shown(value)}; use {_CALLED[kinds]}")
     return value
 
 
@@ -176,7 +177,7 @@ def check_boost(boost: Boost, fields: Mapping[str, FieldType]) -> None:
     if kind not in DECAYING:
         raise InvalidQueryError(f"a decay {unsuited(boost.field, fields, DECAYING)}")
     if boost.decay not in DECAYS:
-        raise InvalidQueryError(f"decay is {boost.decay!r:.80}; use {', '.join(DECAYS)}")
+        raise InvalidQueryError(f"decay is {shown(boost.decay)}; use {', '.join(DECAYS)}")
     if not 0 < boost.at_scale < 1:
         raise InvalidQueryError(f"at_scale is {boost.at_scale}; use a number between 0 and 1")
     Curve.of(boost, kind)
@@ -184,11 +185,13 @@ def check_boost(boost: Boost, fields: Mapping[str, FieldType]) -> None:
 
 def _moment(value: str | float) -> float:
     if not isinstance(value, str):
-        raise InvalidQueryError(f"origin is {value!r}, but the field is datetime; use such as '2026-01-01'")
+        raise InvalidQueryError(
+            f'origin is {shown(value)}, but the field is datetime; use such as "2026-01-01"'
+        )
     try:
         return float(microseconds_of(value))
     except ValueError as error:
-        raise InvalidQueryError(f"origin is {value!r:.80}, which is no moment in time: {error}") from error
+        raise InvalidQueryError(f"origin is {shown(value)}, which is no moment in time: {error}") from error
 
 
 def _duration(name: str, value: str | float) -> float:
@@ -197,22 +200,23 @@ def _duration(name: str, value: str | float) -> float:
     if match is None:
         if isinstance(value, str) and _LONG_DURATION.fullmatch(value):
             raise InvalidQueryError(
-                f"{name} is {value!r:.80}; use at most {MAX_DIGITS} digits, and {MAX_DECIMALS} behind the "
+                f"{name} is {shown(value)}; use at most {MAX_DIGITS} digits, and {MAX_DECIMALS} behind the "
                 "point: a larger unit for more"
             )
         raise InvalidQueryError(
-            f"{name} is {value!r:.80}, but the field is datetime; use a number with s, m, h, d or w, as '30d'"
+            f"{name} is {shown(value)}, but the field is datetime; use a number with s, m, h, d or w, as "
+            '"30d"'
         )
     return float(match[1]) * _SECONDS[match[2]] * 1e6
 
 
 def _number(name: str, value: str | float, kind: FieldType) -> float:
     if isinstance(value, str | bool):
-        raise InvalidQueryError(f"{name} is {value!r:.80}, but the field is {kind}; use a number")
+        raise InvalidQueryError(f"{name} is {shown(value)}, but the field is {kind}; use a number")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise InvalidQueryError(f"{name} is {value!r:.80}; use a finite number")
+        raise InvalidQueryError(f"{name} is {shown(value)}; use a finite number")
     return number

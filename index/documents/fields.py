@@ -29,6 +29,7 @@ from tercet.index.errors import DamagedIndexError, InvalidDocumentError, damaged
 from tercet.index.files.arrays import ArraySource, open_rows
 from tercet.index.files.content import text_of
 from tercet.index.files.packed_bytes import PackedBytes
+from tercet.index.wording import shown
 from tercet.models.representations import Bool, Int32, Int64
 
 ScalarType = Literal["integer", "number", "boolean", "datetime"]
@@ -125,20 +126,20 @@ def _scalar(name: str, kind: ScalarType, value: object, *, rounded: bool) -> int
     if kind == "datetime" and isinstance(value, str):
         return _moment(name, value)
     raise InvalidDocumentError(
-        f"field {name!r} is declared as {kind}, but the value is {value!r:.80}; change one"
+        f"field {name!r} is declared as {kind}, but the value is {shown(value)}; change one"
     )
 
 
 def _keyword(name: str, member: object) -> bytes:
     if not isinstance(member, str):
         raise InvalidDocumentError(
-            f"field {name!r} is declared as keyword, but holds {member!r:.80}; use strings"
+            f"field {name!r} is declared as keyword, but holds {shown(member)}; use strings"
         )
     try:
         encoded = composed(member).encode()
     except UnicodeEncodeError as error:
         raise InvalidDocumentError(
-            f"field {name!r}: {member!r:.80} is not UTF-8 text; remove surrogates"
+            f"field {name!r}: {shown(member)} is not UTF-8 text; remove surrogates"
         ) from error
     if len(encoded) > MAX_KEYWORD_BYTES:
         raise InvalidDocumentError(
@@ -164,7 +165,7 @@ def _moment(name: str, value: str) -> int:
     try:
         return microseconds_of(value)
     except ValueError as error:
-        raise InvalidDocumentError(f"field {name!r}: {value!r:.80} is no moment in time: {error}") from error
+        raise InvalidDocumentError(f"field {name!r}: {shown(value)} is no moment in time: {error}") from error
 
 
 def column_of(kind: FieldType, values: Sequence[list[Any]]) -> Column:

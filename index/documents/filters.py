@@ -20,6 +20,7 @@ from tercet.index.documents.declared import undeclared
 from tercet.index.documents.metadata import FieldType
 from tercet.index.documents.numbers import comparable_integer, exact_number, require_json_integer
 from tercet.index.errors import InvalidQueryError
+from tercet.index.wording import shown
 
 MAX_DEPTH = 16
 MAX_CONDITIONS = 1000
@@ -171,7 +172,7 @@ def _only_entry(value: object, what: str) -> tuple[str, object]:
         raise InvalidQueryError(f"{what} is an object with exactly one key")
     key, inner = next(iter(value.items()))
     if not isinstance(key, str):
-        raise InvalidQueryError(f"{what} has the key {key!r}; use a string")
+        raise InvalidQueryError(f"{what} has the key {shown(key)}; use a string")
     return key, inner
 
 
@@ -196,7 +197,7 @@ def _require_scalar(value: object) -> Value:
         raise InvalidQueryError(
             'a filter value is null; for documents without one: {"not": {"exists": "field"}}'
         )
-    kind = "a list" if isinstance(value, list) else type(value).__name__
+    kind = "a list" if isinstance(value, list) else "an object"
     raise InvalidQueryError(f"a filter value is {kind}; use a string, number or boolean")
 
 
@@ -221,7 +222,7 @@ def _check_values(field: str, kind: FieldType, values: Sequence[Value]) -> None:
     others = set(map(type, values)).difference(_TYPES[kind])
     if others:
         value = next(value for value in values if type(value) in others)
-        raise InvalidQueryError(f"field {field!r} is {kind}, but the filter compares it with {value!r:.80}")
+        raise InvalidQueryError(f"field {field!r} is {kind}, but the filter compares it with {shown(value)}")
     check = _CHECKS.get(kind)
     if check is None:
         return
@@ -229,7 +230,7 @@ def _check_values(field: str, kind: FieldType, values: Sequence[Value]) -> None:
         try:
             check(value)
         except ValueError as error:
-            reason = f"{value!r:.80}: {error}" if isinstance(value, str) else str(error)
+            reason = f"{shown(value)}: {error}" if isinstance(value, str) else str(error)
             raise InvalidQueryError(
                 f"field {field!r} is {kind}, but the filter compares it with {reason}"
             ) from error

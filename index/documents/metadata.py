@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tercet.index.documents.numbers import require_json_integer
 from tercet.index.errors import InvalidDocumentError
+from tercet.index.wording import shown
 
 FieldType = Literal["keyword", "integer", "number", "boolean", "datetime"]
 """Of a declared field; `tercet.index.documents.fields` says what each holds."""
@@ -23,9 +24,7 @@ def require_metadata(name: str, metadata: object) -> dict[str, Any]:
     other than strings or integers beyond 64 bits, and then says where.
     """
     if not isinstance(metadata, Mapping):
-        raise InvalidDocumentError(
-            f"{name}: metadata is {type(metadata).__name__}; give an object", "metadata"
-        )
+        raise InvalidDocumentError(f"{name}: metadata is {shown(metadata)}; give an object", "metadata")
     fault = _fault(metadata, 1)
     if fault is not None:
         where, reason = fault
@@ -95,7 +94,7 @@ def _fault(value: object, level: int) -> tuple[str, str] | None:
     items = value.items() if isinstance(value, Mapping) else enumerate(value)
     for key, inner in items:
         if isinstance(value, Mapping) and not isinstance(key, str):
-            return "", f"key {key!r:.80} is not a string"
+            return "", f"key {shown(key)} is not a string"
         fault = _fault(inner, level + 1)
         if fault is not None:
             return f".{key}{fault[0]}"[:200], fault[1]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 
+from tercet.index.wording import shown
+
 EXACT = 2**53  # up to here float64 holds every integer
 INT64 = (-(2**63), 2**63 - 1)
 JSON_INTEGERS = (-(2**63), 2**64 - 1)  # what readers of JSON keep whole: signed or unsigned 64 bits
-SHOWN = 40  # characters of a number in a message
 
 
 def as_integer(value: int | float) -> int | float:
@@ -71,13 +72,6 @@ def require_json_integer(value: int) -> None:
     """Raises ValueError for an integer that not every reader of JSON keeps whole."""
     if not JSON_INTEGERS[0] <= value <= JSON_INTEGERS[1]:
         raise ValueError(
-            f"the integer {shown(value)} does not fit in 64 bits ({JSON_INTEGERS[0]} to {JSON_INTEGERS[1]}); "
-            "write it as a string"
+            f"the integer {shown(value).removeprefix('an integer ')} does not fit in 64 bits "
+            f"({JSON_INTEGERS[0]} to {JSON_INTEGERS[1]}); write it as a string"
         )
-
-
-def shown(value: int | float) -> str:
-    """A number as it may stand in a message: of a very long one its size."""
-    if isinstance(value, int) and value.bit_length() > 4 * SHOWN:  # Python prints none of 4,300 digits
-        return f"of {value.bit_length()} bits"
-    return repr(value)[:SHOWN]

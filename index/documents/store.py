@@ -21,6 +21,7 @@ from tercet.index.files.arrays import ArraySource, ArrayTarget, open_rows
 from tercet.index.files.content import text_of
 from tercet.index.files.packed_bytes import PackedBytes, PackedBytesWriter, find_strings, order_of
 from tercet.index.files.streams import Streams
+from tercet.index.wording import shown
 from tercet.models.representations import Int64
 
 MAX_ID_BYTES = 512
@@ -77,9 +78,7 @@ def decode_document(identifier: str, content: bytes) -> Document:
 def encode_id(identifier: str) -> bytes:
     """The id's UTF-8 bytes. Raises InvalidDocumentError where there are none, or more than 512."""
     if not isinstance(identifier, str):
-        raise InvalidDocumentError(
-            f"document id {identifier!r:.80} is {type(identifier).__name__}; give a string", "id"
-        )
+        raise InvalidDocumentError(f"document id {shown(identifier)} is not a string; give one", "id")
     try:
         encoded = identifier.encode()
     except UnicodeEncodeError as error:
@@ -87,9 +86,8 @@ def encode_id(identifier: str) -> bytes:
             f"document id {identifier!r:.80} is not UTF-8 text; remove surrogates", "id"
         ) from error
     if not 1 <= len(encoded) <= MAX_ID_BYTES:
-        shown = identifier if len(identifier) <= 40 else identifier[:40] + "…"
         raise InvalidDocumentError(
-            f"document id {shown!r} has {len(encoded)} bytes; use 1 to {MAX_ID_BYTES}", "id"
+            f"document id {shown(identifier, 40)} has {len(encoded)} bytes; use 1 to {MAX_ID_BYTES}", "id"
         )
     return encoded
 

@@ -33,6 +33,7 @@ from tercet.index.errors import (
 )
 from tercet.index.files.content import missing
 from tercet.index.files.directory import force, put_in_place, remove_file
+from tercet.index.wording import reason_of
 
 APPLICATION_ID = int.from_bytes(b"TrcL", "big")
 FORMAT_VERSION = 1
@@ -91,7 +92,7 @@ def index_errors(path: Path) -> Iterator[None]:
         raise translated from error
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise (_full if full else _failed)(path, error.strerror or str(error)) from error
+        raise (_full if full else _failed)(path, reason_of(error)) from error
 
 
 def create(path: Path) -> None:

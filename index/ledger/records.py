@@ -7,6 +7,7 @@ import zlib
 from dataclasses import dataclass
 
 from tercet.index.errors import InvalidDocumentError
+from tercet.index.wording import shown
 
 KEY_BYTES = 255
 NOTHING = "nothing"  # the kind of an entry that takes a position alone
@@ -37,7 +38,7 @@ class IdempotencyKey:
         if size != len(self.key.encode("utf-8", "ignore")):
             raise InvalidDocumentError("the idempotency key has a lone surrogate; use valid UTF-8")
         if not _SHA256.fullmatch(self.request_sha256):
-            raise ValueError(f"request_sha256 is {self.request_sha256!r}; it has 64 hexadecimal digits")
+            raise ValueError(f"request_sha256 is {shown(self.request_sha256)}; it has 64 hexadecimal digits")
 
 
 @dataclass(frozen=True, slots=True)

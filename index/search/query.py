@@ -18,6 +18,7 @@ from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import InvalidQueryError
 from tercet.index.fusion import Fusion
 from tercet.index.token_vectors.query import QueryTokens
+from tercet.index.wording import shown
 from tercet.models.representations import Float32, Int32, Representations
 
 # Unit vectors and ReLU weights stay far below; beyond it float32 products could overflow.
@@ -146,7 +147,7 @@ def check_group_by(field: str | None, fields: Mapping[str, FieldType]) -> None:
 def check_fusion(fusion: str) -> None:
     """Raises InvalidQueryError for the name of none."""
     if fusion not in get_args(Fusion):
-        raise InvalidQueryError(f"fusion is {fusion!r:.80}; use {' or '.join(get_args(Fusion))}")
+        raise InvalidQueryError(f"fusion is {shown(fusion)}; use {' or '.join(get_args(Fusion))}")
 
 
 def check_facets(wanted: Mapping[str, int], fields: Mapping[str, FieldType]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tercet.index.wording import shown
+
 SMALLEST_WINDOW_TOKENS = 8
 LARGEST_WINDOW_TOKENS = 2**20
 OVERLAP_SHARE = 0.75  # of a window: beyond it, a token would be encoded more than four times
@@ -48,4 +50,4 @@ def default_overlap(tokens: int) -> int:
 
 def _require_within(name: str, value: object, least: int, most: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"{name} is {value!r}; use an integer from {least} to {most}")
+        raise ValueError(f"{name} is {shown(value)}; use an integer from {least} to {most}")

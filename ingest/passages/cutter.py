@@ -35,6 +35,9 @@ BETWEEN_TITLES = " › "
 OWN_METADATA = ("headings", "anchor", "start", "end", "page", "last_page")
 _BLANK_BEGINNING = re.compile(r"(?:[^\S\n]*\n)*")
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+# The number of a list's item, whose point ends no sentence; and one at the end of a part.
+_NUMBER = re.compile(r"^([^\S\n]*\(?(?:\d{1,3}|[A-Za-z]))\.(?=[^\S\n]+\S)", re.MULTILINE)
+_LAST_NUMBER = re.compile(r"^[^\S\n]*\(?(?:\d{1,3}|[A-Za-z])\.\s*\Z", re.MULTILINE)
 _LINE_BREAKS = str.maketrans("\n\r\v\f\x85\u2028\u2029", " " * 7)
 
 
@@ -98,7 +101,8 @@ class PassageCutter:
             pieces = [piece for section in sections for piece in self._cut(text, section, splitter)]
             yield from pieces or self._cut(text, Section(0, len(text), ()), splitter)  # headings and no text
             return
-        seen = text.translate(_LINE_BREAKS) if self.kind == "tokens" else text
+        seen = _NUMBER.sub(r"\1,", text)
+        seen = seen.translate(_LINE_BREAKS) if self.kind == "tokens" else seen
         starts = iter([*sections[1:], None])
         section, following = sections[0], next(starts)
         for piece in self._cut(seen, Section(0, len(text), ()), self._plain):
@@ -114,8 +118,26 @@ class PassageCutter:
         if self._measure(part) <= self.size:
             yield _Piece(start, end, section, 1)
             return
-        for number, (offset, chunk) in enumerate(splitter.chunk_indices(part), start=1):
+        for number, (offset, chunk) in enumerate(self._chunks(part, splitter), start=1):
             yield _Piece(start + offset, start + offset + len(chunk), section, number)
+
+    def _chunks(self, part: str, splitter: _Splitter) -> Iterator[tuple[int, str]]:
+        """Where each chunk begins, and the chunk; the number of a list's item is in the item's."""
+        if splitter is self._plain:
+            yield from splitter.chunk_indices(_NUMBER.sub(r"\1,", part))
+            return
+        number_start: int | None = None
+        for offset, chunk in splitter.chunk_indices(part):
+            start, end = offset if number_start is None else number_start, offset + len(chunk)
+            number = _LAST_NUMBER.search(part, start, end)
+            piece = part[start : end if number is None else number.start()].rstrip()
+            if piece and number_start is None:
+                yield start, piece
+            elif piece:
+                yield from ((start + inner, text) for inner, text in self._chunks(piece, self._plain))
+            number_start = None if number is None else number.start()
+        if number_start is not None:
+            yield number_start, part[number_start:]
 
 
 def _outline_of(text: str) -> Outline:
@@ -179,8 +201,15 @@ def _title(title: str | None, path: tuple[Heading, ...]) -> str | None:
     """The document's title and the headings, without the first of them where the title says it, too."""
     names = [heading.title for heading in path]
     if title is not None:
-        names = [title, *(names[1:] if names and names[0] in title else names)]
+        names = [title, *(names[1:] if path and _is_said(path[0], title) else names)]
     return BETWEEN_TITLES.join(names) or None
+
+
+def _is_said(heading: Heading, title: str) -> bool:
+    """Whether a title holds a heading: as it is, or among other words one that names the whole text."""
+    if heading.level > 1:
+        return heading.title.casefold() == title.casefold()
+    return re.search(rf"(?<!\w){re.escape(heading.title)}(?!\w)", title, re.IGNORECASE) is not None
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

@@ -39,6 +39,12 @@ class Outline:
     pages: tuple[int, ...] = ()
     markdown: bool = False
 
+    @property
+    def title(self) -> str | None:
+        """The first heading where it alone is of level 1, so that it names the whole text; otherwise None."""
+        first = [heading for heading in self.headings if heading.level == 1][:2]
+        return first[0].title if len(first) == 1 and first[0] is self.headings[0] else None
+
     def page(self, position: int) -> int:
         """The page that a character is on, from 1."""
         return max(1, bisect_right(self.pages, position))

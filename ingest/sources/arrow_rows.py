@@ -18,6 +18,7 @@ import orjson
 import pyarrow
 
 from tercet.index.errors import InvalidDocumentError
+from tercet.index.wording import reason_of
 from tercet.ingest.child import module_command
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.arrow_files import described
@@ -43,7 +44,7 @@ class ArrowRows:
         try:
             table = described(path)
         except (pyarrow.ArrowException, OSError) as error:
-            raise SourceError(f"{path}: not a readable {_named(path)} file ({error})") from error
+            raise SourceError(f"{path}: not a readable {_named(path)} file ({reason_of(error)})") from error
         self._total, self.names = table.rows, table.names
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:

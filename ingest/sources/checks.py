@@ -91,7 +91,10 @@ class RecordChecks:
     def left_out(self, position: str, name: str, records: int) -> None:
         """Lists a part of records, called so, that JSON has nothing for."""
         of = f"{records:,} document" if records == 1 else f"{records:,} documents"
-        reason = f"{name!r:.200} of {of}: JSON has nothing for its type; make it text to keep it"
+        self.note(position, f"{name!r:.200} of {of}: JSON has nothing for its type; make it text to keep it")
+
+    def note(self, position: str, reason: str) -> None:
+        """Lists what is left out of a record that is kept."""
         self.skips.append(Skipped(position, reason))
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from tercet.index.documents.ids import identifier_of
 from tercet.index.documents.json_values import TOO_DEEP
 from tercet.index.documents.metadata import value_at
 from tercet.index.errors import InvalidDocumentError
+from tercet.index.wording import shown
 from tercet.ingest.errors import SourceError
 from tercet.ingest.sources.conversations import CONVERSATIONS, said
 from tercet.ingest.sources.json_kinds import kind_of
@@ -193,7 +194,7 @@ def _usual_identifier(record: Mapping[str, Any]) -> str:
         raise InvalidDocumentError('"id" (or "_id") is missing')
     if len(names) == 2 and identifier_of(record["id"]) != identifier_of(record["_id"]):
         raise InvalidDocumentError(
-            f'"id" is {record["id"]!r:.80} but "_id" is {record["_id"]!r:.80}: keep one'
+            f'"id" is {shown(record["id"])} but "_id" is {shown(record["_id"])}: keep one'
         )
     return _identifier(names[0], record[names[0]])
 
@@ -204,7 +205,7 @@ def _identifier(name: str, value: Any) -> str:
     value = identifier_of(value)
     if not isinstance(value, str):
         raise InvalidDocumentError(
-            f'"{name}" must be a string or a whole number, got {kind_of(value)}: {value!r:.80}'
+            f'"{name}" must be a string or a whole number, got {kind_of(value)}: {shown(value)}'
         )
     if not value:
         raise InvalidDocumentError(f'"{name}" is empty')

@@ -19,6 +19,7 @@ from tercet.ingest.passages.split import Split
 from tercet.ingest.sources.checks import OnError, RecordChecks, Skipped
 from tercet.ingest.sources.columns import STANDARD, Columns
 from tercet.ingest.sources.delimited import DelimitedRows
+from tercet.ingest.sources.durations import with_seconds
 from tercet.ingest.sources.files import (
     Records,
     Source,
@@ -159,6 +160,8 @@ class DocumentReader:
                             checks.skip(
                                 position, problem, harmless=again or isinstance(problem, LeftOutError)
                             )
+                    if isinstance(record, TextRecord) and record.left_out is not None:
+                        checks.note(position, record.left_out)
                 for name, rows in part.left_out.items():
                     checks.left_out(str(path), name, rows)
 
@@ -199,7 +202,7 @@ class DocumentReader:
         if isinstance(record, InvalidDocumentError):
             return record
         try:
-            return self.columns.document(record)
+            return with_seconds(self.columns.document(record), self._fields)
         except InvalidDocumentError as error:
             return error
 

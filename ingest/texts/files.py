@@ -10,11 +10,12 @@ import os
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 MARKDOWN = (".md", ".markdown", ".mdx")
 ENDINGS = (*MARKDOWN, ".txt", ".text", ".rst", ".html", ".htm", ".pdf")
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
+_OF_FOLDER = ("index", "_index", "readme")  # of files that are a folder's page
 # What lies beside data and tells of it.
 ABOUT = ("readme", "license", "licence", "copying", "notice", "changelog", "citation")
 BROUGHT_FOLDERS = ("node_modules", "bower_components", "__pycache__", "site-packages", "venv")
@@ -33,6 +34,13 @@ class TextFile:
     left_out: str | None = None
     unlisted: bool = False
     read_as: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What its name says in words: `tea-for_two.md` is `tea for two`, `guide/tea/index.md` is `tea`."""
+        path = PurePosixPath(self.name)
+        stem = path.parent.name if path.stem.lower() in _OF_FOLDER and path.parent.name else path.stem
+        return " ".join(stem.replace("-", " ").replace("_", " ").split()) or stem
 
     @property
     def ending(self) -> str:

@@ -8,14 +8,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from tercet.ingest.passages.outline import Heading, Outline, Slugs
 from tercet.ingest.sources.encodings import SAMPLE_BYTES, detected_encoding
+from tercet.ingest.texts.html_boilerplate import remove_boilerplate
 from tercet.ingest.texts.html_nesting import with_bounded_depth
 from tercet.ingest.texts.parsed import ParsedText, UnreadableFileError
 
-LEFT_OUT = (
-    "script, style, noscript, template, svg, math annotation, iframe, object, canvas, nav, footer, "
-    "button, select, [hidden], [role=navigation], [role=search], [role=banner], [role=contentinfo], "
-    "a.headerlink, a.anchor, a.anchorjs-link"
-)
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = {
     *("address", "article", "aside", "blockquote", "center", "details", "dl", "fieldset", "figure", "form"),
@@ -37,8 +33,7 @@ def parse_html(content: bytes, encoding: str | None) -> ParsedText:
     tree = LexborHTMLParser(with_bounded_depth(_decoded(content, encoding)))
     title = tree.css_first("title")
     said = "" if title is None else _plain(title)
-    for node in tree.css(LEFT_OUT):
-        node.decompose()
+    remove_boilerplate(tree)
     for selector in ("main", "[role=main]", "article"):
         nodes = tree.css(selector)
         if len(nodes) == 1:
@@ -48,10 +43,10 @@ def parse_html(content: bytes, encoding: str | None) -> ParsedText:
     if root is not None:
         _write(root, writer)
     text = writer.text()
-    first = tree.css_first("h1")
-    return ParsedText(
-        text, said or ("" if first is None else _plain(first)) or None, {}, Outline(tuple(writer.headings))
-    )
+    first = tree.css("h1")
+    if not said and len(first) == 1:
+        said = _plain(first[0])
+    return ParsedText(text, said or None, {}, Outline(tuple(writer.headings)))
 
 
 def _decoded(content: bytes, encoding: str | None) -> str:

@@ -1,38 +1,36 @@
-"""Markdown: its headings, and the front matter before it."""
+"""The headings of Markdown."""
 
 from __future__ import annotations
 
-import datetime
-import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from functools import cache
+from html import unescape
 from itertools import pairwise
-from typing import Any
 
-import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tercet.index.errors import InvalidDocumentError
 from tercet.ingest.passages.outline import Heading, Slugs
 
-MOST_FRONT_MATTER_CHARACTERS = 2**16
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_FIRST_KEY = re.compile(r"(?:[ \t]*(?:#.*)?\n)*[\w\"'][^\n]*?:(?:\s|\Z)")
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*?)</h\1\s*>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*>")
 _NAMED = re.compile(r"\s*\{:?\s*#([^\s}]+)[^}]*\}\s*$")  # as of Pandoc and of Python-Markdown
 
 
 def headings_of(text: str) -> tuple[Heading, ...]:
-    """The headings of CommonMark that are in no list and no quotation, in order."""
-    if "#" not in text and "==" not in text and "--" not in text:
+    """The headings of CommonMark and in blocks of HTML that are in no list and no quotation, in order."""
+    if not any(mark in text for mark in ("#", "==", "--", "<h", "<H")):
         return ()
     parser = _parser()
     tokens = parser.parse(text)
     lines = [0, *(end.end() for end in _LINE_END.finditer(text)), len(text)]
-    slugs, headings = Slugs(), []
-    for token, inside in pairwise(tokens):
+    slugs, headings = Slugs(), list[Heading]()
+    for token, inside in pairwise([*tokens, *tokens[-1:]]):
+        if token.type == "html_block" and token.map is not None and token.level == 0:
+            start, end = (lines[min(line, len(lines) - 1)] for line in token.map)
+            headings += _of_html(text, start, end, slugs)
         if token.type != "heading_open" or token.map is None:
             continue
         source = inside.content
@@ -45,32 +43,13 @@ def headings_of(text: str) -> tuple[Heading, ...]:
     return tuple(headings)
 
 
-def parted(text: str) -> tuple[Mapping[str, Any], str]:
-    """The front matter of a file (YAML between lines of `---`), and the text below it.
-
-    Of the front matter are kept scalars and lists of these; dates become text. Raises InvalidDocumentError
-    where it is none that can be read.
-    """
-    match = _FRONT_MATTER.match(text)
-    if match is None or _FIRST_KEY.match(match[1]) is None:
-        return {}, text
-    if len(match[1]) > MOST_FRONT_MATTER_CHARACTERS:
-        raise InvalidDocumentError(
-            f"its front matter has {len(match[1])} characters, at most {MOST_FRONT_MATTER_CHARACTERS} are "
-            "read: make it shorter"
-        )
-    try:
-        values = yaml.load(match[1], _PlainLoader)  # noqa: S506 - a loader of plain values
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        where = "" if line is None else f" at line {line + 2}"
-        problem = getattr(error, "problem", None) or error
-        raise InvalidDocumentError(
-            f"its front matter is no YAML{where} ({problem}); put quotes around a value that holds a colon"
-        ) from error
-    items = values.items() if isinstance(values, Mapping) else ()
-    kept = {str(key): _kept(value) for key, value in items}
-    return {key: value for key, value in kept.items() if value is not None}, text[match.end() :]
+def _of_html(text: str, start: int, end: int, slugs: Slugs) -> Iterator[Heading]:
+    """The headings in a block of HTML, such as the centred name with a picture that a README begins with."""
+    for match in _HTML_HEADING.finditer(text, start, end):
+        title = " ".join(unescape(_TAG.sub("", match[2])).split())
+        if title:
+            slug = slugs.of(title)
+            yield Heading(match.start(), match.end(), int(match[1]), title, slug, slug or None)
 
 
 @cache
@@ -79,28 +58,6 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark")
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
-
-
-class _PlainLoader(yaml.SafeLoader):
-    """YAML without aliases, by which a few lines stand for any number of values."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            mark: yaml.Mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not read", mark)
-        return super().compose_node(parent, index)
-
-
-def _kept(value: object) -> Any:
-    """A scalar, or a list of these; None of anything else."""
-    if isinstance(value, list):
-        inside = [_kept(element) for element in value if not isinstance(element, list)]
-        return [element for element in inside if element is not None]
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float) else None
 
 
 def _plain(parser: MarkdownIt, source: str) -> str:

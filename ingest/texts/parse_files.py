@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from tercet.index.wording import reason_of
 from tercet.ingest.texts.parsed import UnreadableFileError
 
 
@@ -51,7 +52,7 @@ def _answer(path: Path, ending: str, encoding: str | None, limit_bytes: int) -> 
     except UnreadableFileError as error:
         return {"error": str(error)}
     except OSError as error:
-        return {"error": f"cannot be read ({error.strerror or error})"}
+        return {"error": f"cannot be read ({reason_of(error)})"}
     except MemoryError:
         resource_bytes = resource.getrlimit(resource.RLIMIT_DATA)[0]
         return {"error": f"it takes more than {resource_bytes >> 20} MiB of memory"}

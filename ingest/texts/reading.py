@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tercet.index.errors import InvalidDocumentError
+from tercet.index.wording import reason_of, shown
 from tercet.ingest.passages.outline import Outline
 from tercet.ingest.passages.split import SOURCE
 from tercet.ingest.sources.encodings import SAMPLE_BYTES, detected_encoding
 from tercet.ingest.texts.files import MARKDOWN, TextFile
+from tercet.ingest.texts.mail import subject_of
+from tercet.ingest.texts.mdx import without_modules
 from tercet.ingest.texts.parsed import ParsedText, UnreadableFileError
 from tercet.ingest.texts.parser import PARSED, FileParser
 from tercet.ingest.texts.record import EmptyFileError, LeftOutError, TextRecord
+from tercet.ingest.texts.rst import rst_headings
 
+_DATA = re.compile(r"(\bdata:[\w.+-]+/[\w.+-]+;base64,)[A-Za-z0-9+/=]{40,}")  # a picture within the text
 COLUMNS = ("id", "title", "text", "metadata")
 
 
@@ -42,28 +48,32 @@ class TextReader:
         except InvalidDocumentError as error:
             return error
         except OSError as error:
-            return InvalidDocumentError(f"cannot be read ({error.strerror or error})")
+            return InvalidDocumentError(f"cannot be read ({reason_of(error)})")
         if not parsed.text.strip():
             return EmptyFileError("left out: there is no text in it")
         metadata = {**parsed.metadata, SOURCE: file.name}
-        title = parsed.title or file.path.name
+        title = parsed.title or file.title
         record = TextRecord(id=file.name, title=title, text=parsed.text, metadata=metadata)
-        record.outline = parsed.outline
+        record.outline, record.left_out = parsed.outline, parsed.left_out
         return record
 
     def _parsed(self, file: TextFile) -> ParsedText:
         if file.ending in PARSED:
             return self.parser.parse(file.path, self.encoding, file.read_as)
         text = self._text(file)
+        if file.ending == ".rst":
+            outline = Outline(rst_headings(text))
+            return ParsedText(text, outline.title, {}, outline)
         if file.ending not in MARKDOWN:
-            return ParsedText(text)
-        from tercet.ingest.texts.markdown import headings_of, parted
+            return ParsedText(text, subject_of(text))
+        from tercet.ingest.texts.front_matter import parted
+        from tercet.ingest.texts.markdown import headings_of
 
         front, text = parted(text)
+        text = _DATA.sub(r"\1", without_modules(text, exports=file.ending == ".mdx"))
         metadata = {name: value for name, value in front.items() if name != "title"}
-        headings = headings_of(text)
-        title = _title(front) or next((heading.title for heading in headings), None)
-        return ParsedText(text, title, metadata, Outline(headings, markdown=True))
+        outline = Outline(headings_of(text), markdown=True)
+        return ParsedText(text, _title(front) or outline.title, metadata, outline)
 
     def _text(self, file: TextFile) -> str:
         """A file's text with line feeds. Raises UnreadableFileError and OSError."""
@@ -85,4 +95,6 @@ class TextReader:
 
 def _title(front: Mapping[str, Any]) -> str | None:
     title = front.get("title")
-    return None if title is None or isinstance(title, list) else str(title).strip() or None
+    if title is None or isinstance(title, list):
+        return None
+    return (title if isinstance(title, str) else shown(title)).strip() or None

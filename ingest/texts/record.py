@@ -9,9 +9,13 @@ from tercet.ingest.passages.outline import Outline
 
 
 class TextRecord(dict[str, Any]):
-    """A record that knows the outline of its text."""
+    """A record that knows the outline of its text.
+
+    left_out: what of the file is not in the text though it is to be read, for the report.
+    """
 
     outline = Outline()
+    left_out: str | None = None
 
 
 class LeftOutError(InvalidDocumentError):

@@ -14,6 +14,7 @@ from typing import Literal
 
 from tercet.index.errors import CollectionBusyError
 from tercet.index.files.lock import ExclusiveLock, is_locked
+from tercet.index.wording import reason_of
 from tercet.service.exceptions import DataRootError, DataRootInUseError, NotReadyError
 
 LOOK_SECONDS = 1.0  # between two looks at whether it can be written to
@@ -125,13 +126,13 @@ class DataRoot:
                 next(entries, None)
             free_bytes = shutil.disk_usage(self._folder).free
         except OSError as error:
-            reason = error.strerror or str(error)
+            reason = reason_of(error)
             return Look(f"cannot be written to or read ({reason})", "unavailable", reason)
         try:
             with tempfile.TemporaryFile(dir=self._folder, buffering=0) as file:
                 file.write(bytes(TRIED_BYTES))
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            reason = error.strerror or str(error)
+            reason = reason_of(error)
             return Look(None, "storage_full" if full else "unavailable", reason, free_bytes)
         return Look(None, "ready", "", free_bytes)

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.errors import CollectionNotFoundError
 from tercet.index.files.versions import FileVersion, version_of
+from tercet.index.wording import failure_text
 
 Versions = tuple[FileVersion, FileVersion | None]
 """The versions of a collection's settings and of its `CURRENT`."""
@@ -56,7 +57,8 @@ class SearchedFiles:
         except FileNotFoundError:
             return False
         except OSError as error:  # of this moment or this process: what is open can still be searched
-            log.error("collection %s: cannot tell whether it was published again: %s", name, error)
+            reason = failure_text(error)
+            log.error("collection %s: cannot tell whether it was published again: %s", name, reason)
             return True
 
 

@@ -22,6 +22,7 @@ from tercet.index.live.records import LiveLimits, LiveObserver
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics
 from tercet.index.live.threads import LiveThreads
 from tercet.index.snapshot import Snapshot
+from tercet.index.wording import failure_text
 from tercet.service.exceptions import NotReadyError
 from tercet.service.load.open_files import files_of_index
 
@@ -266,7 +267,8 @@ class LiveCollections:
             self._left.discard(name)
         except (SearchIndexError, OSError) as error:
             if name not in self._left:
-                log.error("collection %s is searched without its last writes for now: %s", name, error)
+                reason = failure_text(error)
+                log.error("collection %s is searched without its last writes for now: %s", name, reason)
             self._left.add(name)
         else:
             if name in self._left:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tercet.index.wording import shown
 from tercet.service.exceptions import InvalidRequestError
 
 Position = int | str
@@ -16,7 +17,7 @@ def whole_position(given: Position, param: str) -> int:
         return given
     if not (given.isascii() and given.isdecimal() and len(given) < DIGITS):
         raise InvalidRequestError(
-            f"{param} is {given[:40]!r}; use a whole number of at least 0, since this server has the "
+            f"{param} is {shown(given, 40)}; use a whole number of at least 0, since this server has the "
             "collection undivided",
             param,
         )

@@ -10,6 +10,7 @@ from pydantic import Field, Tag
 
 from tercet.index.documents.filters import MAX_CONDITIONS, Filter, parse_filter
 from tercet.index.errors import InvalidQueryError
+from tercet.index.wording import shown
 from tercet.service.compat.shapes import CompatibleRequest
 from tercet.service.exceptions import InvalidRequestError
 from tercet.service.schemas.base import discriminated
@@ -98,7 +99,7 @@ def _tree(condition: DifyCondition, param: str) -> dict[str, Any]:
     name, operator = condition.name, condition.comparison_operator
     if operator in WITHIN_TEXTS:
         raise InvalidRequestError(
-            f"{param}.comparison_operator is {operator!r}; filters compare whole values: use is, in, a "
+            f"{param}.comparison_operator is {shown(operator)}; filters compare whole values: use is, in, a "
             "comparison, or their opposites",
             f"{param}.comparison_operator",
             "unsupported",
@@ -143,4 +144,4 @@ def _number(value: str | float, param: str) -> float:
             continue
         if math.isfinite(number):
             return number
-    raise InvalidRequestError(f"{param} is {value[:100]!r}; this operator takes a number", param)
+    raise InvalidRequestError(f"{param} is {shown(value)}; this operator takes a number", param)

@@ -13,6 +13,7 @@ from tercet.index.documents.metadata import FieldType
 from tercet.index.documents.store import encode_id
 from tercet.index.errors import InvalidDocumentError, InvalidQueryError
 from tercet.index.reading.ordered import Order, Place, PlacedDocument, check_order
+from tercet.index.wording import shown
 from tercet.service.collections.readable import ReadableSnapshot
 from tercet.service.documents.answers import PAGE_DOCUMENTS, document_record
 from tercet.service.documents.writer import is_id
@@ -111,9 +112,9 @@ def decode_cursor(text: str, kind: FieldType, *, several: bool = False) -> Place
         return Place(None, id, collection)
     is_of_type: bool = isinstance(value, _VALUE_TYPES[kind])
     if not is_of_type or (kind == "boolean" and value not in (0, 1)):
-        raise ValueError(f"{value!r:.80} is no value of a field of type {kind}")
+        raise ValueError(f"{shown(value)} is no value of a field of type {kind}")
     if kind in ("integer", "datetime") and not -(2**63) <= value < 2**63:
-        raise ValueError(f"{value!r:.80} does not fit in 64 bits")
+        raise ValueError(f"{shown(value)} does not fit in 64 bits")
     return Place(value.encode() if isinstance(value, str) else value, id, collection)
 
 

@@ -40,7 +40,9 @@ def unpacked(data: str, shape: Sequence[int], axes: int, param: str) -> Float32:
     except ValueError as error:  # no base64, or no multiple of 4 bytes
         raise InvalidRequestError(f"{param}.data is no base64 of float32 values: {error}", param) from error
     if len(values) != math.prod(shape):
-        raise InvalidRequestError(f"{param}.data has {len(values)} values, but its shape is {shape}", param)
+        raise InvalidRequestError(
+            f"{param}.data has {len(values)} values, but its shape is {list(shape)}", param
+        )
     if not (np.abs(values) <= LARGEST_COMPONENT).all():
         raise InvalidRequestError(f"{param} has a value beyond {LARGEST_COMPONENT:g}, or none", param)
     return values.reshape(shape).astype(np.float32)

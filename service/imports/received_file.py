@@ -10,6 +10,7 @@ from re import sub
 from typing import BinaryIO, Self
 
 from tercet.index.files.scratch import scratch_folder
+from tercet.index.wording import shown
 from tercet.ingest.sources.preview import Preview
 from tercet.ingest.texts.files import is_text_file
 from tercet.service.exceptions import InvalidRequestError, RequestTooLargeError
@@ -81,7 +82,7 @@ def checked_filename(filename: str) -> str:
     sizes = [len(part.encode("utf-8", "replace")) for part in parts]
     if not parts or filename.startswith("/") or ".." in parts or "\0" in filename:
         raise InvalidRequestError(
-            f"filename is {filename[:200]!r}; give a file's name, or its path below a folder", "filename"
+            f"filename is {shown(filename, 200)}; give a file's name, or its path below a folder", "filename"
         )
     if max(sizes) > NAME_BYTES or sum(sizes) > PATH_BYTES:
         raise InvalidRequestError(

@@ -17,6 +17,7 @@ from tercet.index.collection import Collection
 from tercet.index.documents.datetimes import time_now
 from tercet.index.errors import CollectionNotFoundError, FingerprintMismatchError
 from tercet.index.live.adoption import AdoptionMode
+from tercet.index.wording import reason_of
 from tercet.ingest.encoder_match import require_model
 from tercet.ingest.sources.checks import OnError
 from tercet.service.collections.registry import CollectionRegistry
@@ -190,7 +191,7 @@ class JobManager:
         try:
             await self._save(job)
         except OSError as error:
-            self._store.keep(job.ended("failed", f"its record cannot be written: {error.strerror}"))
+            self._store.keep(job.ended("failed", f"its record cannot be written: {reason_of(error)}"))
             self._ended("failed")
             raise
         if checkpoint is not None:

@@ -14,6 +14,7 @@ import orjson
 from tercet.index.documents.datetimes import time_now
 from tercet.index.files.directory import write_json_atomically
 from tercet.index.live.adoption import AdoptionMode
+from tercet.index.wording import reason_of
 from tercet.ingest.sources.checks import OnError
 
 JobEngine = Literal["local", "ray"]
@@ -91,7 +92,7 @@ class JobStore:
             try:
                 loaded.append(Job(**json.loads(path.read_bytes())))
             except (ValueError, TypeError, OSError) as error:
-                log.warning("job record %s cannot be read and is ignored: %s", path, error)
+                log.warning("job record %s cannot be read and is ignored: %s", path, reason_of(error))
         self._jobs = {job.id: job for job in sorted(loaded, key=lambda job: (job.created_at, job.id))}
 
     def get(self, job_id: str) -> Job | None:

@@ -8,6 +8,7 @@ import math
 import aiohttp
 from yarl import URL
 
+from tercet.index.wording import reason_of
 from tercet.service.exceptions import CallFailedError
 from tercet.service.remote.probes import Probes
 from tercet.service.remote.transport import RemoteAnswer, RemoteRequest
@@ -112,4 +113,4 @@ class HttpTransport:
 
 
 def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    return reason_of(error)

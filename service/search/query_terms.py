@@ -8,6 +8,7 @@ from typing import TypedDict
 import numpy as np
 
 from tercet.index.scoring import DECIMALS
+from tercet.index.wording import shown
 from tercet.models.representations import Representations
 from tercet.models.texts.blank import is_blank
 from tercet.models.tokenizer import Tokenizer
@@ -51,7 +52,7 @@ def require_meaning(tokenizer: Tokenizer, query: str, param: str) -> None:
     """Raises InvalidRequestError for a query that is blank, which could only find what is alike by chance."""
     if is_blank(tokenizer, query, "query"):
         raise InvalidRequestError(
-            f"{param} is {query[:40]!r}, which has no token for the encoder to read; give it words, or list "
-            "documents with GET /collections/{name}/documents",
+            f"{param} is {shown(query, 40)}, which has no token for the encoder to read; give it words, or "
+            "list documents with GET /collections/{name}/documents",
             param,
         )

@@ -22,6 +22,7 @@ from pydantic_settings import (
 )
 
 from tercet.index.live.records import LiveLimits
+from tercet.index.wording import shown
 from tercet.service.exceptions import SettingsError
 from tercet.service.keys.keys import KEY_SETTINGS, is_key, read_keys
 from tercet.service.settings.fields import SettingsFields
@@ -203,8 +204,8 @@ class Settings(SettingsFields):
             is_set = value != type(self).model_fields[name].default
             if is_set and getattr(self, needed) in (None, "off"):
                 raise SettingsError(
-                    f"setting {name} ({PREFIX}{name.upper()}) is {value}, and does nothing without {needed}: "
-                    "give that too, or unset it"
+                    f"setting {name} ({PREFIX}{name.upper()}) is {shown(value)}, and does nothing without "
+                    f"{needed}: give that too, or unset it"
                 )
 
     @property

@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar, cast, get_args, g
 import numpy as np
 
 from tercet.index.files.packed_bytes import PackedBytes, ascends_from_zero
+from tercet.index.wording import shown
 from tercet.service.exceptions import InvalidRequestError, MalformedBodyError
 from tercet.service.shard.conversions import CONVERTED
 from tercet.service.shard.messages import Array, Message, pack, unpack
@@ -256,7 +257,7 @@ def _fit(sizes: Sizes, wanted: str | int | None, size: int, name: str) -> None:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is no text")
+        raise TypeError(f"{shown(value, 40)} is no text")
     return value
 
 
@@ -270,25 +271,25 @@ def _texts(value: Any, *, optional: bool) -> tuple[str | None, ...]:
 
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{value!r:.40} is neither true nor false")
+        raise TypeError(f"{shown(value, 40)} is neither true nor false")
     return value
 
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST:
-        raise ValueError(f"{value!r:.40} is no count")
+        raise ValueError(f"{shown(value, 40)} is no count")
     return value
 
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r:.40} is no number")
+        raise TypeError(f"{shown(value, 40)} is no number")
     return float(value)
 
 
 def _one_of(values: Sequence[Any], value: Any) -> Any:
     if value not in values:
-        raise ValueError(f"{value!r:.40} is none of {', '.join(map(str, values))}")
+        raise ValueError(f"{shown(value, 40)} is none of {', '.join(map(str, values))}")
     return value
 
 

@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tercet.index.documents.json_values import loads
+from tercet.index.wording import reason_of
 
 COLLECTIONS = "/shard/collections"  # the path below which a shard tells of them
 VALUES = "values"
@@ -49,7 +50,7 @@ def unpack(body: bytes, sizes: Mapping[str, int]) -> Message:
         arrays = load(content)
         values = loads(arrays.pop(VALUES).tobytes())
     except (SafetensorError, KeyError, orjson.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"it is no message of a shard ({type(error).__name__}: {error})") from None
+        raise ValueError(f"it is no message of a shard ({reason_of(error)})") from None
     if not isinstance(values, dict):
         raise ValueError("the values of a message are an object")
     return Message(values, arrays, sizes)

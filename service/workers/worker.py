@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from tercet.index.wording import reason_of
 from tercet.models.checkpoint import EncodingSettings
 from tercet.models.encoder import AdapterDescription, EncoderInfo, require_sound
 from tercet.models.errors import (
@@ -80,7 +81,7 @@ class RemoteWorker:
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ModelError) as error:
             raise EncoderUnavailableError(
-                f"its /info is not that of a tercet encoder ({type(error).__name__}: {error})"
+                f"its /info is not that of a tercet encoder ({reason_of(error)})"
             ) from None
 
     async def tokenizer(self, described: WorkerDescription) -> Tokenizer:

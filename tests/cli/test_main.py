@@ -162,6 +162,15 @@ def test_a_failure_is_1_and_one_line(tercet: Run, arguments: tuple[str, ...], wh
     assert done.stdout == ""
 
 
+def test_a_collection_of_another_data_root_is_named_with_it(tercet: Run, tmp_path: Path) -> None:
+    (tmp_path / "d" / "collections" / "tea").mkdir(parents=True)
+    (tmp_path / "d" / "collections" / "tea" / "collection.json").write_text("{}")
+    done = tercet("search", "tea", "hot", "--data", "d/collections")
+    assert done.stderr.endswith("(there is none in d/collections/collections, but there is with --data d)\n")
+    done = tercet("search", "none", "hot", "--data", "d")
+    assert done.stderr.endswith("(there is none in d/collections; --data names another data root)\n")
+
+
 def test_too_little_memory_is_1_and_one_line(tercet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: object) -> None:
         raise MemoryError("Unable to allocate 8.00 GiB")
@@ -181,7 +190,7 @@ def test_a_full_disk_is_1_and_one_line(tercet: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("tercet.index.verify.verify", failing)
     done = tercet("index", "verify", "small")
     assert done.returncode == 1
-    assert done.stderr == "Error: [Errno 28] No space left on device: free some space, and do it again\n"
+    assert done.stderr == "Error: No space left on device: free some space, and do it again\n"
 
 
 @pytest.mark.slow

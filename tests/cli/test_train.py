@@ -114,7 +114,7 @@ def test_lines_of_json(tercet: Run, config: Path, tmp_path: Path) -> None:
         ({"optimization": {"steps": 3}}, "optimization.learning_rate: this setting is required"),
         (
             {"optimization": {"learning_rate": 1, "steps": "3"}},
-            "optimization.steps: expected a whole number, found '3'",
+            'optimization.steps: expected a whole number, found "3"',
         ),
         ({"seed": -1}, "seed: it is -1, but must be at least 0"),
         (

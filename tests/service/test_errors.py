@@ -480,27 +480,27 @@ async def test_a_slash_at_the_end_of_a_path_is_named(client: httpx.AsyncClient) 
     [
         ("/search", {"top_k": 0}, "top_k is 0; use at least 1"),
         ("/search", {"top_k": 1.5}, "top_k is 1.5; use an integer"),
-        ("/search", {"top_k": "many " * 30}, f"top_k is '{'many ' * 8}…'; use an integer"),
-        ("/search", {"explain": "yes"}, "explain is 'yes'; use true or false"),
+        ("/search", {"top_k": "many " * 30}, f'top_k is "{"many " * 8}…"; use an integer'),
+        ("/search", {"explain": "yes"}, 'explain is "yes"; use true or false'),
         ("/search", {"query": 5}, "query is 5; use a string or an object"),
         (
             "/search",
             {"collection": "No Name"},
-            "collection is 'No Name'; use a string that matches ^[a-z0-9]",
+            'collection is "No Name"; use a string that matches ^[a-z0-9]',
         ),
         ("/search", {"weights": {"dense": -1}}, "weights.dense is -1; use at least 0"),
         ("/search", {"weights": {"dense": 10**7}}, "weights.dense is 10000000; use at most 1000000"),
         (
             "/search",
             {"weights": "heavy"},
-            "weights is 'heavy'; use an object such as "
-            """{"dense": 1, "sparse": 0.3, "colbert": 1} or 'sum', 'miracl', 'mldr' or 'flag'""",
+            'weights is "heavy"; use an object such as '
+            """{"dense": 1, "sparse": 0.3, "colbert": 1} or "sum", "miracl", "mldr" or "flag\"""",
         ),
         (
             "/search",
             {"weights": [1, 1, 1]},
             "weights is a list of 3; use an object such as "
-            """{"dense": 1, "sparse": 0.3, "colbert": 1} or 'sum', 'miracl', 'mldr' or 'flag'""",
+            """{"dense": 1, "sparse": 0.3, "colbert": 1} or "sum", "miracl", "mldr" or "flag\"""",
         ),
         ("/search", {"wieghts": 1}, "wieghts: no such field; did you mean weights?"),
         ("/search", {"topK": 3}, "topK: no such field; did you mean top_k?"),
@@ -508,7 +508,7 @@ async def test_a_slash_at_the_end_of_a_path_is_named(client: httpx.AsyncClient) 
         ("/search", {"weights": {"dens": 1}}, "weights.dens: no such field; did you mean dense?"),
         ("/rerank", {"top_m": 1}, "top_m: no such field; did you mean top_k?"),
         ("/rerank", {"inputs": []}, "inputs is []; use at least 1 item"),
-        ("/rerank", {"inputs": "tea"}, "inputs is 'tea'; use a list"),
+        ("/rerank", {"inputs": "tea"}, 'inputs is "tea"; use a list'),
         ("/rerank", {"inputs": ["tea", None]}, "inputs.1 is null; use a string"),
         (
             "/rerank",
@@ -517,8 +517,8 @@ async def test_a_slash_at_the_end_of_a_path_is_named(client: httpx.AsyncClient) 
         ),
         ("/embed", {}, "inputs is missing; give it"),
         ("/embed", {"inputs": []}, "inputs is []; use at least 1 item"),
-        ("/embed", {"inputs": "x", "model": ""}, "model is ''; use at least 1 character"),
-        ("/embed", {"inputs": "tea", "outputs": ["dens"]}, "outputs.0 is 'dens'; use 'dense', 'sparse' or"),
+        ("/embed", {"inputs": "x", "model": ""}, 'model is ""; use at least 1 character'),
+        ("/embed", {"inputs": "tea", "outputs": ["dens"]}, 'outputs.0 is "dens"; use "dense", "sparse" or'),
     ],
 )
 async def test_a_wrong_value_is_told_with_its_remedy(
@@ -533,15 +533,15 @@ async def test_a_wrong_value_is_told_with_its_remedy(
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"lexical": "foo"}, "lexical is 'foo'; use 'plain' or 'idf'"),
+        ({"lexical": "foo"}, 'lexical is "foo"; use "plain" or "idf"'),
         ({"window": 256}, 'window is 256; use an object such as {"tokens": 256} or false'),
         ({"window": {"tokens": 2}}, "window.tokens is 2; use at least 8"),
         ({"window": {}}, "window.tokens is missing; give it"),
         (
             {"fields": {"year": "date"}},
-            "fields.year is 'date'; use 'keyword', 'integer', 'number', 'boolean' or 'datetime'",
+            'fields.year is "date"; use "keyword", "integer", "number", "boolean" or "datetime"',
         ),
-        ({"bm25_language": "klingon"}, "bm25_language is 'klingon'; use 'none', 'arabic', "),
+        ({"bm25_language": "klingon"}, 'bm25_language is "klingon"; use "none", "arabic", '),
     ],
 )
 async def test_a_wrong_setting_of_a_collection_is_told_with_its_remedy(

@@ -95,7 +95,7 @@ async def test_what_an_encoder_lacks_is_told_where_it_is_asked_for(make_client: 
             assert refused.status_code == 422
             error = refused.json()["error"]
             assert error["param"] == setting
-            assert f"{setting} is '{values[setting]}', but the encoder has no" in error["message"]
+            assert f'{setting} is "{values[setting]}", but the encoder has no' in error["message"]
         if "dense" in lacking:
             response = await client.post("/v1/embeddings", json={"input": "tea", "model": "tiny"})
             assert response.status_code == 422

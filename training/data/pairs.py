@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
+from tercet.index.wording import reason_of
 from tercet.training.errors import TrainingDataError
 
 
@@ -48,7 +49,7 @@ def numbered_lines(path: Path, span: Sequence[int] = ()) -> Iterator[tuple[str, 
                 if line.strip():
                     yield line, f"{path}:{number}"
     except (OSError, EOFError, zlib.error) as error:
-        raise TrainingDataError(f"{path}: cannot be read: {error}") from error
+        raise TrainingDataError(f"{path}: cannot be read: {reason_of(error)}") from error
 
 
 def opened(path: Path) -> IO[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tercet.index.wording import reason_of
 from tercet.training.data.pair_table import PairTable, RaggedRows
 from tercet.training.distributed import Ranks, gather_array, wait_for_all
 from tercet.training.errors import RunStateError
@@ -87,7 +88,9 @@ class Miner:
                     for n, table in enumerate(self._tables)
                 ]
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise RunStateError(f"{path}: cannot be read ({error}); remove it to mine again") from error
+            raise RunStateError(
+                f"{path}: cannot be read ({reason_of(error)}); remove it to mine again"
+            ) from error
 
 
 def joined(given: RaggedRows, mined: RaggedRows) -> RaggedRows:

@@ -19,6 +19,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from tercet.index.wording import reason_of
 from tercet.models.representations import Float32
 from tercet.training.errors import BaseWeightsError
 
@@ -83,7 +84,7 @@ def read_packed_model(path: Path) -> PackedModel:
     try:
         return _read(Cursor(path.read_bytes()))
     except (OSError, ValueError, struct.error) as error:
-        raise BaseWeightsError(f"{path}: cannot be read as a packed E5 model: {error}") from error
+        raise BaseWeightsError(f"{path}: cannot be read as a packed E5 model: {reason_of(error)}") from error
 
 
 def _read(cursor: Cursor) -> PackedModel:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tercet.index.wording import reason_of
 from tercet.models.adapters.files import RECORD_FILE as ADAPTER_FILE
 from tercet.models.adapters.files import ROUTER_FILE
 from tercet.models.checkpoint import CONFIG_FILE, SETTINGS_FILE
@@ -89,7 +90,7 @@ def claim_folder(folder: Path, identity: Identity, ranks: Ranks) -> None:
             written = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise RunStateError(
-                f"{path}: cannot be read ({error}); remove {folder} to begin again"
+                f"{path}: cannot be read ({reason_of(error)}); remove {folder} to begin again"
             ) from error
         odd = differences(written, identity)
         if odd:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tercet.index.wording import reason_of
 from tercet.training.distributed import Ranks, gather
 from tercet.training.errors import RunStateError
 from tercet.training.files import replacing
@@ -107,5 +108,7 @@ def read_tensors(path: Path) -> dict[str, Any]:
     except pickle.UnpicklingError as error:  # its message advises to run the code in the file
         raise RunStateError(f"{path}: holds no plain tensors; remove it to begin again") from error
     except (RuntimeError, EOFError, OSError) as error:
-        raise RunStateError(f"{path}: cannot be read ({error}); remove it to begin again") from error
+        raise RunStateError(
+            f"{path}: cannot be read ({reason_of(error)}); remove it to begin again"
+        ) from error
     return values

@@ -11,9 +11,10 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from tercet.index.wording import reason_of, shown
 from tercet.training.errors import ConfigError
 from tercet.training.settings.run import PairSettings, PretrainingSettings, Run, RunSettings
-from tercet.training.settings.table import Table, shown
+from tercet.training.settings.table import Table
 
 RUNS: tuple[type[Run], ...] = (*get_args(PairSettings), *get_args(PretrainingSettings))
 Key = str | int
@@ -46,7 +47,7 @@ def read_settings(path: Path) -> RunSettings:
         content = path.read_text(encoding="utf-8")
         values = json.loads(content) if path.suffix == ".json" else tomllib.loads(content)
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: cannot be read as {path.suffix or 'TOML'}: {error}") from error
+        raise ConfigError(f"{path}: cannot be read as {path.suffix or 'TOML'}: {reason_of(error)}") from error
     try:
         return settings_from(values)
     except ConfigError as error:
@@ -76,7 +77,8 @@ def _message(error: ErrorDetails) -> str:
     elif error["type"] == "value_error":  # of a rule about several keys, which it names
         return ".".join(filter(None, [_dotted(path), str(context["error"])]))
     elif error["type"] in RULES:
-        rule = RULES[error["type"]].format(found=shown(given), **context)
+        words = {name: value.replace("'", '"') for name, value in context.items() if isinstance(value, str)}
+        rule = RULES[error["type"]].format(found=shown(given), **{**context, **words})
     else:
         rule = error["msg"]
     return f"{_dotted(path) or 'settings'}: {rule}"

@@ -6,6 +6,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tercet.index.wording import shown
+
 Value = TypeVar("Value")
 # Lists of the file become tuples, so that settings stay as they were read.
 Many = Annotated[tuple[Value, ...], Field(strict=False)]
@@ -15,8 +17,6 @@ AtLeast1 = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 Factor = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(gt=0, lt=1)]
-
-LONGEST_SHOWN = 80
 
 
 class Table(BaseModel):
@@ -29,9 +29,3 @@ def require(holds: bool, keys: str, value: object, rule: str) -> None:
     """Raises ValueError, its message led by the keys, unless a rule about several settings holds."""
     if not holds:
         raise ValueError(f"{keys}: it is {shown(value)}, but must be {rule}")
-
-
-def shown(value: object) -> str:
-    """A value for a message, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

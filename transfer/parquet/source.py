@@ -16,6 +16,7 @@ from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.errors import InvalidDocumentError
 from tercet.index.windows.settings import WindowSettings
+from tercet.index.wording import reason_of
 from tercet.ingest.errors import SourceError
 from tercet.ingest.ready import ReadyBatch
 from tercet.ingest.sources.columns import STANDARD
@@ -63,7 +64,7 @@ class ParquetSource:
                         )
                         row += len(batch)
             except (pyarrow.ArrowException, OSError) as error:
-                raise SourceError(f"{path}: damaged ({error})") from error
+                raise SourceError(f"{path}: damaged ({reason_of(error)})") from error
 
     def close(self) -> None:
         """Nothing: files are open only while they are read."""

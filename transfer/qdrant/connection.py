@@ -10,6 +10,7 @@ from typing import Any
 
 from qdrant_client import QdrantClient
 
+from tercet.index.wording import reason_of
 from tercet.transfer.errors import TransferError
 
 TIMEOUT_SECONDS = 120
@@ -69,4 +70,4 @@ def _message(error: Exception) -> str:
             return str(json.loads(content)["status"]["error"])
         except (ValueError, KeyError, TypeError):
             pass
-    return str(error) or type(error).__name__
+    return reason_of(error)

@@ -8,6 +8,7 @@ from typing import Any
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.errors import InvalidDocumentError
+from tercet.index.wording import reason_of
 from tercet.ingest.ready import ReadyBatch
 from tercet.ingest.sources.columns import STANDARD
 from tercet.transfer.stored import StoredEncodings, matrix_of, ready_documents, terms_of
@@ -53,7 +54,7 @@ def _encodings(
             ]
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidDocumentError(
-                f"its payload does not say which windows it has ({error!r})"
+                f"its payload does not say which windows it has ({reason_of(error)})"
             ) from error
         spans, lengths = [window[:2] for window in windows], [window[2] for window in windows]
         if not settings.stores_token_vectors:

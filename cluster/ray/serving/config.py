@@ -13,6 +13,7 @@ from tercet.cluster.objects.errors import StoreAddressError
 from tercet.cluster.objects.opening import open_store
 from tercet.cluster.ray.errors import DeploymentFileError
 from tercet.cluster.ray.serving.ports import CALLS, ports_of
+from tercet.index.wording import reason_of
 from tercet.service.exceptions import SettingsError
 from tercet.service.invalid_values import message_of
 from tercet.service.settings.reading import load_settings
@@ -157,7 +158,7 @@ def read_deployment(file: Path) -> ServeDeployment:
     try:
         values = _parsed(kind, file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise DeploymentFileError(f"{file} cannot be read: {error}") from error
+        raise DeploymentFileError(f"{file} cannot be read: {reason_of(error)}") from error
     except ValueError as error:
         raise DeploymentFileError(f"{file} is no {kind}: {error}") from error
     if not isinstance(values, Mapping):

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 from tercet.cluster.ray.errors import TokenFileError
+from tercet.index.wording import reason_of
 
 MODE = 0o600
 TOKEN_BYTES = 32
@@ -33,7 +34,7 @@ def hold_token(file: Path) -> None:
         if not file.read_text("utf-8").strip():
             raise TokenFileError(f"token file {file} is empty; remove it, and a new token is made")
     except (OSError, UnicodeDecodeError) as error:
-        raise TokenFileError(f"token file {file} cannot be used: {error}") from error
+        raise TokenFileError(f"token file {file} cannot be used: {reason_of(error)}") from error
     os.environ["RAY_AUTH_TOKEN_PATH"] = str(file)
 
 

@@ -116,7 +116,7 @@ def test_an_open_server_and_limits_that_do_not_fit_are_warned_of(tercet: Run, tm
     keys.write_text('{"key": "secret", "access": "read"}\n{"key": "secret-2", "access": "all"}\n', "utf-8")
     _, findings = found(tercet, TERCET_KEYS_FILE=str(keys))
     assert texts(findings, "problem") == [
-        f"keys file {keys}, line 2: access is 'all'; use 'read', 'write' or 'admin'"
+        f'keys file {keys}, line 2: access is "all"; use "read", "write" or "admin"'
     ]
     keys.write_text('{"key": "secret", "access": "read"}\n', "utf-8")
     _, findings = found(tercet, TERCET_KEYS_FILE=str(keys))

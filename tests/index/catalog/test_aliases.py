@@ -114,7 +114,7 @@ def test_an_alias_whose_collections_folder_was_removed_leads_to_no_collection(
     [
         ("{", "is not valid JSON"),
         ("[]", "holds no JSON object"),
-        ('{"aliases": {}}', "format version None"),
+        ('{"aliases": {}}', "format version null"),
         ('{"format_version": 2, "aliases": {}}', "format version 2"),
         ('{"format_version": 1}', "keys missing"),
         ('{"format_version": 1, "aliases": {}, "more": 1}', "unknown"),

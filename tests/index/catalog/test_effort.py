@@ -25,14 +25,14 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"format_version": 2}, "format version 2"),
-        ({"more": 1}, r"unknown: \['more'\]; use the release that wrote it where that is newer"),
+        ({"more": 1}, r'unknown: \["more"\]; use the release that wrote it where that is newer'),
         ({"ef_search": 0}, "ef_search is 0"),
         ({"nprobe": 100_001}, "from 1 to 100000"),
-        ({"k": True}, "k is True"),
+        ({"k": True}, "k is true"),
         ({"recall": 1.5}, "recall is 1.5"),
-        ({"kind": "auto"}, "kind is 'auto'; it is one of flat, hnsw, ivfpq, ivfrabitq"),
-        ({"source": "guess"}, "source is 'guess'"),
-        ({"snapshot": "../etc"}, "snapshot '../etc' is not of the form"),
+        ({"kind": "auto"}, 'kind is "auto"; it is one of flat, hnsw, ivfpq, ivfrabitq'),
+        ({"source": "guess"}, 'source is "guess"'),
+        ({"snapshot": "../etc"}, 'snapshot "../etc" is not of the form'),
     ],
 )
 def test_another_value_is_named_with_the_remedy(tmp_path: Path, change: Any, message: str) -> None:

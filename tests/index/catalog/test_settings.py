@@ -77,7 +77,7 @@ def test_an_adapter_is_written_only_where_there_is_one(tmp_path: Path) -> None:
         assert CollectionSettings.read(path) == settings
     assert with_one.sha256 != without.sha256
     path.write_text(json.dumps({**json.loads(without.content), "adapter": None}))
-    with pytest.raises(DamagedIndexError, match=r"unknown: \['adapter'\]"):
+    with pytest.raises(DamagedIndexError, match=r'unknown: \["adapter"\]'):
         CollectionSettings.read(path)
 
 
@@ -88,7 +88,7 @@ def test_idf_is_written_only_where_it_is_used(tmp_path: Path) -> None:
     for settings in (plain, idf):
         settings.write(path)
         assert CollectionSettings.read(path) == settings
-    for value, fault in (("plain", r"unknown: \['lexical'\]"), ("bm25", "lexical is 'bm25'; use one of")):
+    for value, fault in (("plain", r'unknown: \["lexical"\]'), ("bm25", 'lexical is "bm25"; use one of')):
         path.write_text(json.dumps({**json.loads(plain.content), "lexical": value}))
         with pytest.raises(DamagedIndexError, match=fault):
             CollectionSettings.read(path)
@@ -103,10 +103,10 @@ def test_bm25_is_written_only_where_it_is_used(tmp_path: Path) -> None:
         settings.write(path)
         assert CollectionSettings.read(path) == settings
     for changes, fault in (
-        ({"bm25": False}, r"unknown: \['bm25'\]"),
+        ({"bm25": False}, r'unknown: \["bm25"\]'),
         ({"bm25": 1}, "bm25 is 1; use true or false"),
-        ({"bm25": True, "bm25_language": "klingon"}, "bm25_language is 'klingon'; use one of"),
-        ({"bm25_language": "german"}, "bm25_language is 'german', but bm25 is false"),
+        ({"bm25": True, "bm25_language": "klingon"}, 'bm25_language is "klingon"; use one of'),
+        ({"bm25_language": "german"}, 'bm25_language is "german", but bm25 is false'),
     ):
         path.write_text(json.dumps({**json.loads(plain.content), **changes}))
         with pytest.raises(DamagedIndexError, match=fault):

@@ -54,7 +54,7 @@ def test_values_of_the_declared_type(kind: FieldType, value: Any, expected: list
     ("kind", "value", "problem"),
     [
         ("keyword", 3, "declared as keyword, but holds 3"),
-        ("keyword", ["a", None], "holds None"),
+        ("keyword", ["a", None], "holds null"),
         ("keyword", "x" * 1025, "1025 bytes; the limit is 1024: shorten it"),
         ("keyword", "\ud800", "not UTF-8"),
         (
@@ -83,10 +83,10 @@ def test_values_of_the_declared_type(kind: FieldType, value: Any, expected: list
         (
             "datetime",
             "17.5.2024",
-            "'17.5.2024' is no moment in time: use a form such as 2024-05-17T09:30:00Z",
+            '"17.5.2024" is no moment in time: use a form such as 2024-05-17T09:30:00Z',
         ),
         ("datetime", ["2024-05-17", 5], "declared as datetime, but the value is 5"),
-        ("integer", [1, None], "declared as integer, but the value is None"),
+        ("integer", [1, None], "declared as integer, but the value is null"),
         ("integer", [[1]], r"declared as integer, but the value is \[1\]"),
         ("number", [1, float("inf")], "not finite"),
     ],

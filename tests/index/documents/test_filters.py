@@ -272,7 +272,7 @@ def test_a_field_in_another_unicode_form_is_told_apart() -> None:
         ({"eq": {"new": 1}}, "'new' is boolean"),
         ({"gt": {"new": True}}, "no order"),
         ({"eq": {"seen": 3}}, "'seen' is datetime"),
-        ({"in": {"seen": ["2024-05-17", "yesterday"]}}, "compares it with 'yesterday': use a form such as"),
+        ({"in": {"seen": ["2024-05-17", "yesterday"]}}, 'compares it with "yesterday": use a form such as'),
     ],
 )
 def test_filters_fit_the_declared_fields(condition: Any, problem: str) -> None:

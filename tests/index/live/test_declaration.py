@@ -216,7 +216,7 @@ def test_what_cannot_be_declared_changes_nothing(
         refusals: list[tuple[dict[str, Any], type[Exception], str]] = [
             ({"n": "integer"}, InvalidDocumentError, "document 'a': field 'n' is declared as integer"),
             ({"year": "keyword"}, InvalidFieldError, "field 'year' is declared as integer, not keyword"),
-            ({"n": "text"}, InvalidFieldError, "field 'n' has type 'text'; use one of"),
+            ({"n": "text"}, InvalidFieldError, "field 'n' has type \"text\"; use one of"),
             ({"": "keyword"}, InvalidNameError, "field name '' is not 1 to 64 characters"),
             ({"a\nb": "keyword"}, InvalidNameError, "characters that show"),
             ({" a": "keyword"}, InvalidNameError, "without blanks around"),

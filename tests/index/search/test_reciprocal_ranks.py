@@ -99,5 +99,5 @@ def test_pages_are_the_one_long_list(snapshot: Snapshot, random_texts: Any) -> N
 
 
 def test_another_fusion_is_refused(snapshot: Snapshot, random_texts: Any) -> None:
-    with pytest.raises(InvalidQueryError, match="fusion is 'max'; use sum or rrf"):
+    with pytest.raises(InvalidQueryError, match='fusion is "max"; use sum or rrf'):
         snapshot.search(random_texts(1, 1), fusion="max")  # type: ignore[arg-type]

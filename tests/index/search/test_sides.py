@@ -136,9 +136,9 @@ def test_what_is_not_there_is_refused(
         ({"dense_dimension": 0, "vocabulary_size": 0, "colbert_dimension": 0}, "one of these sides at least"),
         (
             {"dense_dimension": 0, "dense_kind": "hnsw"},
-            "dense_kind is 'hnsw', but the encoder has no dense side",
+            'dense_kind is "hnsw", but the encoder has no dense side',
         ),
-        ({"vocabulary_size": 0, "lexical": "idf"}, "lexical is 'idf', but the encoder has no lexical side"),
+        ({"vocabulary_size": 0, "lexical": "idf"}, 'lexical is "idf", but the encoder has no lexical side'),
     ],
 )
 def test_settings_that_cannot_be(

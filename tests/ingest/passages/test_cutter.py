@@ -67,6 +67,10 @@ def test_at_headings_each_section_is_a_passage() -> None:
 def test_a_title_keeps_the_first_heading_where_that_says_more() -> None:
     assert [one.title for one in cut("# Tea\n\nHot.", "markdown", title="Drinks")] == ["Drinks › Tea"]
     assert [one.title for one in cut("# Tea\n\nHot.", "markdown", title="Tea - Drinks")] == ["Tea - Drinks"]
+    assert [one.title for one in cut("# Tea\n\nHot.", "markdown", title="Teapots")] == ["Teapots › Tea"]
+    assert [one.title for one in cut("## Tea\n\nHot.", "markdown", title="Tea - Drinks")] == [
+        "Tea - Drinks › Tea"
+    ]
     assert [one.title for one in cut("# Tea\n\nHot.", "markdown", title=None)] == ["Tea"]
 
 
@@ -124,6 +128,18 @@ def test_by_size_passages_end_with_sentences_whatever_the_lines() -> None:
     assert len(found) > 5
     assert all(one.text.endswith(("hot.", "drunk.")) for one in found)
     assert [one.id for one in found[:2]] == ["g.md#1", "g.md#2"]
+
+
+@pytest.mark.parametrize("kind", ["tokens", "paragraphs", "markdown"])
+@pytest.mark.parametrize("size", [16, 20, 24, 40])
+def test_the_number_of_an_item_of_a_list_stays_with_it(kind: SplitKind, size: int) -> None:
+    item = "Pour the hot water over the leaves and wait for a while now."
+    text = "\n".join(f"{number}. {item}" for number in range(1, 13)) + "\n\n13."
+    found = cut(text, kind, size)
+    assert [one.text for one in found[:-1] if one.text[-2:-1].isdigit()] == []
+    assert sum(one.text.count(". Pour") for one in found) == 12
+    assert all(one.text == text[one.metadata["start"] : one.metadata["end"]] for one in found)
+    assert found[-1].text.endswith("13.")
 
 
 def test_at_blank_lines_paragraphs_are_gathered_up_to_the_size() -> None:

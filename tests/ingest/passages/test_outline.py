@@ -38,6 +38,12 @@ def test_sections_know_the_headings_above_them() -> None:
     ]
 
 
+def test_one_heading_of_level_1_before_all_others_is_the_title() -> None:
+    for levels, title in [((1, 2, 2), "h0"), ((1, 2, 1), None), ((2, 1), None), ((2, 2), None), ((), None)]:
+        headings = tuple(heading(10 * place, level) for place, level in enumerate(levels))
+        assert Outline(headings).title == title, levels
+
+
 def test_pages_are_counted_from_one() -> None:
     outline = Outline(pages=(0, 10, 10, 30))
     assert [outline.page(place) for place in (0, 9, 10, 29, 30, 99)] == [1, 1, 3, 3, 4, 4]

@@ -1,5 +1,6 @@
 """Parquet files that unpack to far more than they hold: what is read or refused, in bounded memory."""
 
+import json
 import math
 import subprocess
 import sys
@@ -169,6 +170,22 @@ def test_values_are_those_of_json_exactly(tmp_path: Path, values: pyarrow.Array,
     assert document.metadata == {"v": expected}
     assert type(document.metadata["v"]) is type(expected)
     assert reader.skips == []
+
+
+def test_durations_are_seconds_where_a_number_is_declared(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    kinds = {"long": "s", "short": "ms", "said": "s"}
+    columns = {name: pyarrow.array([1500], pyarrow.duration(unit)) for name, unit in kinds.items()}
+    pyarrow.parquet.write_table(pyarrow.table({"id": ["a"], "text": ["x"], **columns}), path)
+    (document,) = DocumentReader(path, fields={"long": "integer", "short": "number"})
+    assert document.metadata == {"long": 1500, "short": 1.5, "said": "PT1500S"}
+
+
+def test_durations_of_lines_are_seconds_too(tmp_path: Path) -> None:
+    rows = [{"id": "a", "text": "x", "a": "-P1DT2H3M4.5S", "b": ["PT1M", "PT1H"], "c": "PT"}]
+    (tmp_path / "x.jsonl").write_text(json.dumps(rows[0]))
+    reader = DocumentReader(tmp_path / "x.jsonl", fields={"a": "number", "b": "integer", "c": "keyword"})
+    assert [document.metadata for document in reader] == [{"a": -93784.5, "b": [60, 3600], "c": "PT"}]
 
 
 def test_what_json_has_nothing_for_is_left_out_and_told(tmp_path: Path) -> None:

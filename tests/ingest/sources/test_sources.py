@@ -111,7 +111,7 @@ BAD_LINES = [
     ('{"id": "", "text": "x"}', '"id" is empty'),
     ('{"id": 1.5, "text": "x"}', '"id" must be a string or a whole number, got a number'),
     ('{"id": true, "text": "x"}', '"id" must be a string or a whole number, got a boolean'),
-    ('{"id": "b", "_id": "c", "text": "x"}', "\"id\" is 'b' but \"_id\" is 'c'"),
+    ('{"id": "b", "_id": "c", "text": "x"}', '"id" is "b" but "_id" is "c"'),
     ('{"id": "%s", "text": "x"}' % ("i" * 513), "has 513 bytes"),
     ('{"id": "b", "text": "%s"}' % ("x" * 5000), "longer than 4096 bytes"),
     ('{"id": "b", "text": "x", "year": "1999"}', "field 'year' is declared as integer"),

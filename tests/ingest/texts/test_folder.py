@@ -10,6 +10,7 @@ import pytest
 
 from tercet.index.errors import DuplicateDocumentError
 from tercet.ingest.errors import SourceError
+from tercet.ingest.passages.split import Split
 from tercet.ingest.sources.columns import ColumnChoice
 from tercet.ingest.sources.files import source_files
 from tercet.ingest.sources.reader import DocumentReader
@@ -38,8 +39,8 @@ def test_each_file_is_a_document(folder: Path) -> None:
     documents = list(reader)
     assert [(one.id, one.title, dict(one.metadata)) for one in documents] == [
         ("b.md", "Bees", {"tags": ["a", "b"], "source": "b.md"}),
-        ("old.txt", "old.txt", {"source": "old.txt"}),
-        ("guide/A.MD", "First", {"source": "guide/A.MD"}),
+        ("old.txt", "old", {"source": "old.txt"}),
+        ("guide/A.MD", "A", {"source": "guide/A.MD"}),
         ("guide/x.pdf", "On tea", {"pages": 1, "source": "guide/x.pdf"}),
         ("guide/deep/page.html", "Page", {"source": "guide/deep/page.html"}),
     ]
@@ -47,6 +48,59 @@ def test_each_file_is_a_document(folder: Path) -> None:
     assert documents[1].text == "Straße\nzwei"
     assert (reader.total, reader.fraction, reader.skipped) == (5, 1.0, 0)
     assert reader.described == "5 files of text (2 .md, 1 .html, 1 .pdf, 1 .txt)"
+
+
+NOTE = "## Tickets\n\nBought in the train.\n\n## Bicycles\n\nThey need one, too.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "titles"),
+    [
+        ("night-train_notes.md", NOTE, ["night train notes › Tickets", "night train notes › Bicycles"]),
+        ("trip.md", "# Tickets\n\nOne.\n\n# Bicycles\n\nTwo.\n", ["trip › Tickets", "trip › Bicycles"]),
+        ("trip.md", "# By train\n\nHere.\n\n## Seats\n\nTwo.\n", ["By train", "By train › Seats"]),
+        ("trip.md", "#### Deep\n\nA.\n\n### Less\n\nB.\n", ["trip › Deep", "trip › Less"]),
+        ("trip.md", "## Trip\n\nA.\n\n# Late\n\nB.\n", ["trip", "trip › Late"]),
+        ("tea-log.txt", "Hot.", ["tea log"]),
+        (
+            "tea-log.html",
+            "<h2>Green</h2><p>Hot.<h2>Black</h2><p>Hot.",
+            ["tea log › Green", "tea log › Black"],
+        ),
+        (
+            "tea-log.html",
+            "<h1>Green</h1><p>Hot.<h1>Black</h1><p>Hot.",
+            ["tea log › Green", "tea log › Black"],
+        ),
+        ("--.txt", "Hot.", ["--"]),
+        ("a.rst", "Tea\n===\n\nHot.\n\nGreen\n-----\n\nCold.\n", ["Tea", "Tea › Green"]),
+        ("green-tea/index.md", "Hot.", ["green tea"]),
+        ("index.md", "Hot.", ["index"]),
+        ("post.md", '+++\ntitle = "Tea"\n+++\nHot.', ["Tea"]),
+        ("post.md", "---\ntitle: true\n---\nHot.", ["true"]),
+        ("mail.txt", "From: a@example.org\nSubject: Tea\n\nHot.", ["Tea"]),
+        ("tea.mdx", "import A from 'a'\n\n# Tea\n\nHot.", ["Tea"]),
+    ],
+)
+def test_a_file_without_a_title_goes_by_its_name_and_no_section_by_its_sibling(
+    tmp_path: Path, name: str, text: str, titles: list[str]
+) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+    reading = Reading(split=Split("markdown"))
+    assert [document.title for document in DocumentReader(tmp_path, reading=reading)] == titles
+
+
+def test_pictures_within_markdown_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "notebook.md").write_text(f"![png](data:image/png;base64,{'iVBORw0K' * 1000}==)\n\nHot.\n")
+    (document,) = DocumentReader(tmp_path)
+    assert document.text == "![png](data:image/png;base64,)\n\nHot.\n"
+
+
+def test_utf_16_is_read(tmp_path: Path) -> None:
+    for name in ("a.md", "b.txt", "c.html"):
+        (tmp_path / name).write_text("녹차 tea", encoding="utf-16")
+    assert {document.text for document in DocumentReader(tmp_path)} == {"녹차 tea"}
 
 
 def test_one_file_is_a_source(folder: Path) -> None:

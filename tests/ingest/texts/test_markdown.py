@@ -1,9 +1,8 @@
-"""Markdown: headings where CommonMark has them, and front matter."""
+"""Markdown: headings where CommonMark has them, and in blocks of HTML."""
 
 import pytest
 
-from tercet.index.errors import InvalidDocumentError
-from tercet.ingest.texts.markdown import headings_of, parted
+from tercet.ingest.texts.markdown import headings_of
 
 TEXT = """Before.
 
@@ -49,35 +48,27 @@ def test_headings_are_those_of_commonmark(line_end: str) -> None:
     ]
 
 
-def test_front_matter_is_values_and_lists_of_them() -> None:
-    front, text = parted(
-        "---\n# a remark\ntitle: 'Tea: green'\nyear: 2001\ndate: 2020-01-02\ndraft: false\n"
-        "tags: [a, b, [c]]\nnested: {a: 1}\nnothing:\nbad: .nan\n---\n# Tea\n"
-    )
-    assert front == {
-        "title": "Tea: green", "year": 2001, "date": "2020-01-02", "draft": False, "tags": ["a", "b"]
-    }  # fmt: skip
-    assert text == "# Tea\n"
+README = """<p align="center"><img src="logo.png"></p>
+<h1 align="center">
+  <a href="/">Tea &amp; <b>Leaves</b></a>
+</h1>
+
+[![build](a.svg)](b)
+
+Hot.
+
+## Brewing
+
+```html
+<h2>Code</h2>
+```
+"""
 
 
-@pytest.mark.parametrize(
-    "text", ["---\nNo key here.\n---\n# One\n", "---\ntitle: never closed\n", "# One\n---\na: 1\n---\n", ""]
-)
-def test_what_is_no_front_matter_is_text(text: str) -> None:
-    assert parted(text) == ({}, text)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("front", "said"),
-    [
-        ("title: a: b", "no YAML at line 2"),
-        ("a: &x [1]\nb: [*x, *x]", "aliases are not read"),
-        ("a: " + "[" * 5000, "no YAML"),
-        ("a: !!python/object/apply:os.getcwd []", "no YAML"),
-        ("a: 1\n" * 20_000, "at most 65536"),
-    ],
-)
-def test_front_matter_that_cannot_be_read_is_refused(front: str, said: str) -> None:
-    with pytest.raises(InvalidDocumentError, match=said):
-        parted(f"---\n{front}\n---\ntext\n")
+def test_headings_in_blocks_of_html_are_headings() -> None:
+    found = headings_of(README)
+    assert [(one.level, one.title, one.slug) for one in found] == [
+        (1, "Tea & Leaves", "tea--leaves"), (2, "Brewing", "brewing")
+    ]  # fmt: skip
+    assert README[found[0].start : found[0].end].startswith("<h1")
+    assert README[found[0].end :].startswith("\n\n[!")

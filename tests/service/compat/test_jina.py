@@ -48,7 +48,7 @@ async def test_embeddings_come_in_jinas_forms(client: httpx.AsyncClient, tiny: A
         ({"late_chunking": True}, "late_chunking is true"),
         ({"return_multivector": True}, "/jina/v1/multi-vector"),
         ({"embedding_type": ["float", "base64"]}, "embedding_type has 2 forms"),
-        ({"embedding_type": "int8"}, "embedding_type is 'int8'"),
+        ({"embedding_type": "int8"}, 'embedding_type is "int8"'),
         ({"embedding_type": "binary", "dimensions": 4}, "multiple of 8"),
         ({"dimensions": 10_000}, "dimensions is 10000"),
         ({"input": [{"image": "https://example.com/a.png"}]}, "input.0 has no text"),

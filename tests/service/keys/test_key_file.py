@@ -95,16 +95,16 @@ def test_patterns_are_those_of_a_shell(patterns: list[str], seen: list[str], uns
         ('{"key_sha256": "sec-ret", "access": "read"}', "line 1: key_sha256 is no SHA-256"),
         (
             '{"key": "sec-ret", "access": "owner"}',
-            "line 1: access is 'owner'; use 'read', 'write' or 'admin'",
+            'line 1: access is "owner"; use "read", "write" or "admin"',
         ),
         ('{"key": "sec-ret", "access": "read", "collection": ["a"]}', "line 1: collection: no such field"),
         (
             '{"key": "sec-ret", "access": "read", "collections": "a"}',
-            "line 1: collections is 'a'; use a list",
+            'line 1: collections is "a"; use a list',
         ),
-        ('{"key": "sec-ret", "access": "read", "collections": ["A*"]}', "line 1: collections.0 is 'A"),
+        ('{"key": "sec-ret", "access": "read", "collections": ["A*"]}', 'line 1: collections.0 is "A'),
         ('{"key": "sec-ret", "access": "read", "requests_per_second": 0}', "use more than 0"),
-        ('{"key": "sec-ret", "access": "read", "id": "a b"}', "line 1: id is 'a b'"),
+        ('{"key": "sec-ret", "access": "read", "id": "a b"}', 'line 1: id is "a b"'),
         ('{"key": "sec-ret", "access": "read"}\n{"key": "sec-ret", "access": "read"}', "line 2: the key is"),
         (
             '{"key": "a", "access": "read", "id": "x"}\n{"key": "b", "access": "read", "id": "x"}',
@@ -160,7 +160,7 @@ async def test_a_broken_file_leaves_the_keys_of_before_and_says_so(
             await pause()
         told = [each.getMessage() for each in caplog.records if "keys file" in each.getMessage()]
         assert told == [
-            f"keys file {path}, line 1: access is 'everything'; use 'read', 'write' or 'admin'; the keys of "
+            f'keys file {path}, line 1: access is "everything"; use "read", "write" or "admin"; the keys of '
             "before stay in use"
         ]
         removed(path)

@@ -231,7 +231,7 @@ async def test_what_makes_no_sense_is_refused_by_name(client: httpx.AsyncClient,
             {"query": "a", "facets": {str(place): "x" for place in range(8_000)}},
             (422, "invalid_value", "facets", "8000 facets are asked for; the limit is 32"),
         ),
-        ({"query": "a", "include": ["score"]}, (422, "invalid_value", "include.0", "'scores'")),
+        ({"query": "a", "include": ["score"]}, (422, "invalid_value", "include.0", '"scores"')),
         ({"query": {"id": "nobody"}}, (404, "document_not_found", None, "has no document 'nobody'")),
         (
             {"query": {"id": "d01", "window": 1}},

@@ -75,9 +75,9 @@ def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"port": "eighty"}, "setting port (TERCET_PORT) is 'eighty'; use an integer"),
+        ({"port": "eighty"}, 'setting port (TERCET_PORT) is "eighty"; use an integer'),
         ({"port": 70000}, "setting port (TERCET_PORT) is 70000; use at most 65535"),
-        ({"engine": "tensorflow"}, "is 'tensorflow'; use 'onnx', 'native', 'onnxruntime' or 'torch'"),
+        ({"engine": "tensorflow"}, 'is "tensorflow"; use "onnx", "native", "onnxruntime" or "torch"'),
         ({"prot": 1}, "unknown setting 'prot'; did you mean 'port'?"),
         ({"encoder_urls": "gpu-a:8080"}, "'gpu-a:8080' is not a URL"),
         ({"encoder_urls": "http://me:sec ret@gpu-a"}, "the URL of gpu-a has a user or a password in it"),
@@ -101,7 +101,7 @@ def test_a_wrong_value_is_one_line_that_names_the_setting(overrides: dict[str, A
         ("hots = 1", "tercet.toml: unknown setting 'hots'; did you mean 'host'?"),
         ("port = ", "tercet.toml"),
         ("api_keys = [5]", "setting api_keys (TERCET_API_KEYS) is no text; write keys as strings"),
-        ('port = "x"', "tercet.toml: setting port (TERCET_PORT) is 'x'; use an integer"),
+        ('port = "x"', 'tercet.toml: setting port (TERCET_PORT) is "x"; use an integer'),
     ],
 )
 def test_a_wrong_file_is_one_line(content: str, message: str) -> None:
@@ -169,7 +169,7 @@ def test_a_variable_that_is_nearly_a_setting_fails(monkeypatch: pytest.MonkeyPat
         ({"publish_keep": 3}, r"setting publish_keep (TERCET_PUBLISH_KEEP) is 3, and does nothing without "),
         ({"publish_seconds": 10}, "without publish_url: give that too, or unset it"),
         ({"audit_file": "audit.jsonl"}, "without audit: give"),
-        ({"audit": "all", "audit_required": True}, "without audit_file: give"),
+        ({"audit": "all", "audit_required": True}, "is true, and does nothing without audit_file: give"),
     ],
 )
 def test_a_server_refuses_what_does_nothing_alone(alone: dict[str, Any], message: str) -> None:

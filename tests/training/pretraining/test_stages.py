@@ -196,7 +196,7 @@ def test_a_body_without_early_layers_is_a_setting_at_fault(run: Run) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": "pairs"}, r"format: expected one of 'texts', found 'pairs'"),
+        ({"format": "pairs"}, r'format: expected one of "texts", found "pairs"'),
         ({"train": False}, r"train: not read in stage retromae"),
         ({"development_pairs": 3}, r"development_pairs: not read in stage retromae"),
         ({"join_up_to": 3}, r"join_up_to: not read in stage retromae"),

@@ -275,12 +275,12 @@ def test_the_card_says_what_the_adapter_is(adapt: Run, tmp_path: Path) -> None:
             {"stage": "retromae"},
             "adapter: not read in stage retromae, only in finetune, contrastive: leave it out",
         ),
-        ({"encoder.pooling": "cls"}, "adapter: it is 'encoder', but must be used without these settings"),
-        ({"heads.fresh": True}, r"adapter: it is 'heads\.fresh'"),
-        ({"optimization.frozen_body": True}, r"adapter: it is 'optimization\.frozen_body'"),
+        ({"encoder.pooling": "cls"}, 'adapter: it is "encoder", but must be used without these settings'),
+        ({"heads.fresh": True}, r"adapter: it is \"heads\.fresh\""),
+        ({"optimization.frozen_body": True}, r"adapter: it is \"optimization\.frozen_body\""),
         (
             {"architecture": {"layers": 1, "width": 8, "attention_heads": 1, "intermediate": 8}},
-            "adapter: it is 'architecture'",
+            'adapter: it is "architecture"',
         ),
         (
             {"adapter.heads": False, "optimization.head_warmup_steps": 1},

@@ -74,7 +74,7 @@ def test_a_source_without_a_tokenizer(tmp_path: Path) -> None:
         ({"width": 0}, "width: it is 0, but must be at least 1"),
         ({"width": 9}, "width: it is 9, but must be a multiple of attention_heads, 2"),
         ({"positions": 3}, "positions: it is 3, but must be at least 4"),
-        ({"pooling": "max"}, "pooling: expected one of 'cls' or 'mean'"),
+        ({"pooling": "max"}, 'pooling: expected one of "cls" or "mean"'),
         ({"positions": 24, "passages": 1}, "passages: unknown setting"),
     ],
 )

@@ -69,7 +69,7 @@ def test_values_take_their_types() -> None:
 
 def test_null_stands_for_an_optional_that_is_not_given() -> None:
     assert settings("mining", None) == settings("optimization.dropout", None) == settings()
-    with pytest.raises(ConfigError, match=r"^name: expected a text, found None$"):
+    with pytest.raises(ConfigError, match=r"^name: expected a text, found null$"):
         settings("name", None)
 
 
@@ -83,29 +83,33 @@ def test_null_stands_for_an_optional_that_is_not_given() -> None:
             r"^mining\.frist: unknown setting \(known are by, ceiling, draw, every_steps",
         ),
         ("batches.groups", [{"tokens": 300}], r"^batches\.groups\[0\]\.batch: this setting is required$"),
-        ("batches.groups", {"tokens": 3}, r"^batches\.groups: expected a list, found \{'tokens': 3\}$"),
+        ("batches.groups", {"tokens": 3}, r'^batches\.groups: expected a list, found \{"tokens": 3\}$'),
         ("batches.groups", [3], r"^batches\.groups\[0\]: expected a table of settings, found 3$"),
         ("losses", 3, r"^losses: expected a table of settings, found 3$"),
         ("save_steps", 1.0, r"^save_steps: expected a whole number, found 1\.0$"),
-        ("save_steps", True, r"^save_steps: expected a whole number, found True$"),
-        ("optimization.clip", "1", r"^optimization\.clip: expected a number, found '1'$"),
+        ("save_steps", True, r"^save_steps: expected a whole number, found true$"),
+        ("optimization.clip", "1", r'^optimization\.clip: expected a number, found "1"$'),
         ("losses.distill", 1, r"^losses\.distill: expected true or false, found 1$"),
         ("data.held_out", ["a", 1], r"^data\.held_out\[1\]: expected a text, found 1$"),
-        ("data.held_out", "a", r"^data\.held_out: expected a list, found 'a'$"),
-        ("encoder.pooling", "max", r"^encoder\.pooling: expected one of 'cls' or 'mean', found 'max'$"),
+        ("data.held_out", "a", r'^data\.held_out: expected a list, found "a"$'),
+        ("encoder.pooling", "max", r'^encoder\.pooling: expected one of "cls" or "mean", found "max"$'),
         (
             "losses.form",
             ["first"],
-            r"^losses\.form: expected one of 'first' or 'revised', found \['first'\]$",
+            r'^losses\.form: expected one of "first" or "revised", found \["first"\]$',
         ),
-        ("losses.temperature", float("inf"), r"^losses\.temperature: expected a finite number, found inf$"),
-        ("losses.sum_sparse", float("nan"), r"^losses\.sum_sparse: expected a finite number, found nan$"),
+        (
+            "losses.temperature",
+            float("inf"),
+            r"^losses\.temperature: expected a finite number, found Infinity$",
+        ),
+        ("losses.sum_sparse", float("nan"), r"^losses\.sum_sparse: expected a finite number, found NaN$"),
         (
             "optimization.learning_rate",
             10**400,
-            r"^optimization\.learning_rate: expected a number, found 10{79}…$",
+            r"^optimization\.learning_rate: expected a number, found an integer of 1329 bits$",
         ),
-        ("data.sources", [{**SOURCE, "lines": ["3", 4]}], r"lines\[0\]: expected a whole number, found '3'$"),
+        ("data.sources", [{**SOURCE, "lines": ["3", 4]}], r'lines\[0\]: expected a whole number, found "3"$'),
     ],
 )
 def test_an_error_names_the_dotted_key(path: str, value: object, message: str) -> None:
@@ -126,8 +130,8 @@ def test_something_else_than_a_table_and_a_missing_or_unknown_stage() -> None:
     for values, message in (
         ([], r"^settings: expected a table of settings, found \[\]$"),
         ({}, r"^stage: this setting is required$"),
-        ({"stage": "sft"}, r"^stage: expected one of 'finetune', 'contrastive', .*, found 'sft'$"),
-        ({"stage": ["finetune"]}, r"^stage: expected one of .*, found \['finetune'\]$"),
+        ({"stage": "sft"}, r'^stage: expected one of "finetune", "contrastive", .*, found "sft"$'),
+        ({"stage": ["finetune"]}, r'^stage: expected one of .*, found \["finetune"\]$'),
     ):
         with pytest.raises(ConfigError, match=message):
             settings_from(values)
@@ -173,7 +177,7 @@ def test_toml_and_json_say_the_same_and_errors_name_the_file(tmp_path: Path) -> 
     with pytest.raises(ConfigError, match=r"run\.json: base: this setting is required; data: this setting"):
         read_settings(plain)
     toml.write_text("name = 1979-05-27\n" + TOML.replace('name = "n"\n', ""))
-    with pytest.raises(ConfigError, match=r"run\.toml: name: expected a text, found datetime\.date"):
+    with pytest.raises(ConfigError, match=r"run\.toml: name: expected a text, found .1979-05-27"):
         read_settings(toml)
     for path, content in ((toml, b"name = "), (plain, b"{"), (plain, b"\xff")):
         path.write_bytes(content)

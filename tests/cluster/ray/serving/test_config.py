@@ -85,7 +85,7 @@ SHARD = "shards: [{data: /a}]\n"
         ("a.yaml", "- a", "no names with values"),
         ("a.yaml", SHARD + "shardz: 1", "shardz: no such field"),
         ("a.yaml", SHARD + "port: 70000", "port is 70000; use at most 65535"),
-        ("a.yaml", SHARD + "name: A b", "name is 'A b'; use a string that matches"),
+        ("a.yaml", SHARD + "name: A b", 'name is "A b"; use a string that matches'),
         ("a.yaml", "shards: [{num_cpus: 1}]", "shards.0: give data, a folder, or snapshots"),
         ("a.yaml", "shards: [{num_cpus: -1, data: /a}]", "shards.0.num_cpus is -1; use at least 0"),
         ("a.yaml", "shards: 3", "shards is 3; use a list"),

@@ -111,7 +111,7 @@ async def test_a_request_is_answered_without_http(tmp_path: Path, tiny: Encoder)
     sent = {"Content-Type": "application/json"}
     status, headers, body = await app.answer("PUT", "/collections/a%20b", sent, b"{}")
     assert (status, headers["content-type"]) == (422, "application/json")
-    assert "'a b'" in json.loads(body)["error"]["message"]
+    assert '"a b"' in json.loads(body)["error"]["message"]
     status, _, body = await app.answer("PUT", "/collections/things", sent, b"{}")
     assert (status, json.loads(body)["name"]) == (201, "things")
     status, _, body = await app.answer("GET", "/collections?limit=1", {}, b"")
