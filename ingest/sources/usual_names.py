@@ -13,6 +13,7 @@ IDS = ("id", "_id", "doc_id", "docid", "pid", "번호")
 TEXTS = (
     *("text", "contents", "content", "body", "page_content", "passage", "document"),
     *("본문", "내용", "正文", "内容", "內容", "本文"),
+    "context",  # of data sets of questions; where another is there, it is what is said around that
 )
 TITLES = ("title", "name", "제목", "标题", "標題", "タイトル")
 
@@ -31,6 +32,8 @@ def known_name(names: Sequence[str], usual: Sequence[str], firsts: int, flag: st
     firsts: how many of the usual ones go before all others.
     """
     candidates = usual_names(names, usual)
+    if len(candidates) > 1:
+        candidates = [name for name in candidates if name.lower() != TEXTS[-1]]
     if candidates and candidates[0].lower() not in usual[:firsts] and len(candidates) > 1:
         return Problem(f"{' and '.join(map(repr, candidates))} may be meant", f"name one with {flag}")
     if not candidates and names:

@@ -48,6 +48,8 @@ def test_the_first_names_go_before_the_others(tmp_path: Path) -> None:
     record = {"id": "a", "pid": 3, "text": "tea", "body": "water", "title": "T", "name": "N"}
     (found,) = read(tmp_path / "x.jsonl", record)
     assert found == Document("a", "tea", "T", {"pid": 3, "body": "water", "name": "N"})
+    record = {"id": "a", "context": "of a pot", "content": "tea"}
+    assert read(tmp_path / "y.jsonl", record) == [Document("a", "tea", None, {"context": "of a pot"})]
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def extracted_wiki(folder: Path) -> Path:
 
 
 def question_paragraphs(folder: Path) -> Path:
-    paragraphs = [{"context": "Hot tea.", "id": "p1", "qas": [{"question": "Hot?"}]}]
+    paragraphs = [{"context": "Hot tea.", "qas": [{"question": "Hot?"}]}]
     path = folder / "train.json"
     path.write_text(json.dumps({"version": "1", "data": [{"title": "Tea", "paragraphs": paragraphs}]}))
     return path
@@ -257,12 +257,12 @@ SHAPES: list[tuple[Callable[[Path], Path], Reading, dict[str, Any]]] = [
     (extracted_wiki, Reading(format="jsonl"), {"id": "7", "title": "Tea"}),
     (
         question_paragraphs,
-        Reading(ColumnChoice(text="context"), records=("data", "paragraphs")),
-        {"id": "p1", "text": "Hot tea."},
+        Reading(ColumnChoice(generate_ids=True), records=("data", "paragraphs")),
+        {"title": None, "text": "Hot tea."},
     ),
     (
         questions_with_sentences,
-        Reading(ColumnChoice(text="context")),
+        USUAL_READING,
         {"id": "h1", "text": "Tea\n\nHot.\n\nWet.\n\nCup\n\nRound."},
     ),
     (search_answer, Reading(ColumnChoice(text="_source.body")), {"id": "1", "text": "Hot tea."}),
