@@ -30,8 +30,8 @@ TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 10: n
 VARINT, EIGHT_BYTES, LENGTH, FOUR_BYTES = 0, 1, 2, 5
 VARINT_BYTES = 10  # of 64 bits
 MAX_BRANCHES = 32  # one in another
-# What bytes of any kind may lead to: a number where text should be, a shape beyond all memory.
-BROKEN = (OSError, ValueError, LookupError, TypeError, OverflowError, struct.error)
+# What bytes of any kind may lead to: a number where text should be, a shape beyond memory, a link to itself.
+BROKEN = (OSError, ValueError, LookupError, TypeError, OverflowError, RuntimeError, struct.error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def read_bert_graph(path: Path) -> BertGraph:
     try:
         _require_order(file, path)
         return _bert_of(file, count, attributes, path)
-    except (*BROKEN, AttributeError, RecursionError) as error:
+    except (*BROKEN, AttributeError) as error:
         raise UnsupportedError(f"{path} is not an int8 graph of BERT's shape: {error}") from error
 
 

@@ -85,14 +85,16 @@ def nested(depth: int) -> bytes:
         (beside(b"pipe"), "pipe is no file"),
         (beside(b"passwords"), "passwords is a link to a file elsewhere"),
         (beside(b"folder"), "folder is no file"),
+        (beside(b"loop"), "cannot be read"),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_what_is_no_graph_is_refused_at_once(tmp_path: Path, graph: bytes, message: str) -> None:
     folder = tmp_path / "checkpoint"
     (folder / "folder").mkdir(parents=True)
     os.mkfifo(folder / "pipe")
     (tmp_path / "secret").write_bytes(FLOATS.tobytes())
+    (folder / "loop").symlink_to("loop")
     (folder / "passwords").symlink_to("../secret")
     with pytest.raises(CheckpointError, match=message):
         read_onnx(written(folder, graph))
