@@ -69,6 +69,7 @@ def test_files_do_not_lead_out_of_their_folder(tmp_path: Path, path: str) -> Non
     (tmp_path / "modules.json").write_text(json.dumps([module]))
     with pytest.raises(CheckpointError, match=r"modules\.json: the path .* is not within its folder"):
         modules_in(tmp_path)
+    (tmp_path / "modules.json").unlink()
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": path}}))
     with pytest.raises(CheckpointError, match="weight_map must name the file of each tensor, all beside it"):
         weight_files(tmp_path)

@@ -62,11 +62,11 @@ def test_an_encoder_of_colbert_s_kind_is_no_teacher(tmp_path: Path) -> None:
         ({"heads.colbert_dimension": 17}, "heads.colbert_dimension: it is 17, but must be at most 16"),
         (
             {"losses": {"distill": False, "dense": 0.0, "sparse": 0.0, "colbert": 0.0}},
-            r"losses: their terms read \[\], from which nothing here learns",
+            "losses: their terms read nothing, from which nothing here learns",
         ),
         (
             {"losses": {"distill": False, "sparse": 0.0, "colbert": 0.0}, "optimization.frozen_body": True},
-            r"losses: their terms read \['dense'\]",
+            "losses: their terms read dense, from which",
         ),
     ],
 )
