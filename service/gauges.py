@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 
 from tercet.service.collections.data_root import DataRoot
 from tercet.service.edge.ledger import Ledger
+from tercet.service.exceptions import NotReadyError
 from tercet.service.keys.key_file import KeyFile
 from tercet.service.runtime import Runtime
 from tercet.service.telemetry.metrics import threads
@@ -130,8 +132,9 @@ def _free_bytes(data_root: DataRoot) -> float:
 
 def _predicted_waits(runtime: Runtime) -> Iterable[tuple[str, float]]:
     """How long a short query, and a request of very many texts, would wait for their work to begin."""
-    if runtime.services is not None:
+    with suppress(NotReadyError):
         yield "documents", runtime.encoding.wait_seconds(runtime.settings.queue_tokens)
+    if runtime.services is not None:
         waits = runtime.services.pipeline.wait_seconds(SHORT_QUERY_TOKENS), runtime.gate.search_seconds
         yield "query", max(waits)
     yield "loop", runtime.loop_delay.wait_seconds
