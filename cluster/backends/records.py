@@ -97,12 +97,12 @@ def strings_of(condition: OneOf) -> list[str]:
     Engines hold metadata as they were given, so both of Unicode's canonical forms are among them.
     """
     encoded = condition.strings.take(np.arange(len(condition.strings)))
-    found = dict[str, None]()
+    forms = dict[str, None]()
     for string in encoded:
         with suppress(UnicodeDecodeError):
             text = string.decode()
-            found |= dict.fromkeys((text, normalize("NFC", text), normalize("NFD", text)))
-    return list(found)
+            forms |= dict.fromkeys((text, normalize("NFC", text), normalize("NFD", text)))
+    return list(forms)
 
 
 def could_be_an_id(id: str) -> bool:

@@ -57,11 +57,11 @@ def _document_of(id: str, metadata: Mapping[str, Any]) -> str | None:
 
 def _passages(document: str, new: set[str], page: StoredPage) -> set[str]:
     """The ids of all stored passages of a document; usually about as many as the new ones."""
-    begin, found = f"{document}#", set[str]()
+    begin, stored = f"{document}#", set[str]()
     after, limit = begin, min(len(new) + 1, PAGE)
     while some := page(after, limit):
-        found |= {id for id, metadata in some if _document_of(id, metadata) == document}
+        stored |= {id for id, metadata in some if _document_of(id, metadata) == document}
         after, limit = some[-1][0], PAGE
         if not after.startswith(begin):
             break
-    return found
+    return stored

@@ -69,7 +69,7 @@ class DelimitedRows:
         self._line, self._at_end = 1, False
         with self._file.opened(lambda: "its beginning") as file:
             sample = file.read(SAMPLE_BYTES)
-        self.encoding = encoding or self._found_encoding(sample)
+        self.encoding = encoding or self._detected_encoding(sample)
         try:
             first = sample.decode(self.encoding, "replace").lstrip("\ufeff").splitlines()[:2]
         except (LookupError, UnicodeError) as error:
@@ -123,7 +123,7 @@ class DelimitedRows:
                 if cells:
                     yield self._line, self._record(cells)
 
-    def _found_encoding(self, sample: bytes) -> str:
+    def _detected_encoding(self, sample: bytes) -> str:
         """The encoding of the whole file, or of its beginning where the rest is damaged."""
         state = self.path.stat()
         try:

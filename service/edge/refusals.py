@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from tercet.service.edge.allowance import Allowance
 
 REFUSALS_PER_SECOND = 20.0  # that one client is told
-ALL_REFUSALS_PER_SECOND = 50.0  # that all are told: a few hundredths of a core
+ALL_REFUSALS_PER_SECOND = 50.0  # that all are told, so that little is taken from the work that they protect
 MOST_HELD_SECONDS = 2.0  # those who come back as told are not to lose more time by it
 MOST_HELD = 1000  # of all clients: each is a connection
 LATELY_SECONDS = 1.0  # a client that was not refused for so long is told at once
