@@ -7,6 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from tercet.models.priority import yield_to_main_thread
+
+# They compute without Python's lock. Whoever holds that lock is to have the processor first, since all others
+# wait for it: in a server the event loop, with all requests and all refusals.
+NICENESS = 5
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -17,10 +23,13 @@ class Workers:
     def __init__(self, count: int, name: str) -> None:
         self._count = count
         self._name = name
-        self._process, self._pool = os.getpid(), ThreadPoolExecutor(count, name)
+        self._process, self._pool = os.getpid(), self._started()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """The results of all items in their order, worked on side by side."""
         if self._process != os.getpid():
-            self._process, self._pool = os.getpid(), ThreadPoolExecutor(self._count, self._name)
+            self._process, self._pool = os.getpid(), self._started()
         return self._pool.map(function, items)
+
+    def _started(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._count, self._name, yield_to_main_thread, (NICENESS,))

@@ -120,11 +120,13 @@ class Runtime:
         self._root_was_asked = asyncio.Event()
         self.pools = Pools.open(self.collections.search_threads)
         self.loop_delay = LoopDelay(telemetry.observe_loop)
-        self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
         self.query_cache = QueryCache(settings.query_cache_bytes)
         self.shard = ShardServing()
         self.moves = ShardMoves(self.own_collections, parts.get("moving"))
         self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
+        self.gate = Gate(
+            self.loop_delay, settings.max_wait_seconds, self._admission, self._least_encoder_wait_seconds
+        )
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None
         self._opening_encoder = EncoderOpening(
@@ -295,6 +297,10 @@ class Runtime:
     def encoder_queues(self) -> Iterable[tuple[str, float]]:
         """Tokens accepted and not yet encoded, by encoder, of all that are open."""
         return [] if self._encoders is None else self._encoders.pending_tokens()
+
+    def _least_encoder_wait_seconds(self) -> float:
+        """How long the shortest text would wait, whichever encoder's it is."""
+        return 0.0 if self._encoders is None else self._encoders.wait_seconds(1)
 
     def _search_services(self) -> SearchServices:
         if self.services is None:

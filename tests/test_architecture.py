@@ -27,7 +27,7 @@ PACKAGES = {
 # Package → our packages that it may import besides itself.
 ARROWS = {
     "models": set(),
-    "index": {"models.representations", "models.cores"},
+    "index": {"models.representations", "models.cores", "models.priority"},
     "ingest": {"models", "index"},
     "service": {"ingest", "models", "index"},
     "embedded": {"service", "models", "index"},
@@ -100,6 +100,7 @@ MODELS_ORDER = [
     "representations",
     "soundness",
     "cores",
+    "priority",
     "workers",
     "device",
     "borrowed_heads",

@@ -51,11 +51,13 @@ def serving(
     command: str = "serve",
     port: int = 0,
     program: Sequence[str] | None = None,
+    niceness: int = 0,
     **settings: str | int | float,
 ) -> Iterator[Server]:
     """A ready server over a data root; settings by name, without the prefix.
 
-    program: what Python runs instead of the `tercet` command.
+    program: what Python runs instead of the `tercet` command. niceness: above 0 where what asks the server
+    is not to wait for a processor behind it, as clients elsewhere do not.
     """
     port = port or free_port()
     # Figures of a server are compared with earlier ones, which were the smaller encoder's.
@@ -71,6 +73,7 @@ def serving(
             stdout=subprocess.DEVNULL,
             stderr=log,
         )
+    os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
     try:
         url = f"http://127.0.0.1:{port}"
         wait_until_ready(url)

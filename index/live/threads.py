@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import heapq
 import logging
-import os
 import queue
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import count
 
 from tercet.index.dense.library import leave_cores_to_others
+from tercet.models.priority import yield_to_main_thread
 
 COMMITTERS, FLUSHES, MERGES = 12, 4, 4
-FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # more than the process has: less claim to the processor
+FLUSH_NICENESS, MERGE_NICENESS = 10, 15  # below the main thread, and below those that serve requests
 
 START_SECONDS = 1.0  # until the next attempt to start a thread
 
@@ -99,7 +98,8 @@ class Workers:
     """
 
     def __init__(self, name: str, most: int, alarms: Alarms, niceness: int = 0) -> None:
-        """alarms: whose thread starts these, as it has the process's own priority, which threads inherit.
+        """alarms: whose thread starts these.
+
         niceness: above 0 for threads that leave the processor to others.
         """
         self._name = name
@@ -137,7 +137,8 @@ class Workers:
 
     def _run(self) -> None:
         if self._niceness:
-            _yield_to_others(self._niceness)
+            leave_cores_to_others()
+            yield_to_main_thread(self._niceness)
         while (job := self._jobs.get()) is not None:
             try:
                 job()
@@ -162,11 +163,3 @@ class LiveThreads:
         self.alarms.close()
         for workers in (self.committers, self.flushes, self.merges):
             workers.close()
-
-
-def _yield_to_others(niceness: int) -> None:
-    """Lowers the priority of the calling thread and of those it starts, which leave half of the cores."""
-    leave_cores_to_others()
-    with suppress(OSError, AttributeError):  # elsewhere than on Linux, threads have no priority of their own
-        thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + niceness)

@@ -43,7 +43,6 @@ from tercet.service.http.checksums import (
 )
 from tercet.service.http.departure import STATE as DEPARTURE
 from tercet.service.http.departure import Departure
-from tercet.service.load.clients import CLIENT
 from tercet.service.load.gate import PASSAGE, Passage
 from tercet.service.load.pools import Pool
 from tercet.service.requests.direct import DirectRoutes
@@ -127,7 +126,6 @@ class _Exchange:
             if preflight is not None:
                 await preflight(scope, self.receive, self.send)
                 return
-            CLIENT.set(self._claim.client)
             if departure is not None and work is not None:
                 departure.expect(lambda: self._leave(work))
             if not await self._answered_directly():

@@ -14,6 +14,7 @@ from tercet.service.exceptions import OverloadedError, RefusalReason, ServiceErr
 from tercet.service.http.asgi import Scope, header
 from tercet.service.http.checksums import require_sound_head
 from tercet.service.http.hosts import AllowedHosts
+from tercet.service.load.clients import CLIENT
 from tercet.service.load.gate import Gate, Passage
 from tercet.service.requests.keys import OPEN_FILES, KeyRing, is_open
 
@@ -49,6 +50,8 @@ class Entrance:
     def judge(self, scope: Scope, waited_seconds: float = 0.0) -> Refusal | None:
         """Lets a request in, with its claim in its state and what its key may do, or refuses it.
 
+        From then on its client is the one at hand, also for the task that answers it.
+
         waited_seconds: since its bytes could be read.
         """
         scope["path"] = path = joined(scope["path"])
@@ -66,6 +69,7 @@ class Entrance:
             if access is not None:
                 state["access"] = access
                 client = access.key or client
+            CLIENT.set(client)
             # What browsers do not ask for again is served.
             if path not in ALWAYS_SERVED and not path.startswith(OPEN_FILES):
                 timeout = header(scope, b"x-request-timeout")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 CLIENT: ContextVar[str] = ContextVar("client", default="")
-"""A key, or the address of who has none; the edge sets it for the task of each request."""
+"""A key, or the address of who has none; the entrance sets it, for the task of each request, too."""
 SHARE = 4
 """One client may have so many times what is left free for all.
 

@@ -1,6 +1,6 @@
 """Who is turned away at the wire, before anything is made of a request: all that costs is its head.
 
-Two rules, and both let in whoever finds only few others in work.
+Three rules, and all let in whoever finds only few others in work.
 
 The event loop is late. Every request takes some of its turns, so all wait for as long, those that are to be
 refused among them: it takes in no more until it has caught up. That is so where the last beats were late, or
@@ -10,7 +10,10 @@ Searches are alike, so Little's law tells how long one more would be in the serv
 divided by how many are answered in a second. That counts whatever they wait for, the encoder, threads, the
 loop, or processors that others use. Clients take turns there: of each other client as many come before one
 more as the client that it is from has itself. A quarter of the longest wait is left for a second that is
-slower than the last. Other requests are of any size, so they are judged by their tokens.
+slower than the last.
+
+Texts to embed are of any number and length, but none waits less than the shortest: where that would wait too
+long for the encoder, so would all. The others are judged by their tokens, once these are known.
 """
 
 from __future__ import annotations
@@ -18,17 +21,29 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from tercet.service.exceptions import OverloadedError
+from tercet.service.load.admission import ANY_WAIT, Admission
+from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
 from tercet.service.load.loop import LoopDelay
 from tercet.service.load.pace import Pace
 
-LATE_SECONDS = 0.05  # over the last beats
-VERY_LATE_SECONDS = 0.2  # once: refusals must not be late, too
+LATE_SECONDS = 0.025  # over the last beats
+VERY_LATE_SECONDS = 0.08  # once: refusals must not be late, too
 FEW = 12  # in work, as of one browser: they cannot be what makes the loop late
 SHARE = 0.75  # of the longest wait
 FIRST_PER_SECOND = 50.0  # a guess, until answers are counted
 SEARCHES = "/search"
+EMBEDDINGS = frozenset(
+    (
+        "/embed",
+        *("/api/embed", "/api/embeddings"),
+        *("/jina/v1/embeddings", "/jina/v1/multi-vector"),
+        *("/tei", "/tei/", "/tei/embed", "/tei/embed_all", "/tei/embed_sparse", "/tei/similarity"),
+        *("/tei/v1/embeddings", "/v1/embeddings", "/v1/embeddings/", "/v2/embed"),
+    )
+)
 PASSAGE = "passage"  # where a request's scope has it, among its `state`
 
 
@@ -63,8 +78,19 @@ class Passage:
 class Gate:
     """Counts requests in work. Use from one event loop."""
 
-    def __init__(self, loop: LoopDelay, max_wait_seconds: float) -> None:
+    def __init__(
+        self,
+        loop: LoopDelay,
+        max_wait_seconds: float,
+        admission: Admission = ANY_WAIT,
+        least_encoder_wait: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """admission: that of the encoder. least_encoder_wait: the seconds for which the shortest text of the
+        client at hand would wait for it.
+        """
         self._loop = loop
+        self._admission = admission
+        self._least_encoder_wait = least_encoder_wait
         self._limit_seconds = SHARE * max_wait_seconds
         self._pace = Pace(FIRST_PER_SECOND)
         self._answered = 0.0  # when a search was answered last, or the first of many came
@@ -86,6 +112,8 @@ class Gate:
                 1,
                 "loop",
             )
+        if path in EMBEDDINGS:
+            self._admission.require(self._least_encoder_wait(), _deadline(timeout))
         if path == SEARCHES:
             wait_seconds = self._pace.seconds(self._ahead_of(client))
             limit_seconds = min(self._limit_seconds, _seconds(timeout))
@@ -142,3 +170,9 @@ def _seconds(timeout: str | None) -> float:
         return float(timeout) if timeout is not None else math.inf
     except ValueError:
         return math.inf
+
+
+def _deadline(timeout: str | None) -> Deadline:
+    """Of a header; none of one that is judged later."""
+    seconds = _seconds(timeout)
+    return within(seconds) if seconds > 0 else NO_DEADLINE

@@ -6,6 +6,7 @@ import pytest
 
 from tercet.service.exceptions import OverloadedError
 from tercet.service.load import gate as module
+from tercet.service.load.admission import Admission
 from tercet.service.load.gate import FEW, LATE_SECONDS, SEARCHES, VERY_LATE_SECONDS, Gate, Passage
 from tercet.service.load.loop import LoopDelay
 
@@ -129,3 +130,23 @@ def test_a_client_waits_for_its_own_searches_and_as_many_of_each_other(clock: An
     for _ in range(3):
         gate.end(SEARCHES, "polite", answered=True)
     gate.require(SEARCHES, 0.0, "0.06", "polite")
+
+
+@pytest.mark.parametrize("path", ["/embed", "/v1/embeddings"])
+def test_texts_are_turned_away_where_the_shortest_would_wait_too_long(path: str) -> None:
+    """Half of the longest wait is the limit, or what the client gives; few are let in at any rate."""
+    wait_seconds = 1.01
+    gate = Gate(LoopDelay(), 2.0, Admission(2.0), lambda: wait_seconds)
+    for _ in range(FEW):
+        gate.require(path, 0.0, None)
+        gate.begin(path)
+    with pytest.raises(OverloadedError, match=r"would wait 1\.0 s; 1\.0 s is this server's limit") as told:
+        gate.require(path, 0.0, None)
+    assert (told.value.reason, told.value.retry_after_seconds) == ("wait", pytest.approx(0.01))
+    gate.require("/rerank", 0.0, None)  # judged by its texts
+    wait_seconds = 1.0
+    gate.require(path, 0.0, None)
+    with pytest.raises(OverloadedError, match="X-Request-Timeout"):
+        gate.require(path, 0.0, "0.9")
+    for given in ("0", "-1", "soon", "nan"):  # refused by name, where the rest of the request is judged
+        gate.require(path, 0.0, given)

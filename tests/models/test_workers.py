@@ -1,0 +1,35 @@
+"""Threads of an encoder."""
+
+import os
+import sys
+import threading
+
+import pytest
+
+from tercet.models.workers import NICENESS, Workers
+
+
+def test_results_come_in_the_order_of_their_items() -> None:
+    assert list(Workers(3, "part").map(lambda number: number * number, range(20))) == [
+        number * number for number in range(20)
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
+def test_they_leave_the_processor_to_the_main_thread_and_to_others() -> None:
+    """Relative to the main thread, whoever starts them."""
+    own = os.getpriority(os.PRIO_PROCESS, os.getpid())
+    found: list[int] = []
+
+    def priority(_: int) -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    def start() -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(19, own + 2))
+        found.extend(Workers(2, "part").map(priority, range(2)))
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert found == [min(19, own + NICENESS)] * 2
+    assert os.getpriority(os.PRIO_PROCESS, os.getpid()) == own
