@@ -292,7 +292,7 @@ def told_behind_large(run: Run, port: int) -> list[tuple[int, float]]:
 
 
 def promises(outcomes: Sequence[Outcome], kind: str, since: float) -> list[tuple[int, float]]:
-    """Seconds told, and those from then until the next of its kind was taken, of all refused since a moment."""
+    """Seconds told, and those until the next of its kind was taken, of all refused since a moment."""
     mine = sorted((each for each in outcomes if each.kind == kind), key=lambda each: each.due)
     told = []
     for number, each in enumerate(mine):

@@ -247,6 +247,30 @@ def test_the_contrastive_stage_trains_the_dense_side_alone(run: Run, tmp_path: P
     assert not (tmp_path / "out" / "heads.safetensors").exists()
 
 
+def test_a_text_repeated_under_dropout_is_its_own_positive(run: Run, tmp_path: Path) -> None:
+    """SimCSE: -log softmax(cos / 0.5) of each of 8 texts; without dropout both encodings are those served."""
+    texts = [f"word{n} word{n + 3} word{2 * n}" for n in range(8)]
+    (tmp_path / "data" / "texts.txt").write_text("\n".join(texts))
+    source = {"path": "texts.txt", "title": "Texts", "licence": "CC0 1.0", "format": "repeats"}
+    changes = {
+        "stage": "contrastive",
+        "heads": None,
+        "data.sources": [source],
+        "losses.temperature": 0.5,
+        "optimization.steps": 1,
+        "optimization.learning_rate": 1e-9,  # the output is the base
+    }
+    run("nearly none", {**changes, "optimization.dropout": 1e-12})
+    run("some", {**changes, "optimization.dropout": 0.3})
+
+    dense = encode(load_encoder(str(tmp_path / "nearly none"), "torch"), texts).dense
+    assert dense is not None
+    scores = dense @ dense.T / 0.5
+    expected = np.mean(np.log(np.exp(scores).sum(axis=1)) - np.diag(scores))
+    assert losses(tmp_path / "nearly none") == [pytest.approx(expected, abs=1e-5)]
+    assert losses(tmp_path / "some")[0] > expected + 1e-3
+
+
 def test_heads_may_start_at_random(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*given: object) -> None:
         raise AssertionError("fitted")

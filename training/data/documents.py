@@ -72,6 +72,13 @@ def title_pairs(texts: Iterator[TrainingText]) -> Iterator[TrainingPair]:
             yield TrainingPair(document.title, (document.text,), ())
 
 
+def repeated_pairs(texts: Iterator[TrainingText]) -> Iterator[TrainingPair]:
+    """Every text with itself, which dropout lets the encoder see in two ways (SimCSE, Gao et al. 2021,
+    arXiv 2104.08821, section 3).
+    """
+    return (TrainingPair(document.text, (document.text,), ()) for document in texts)
+
+
 def span_pairs(texts: Iterator[TrainingText], seed: int) -> Iterator[TrainingPair]:
     """A random span of every document long enough, and the rest of it; words are what white space divides."""
     choose = random.Random(seed)  # noqa: S311  # reproducible spans, no secret

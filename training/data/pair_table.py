@@ -13,7 +13,7 @@ import numpy as np
 
 from tercet.models.representations import Int64, offsets_of
 from tercet.models.tokenizer import Tokenizer
-from tercet.training.data.documents import read_texts, span_pairs, title_pairs
+from tercet.training.data.documents import read_texts, repeated_pairs, span_pairs, title_pairs
 from tercet.training.data.pairs import (
     TrainingPair,
     held_out_letters,
@@ -120,7 +120,8 @@ def source_pairs(source: PairSource, data: Path, seed: int, held_out: str) -> It
     else:
         texts = read_texts(path, source.lines, source.language)
         kept = (text for text in texts if not occurs_in([text.text], held_out))
-        pairs = title_pairs(kept) if source.format == "titles" else span_pairs(kept, seed)
+        made = {"titles": title_pairs, "repeats": repeated_pairs, "spans": partial(span_pairs, seed=seed)}
+        pairs = made[source.format](kept)
     return iter(joined_neighbours(list(pairs), source.join_up_to, seed)) if source.join_up_to > 1 else pairs
 
 

@@ -47,14 +47,15 @@ class PairSource(SourceSettings):
 
     format: `pairs` are JSON lines `{"query", "pos": [...], "neg": [...]?}`. The others make them of
     documents, as `TextSource` reads them: `titles` of title and text, `spans` of a span of a text and the
-    rest of it (inverse cloze task, Lee et al. 2019, arXiv 1906.00300).
+    rest of it (inverse cloze task, Lee et al. 2019, arXiv 1906.00300), `repeats` of a text with itself, which
+    differ by dropout (SimCSE, Gao et al. 2021, arXiv 2104.08821).
     The first `development_pairs` of the shuffled pairs are held out: ranked against the passages of all of
     them and of `development_passages` more, they choose the checkpoint. With `train = false` the file serves
     the development set only. `join_up_to`: neighbouring passages of the file are joined in groups of 1 to
     this many. `mine`: whether hard negatives are mined for it; `taught`: whether the run's teacher scores it.
     """
 
-    format: Literal["pairs", "titles", "spans"] = "pairs"
+    format: Literal["pairs", "titles", "spans", "repeats"] = "pairs"
     train: bool = True
     development_pairs: AtLeast0 = 0
     development_passages: AtLeast0 = 0
@@ -66,6 +67,13 @@ class PairSource(SourceSettings):
     def _pairs_have_no_language(self) -> PairSource:
         read = self.language is None or self.format != "pairs"
         require(read, "language", self.language, "left out with format 'pairs'")
+        return self
+
+    @model_validator(mode="after")
+    def _repeats_choose_no_checkpoint(self) -> PairSource:
+        """Among passages a query finds itself at once."""
+        choosing = self.development_pairs if self.format == "repeats" else 0
+        require(choosing == 0, "development_pairs", choosing, "0 with format 'repeats'")
         return self
 
 

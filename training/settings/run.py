@@ -77,6 +77,13 @@ class PairRun(Run):
             require(not changed, "adapter", changed, "used without these settings")
         return self
 
+    @model_validator(mode="after")
+    def _repeats_differ(self) -> PairRun:
+        repeats = any(source.format == "repeats" for source in self.data.sources)
+        dropout = self.optimization.dropout if repeats else None
+        require(dropout != 0, "optimization.dropout", dropout, "above 0 for a source of format 'repeats'")
+        return self
+
     @property
     def body_is_frozen(self) -> bool:
         """Whether the body never trains."""

@@ -14,6 +14,7 @@ from tercet.training.data.documents import (
     SHORTEST_SPAN,
     TrainingText,
     read_texts,
+    repeated_pairs,
     span_pairs,
     title_pairs,
 )
@@ -111,6 +112,15 @@ def test_a_bad_line_is_named_by_file_and_number(tmp_path: Path, line: str, compl
 def test_titles_ask_for_their_texts() -> None:
     (pair,) = title_pairs(iter(TEXTS))
     assert (pair.query, pair.positives, pair.negatives) == ("Tea", ("Tea is brewed.",), ())
+
+
+def test_a_text_may_be_its_own_positive() -> None:
+    texts = [TrainingText("Bees", "Bees dance."), TrainingText("", "Bees dance."), TrainingText("", "Ants.")]
+    assert [(pair.query, *pair.positives) for pair in repeated_pairs(iter(texts))] == [
+        ("Bees dance.", "Bees dance."),
+        ("Bees dance.", "Bees dance."),
+        ("Ants.", "Ants."),
+    ]
 
 
 def test_a_span_asks_for_the_rest_of_its_text() -> None:

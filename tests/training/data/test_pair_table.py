@@ -150,7 +150,7 @@ def test_pairs_inside_held_out_collections_are_left_out(tmp_path: Path, tokenize
         read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1)
 
 
-@pytest.mark.parametrize("format", ["titles", "spans"])
+@pytest.mark.parametrize("format", ["titles", "spans", "repeats"])
 def test_pairs_are_not_made_of_held_out_documents(tmp_path: Path, tokenizer: Tokenizer, format: Any) -> None:
     texts = [" ".join(f"word{n} word{k}" for k in range(20)) for n in range(20, 26)]
     documents = [{"_id": str(n), "title": f"word{n}", "text": text} for n, text in enumerate(texts)]

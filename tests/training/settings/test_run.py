@@ -74,7 +74,7 @@ def test_the_defaults_are_those_of_the_paper() -> None:
         (
             "data.sources",
             [SOURCE, {**SOURCE, "format": "texts"}],
-            r'data.sources\[1\].format: expected one of "pairs", "titles" or "spans", found "texts"',
+            r'data.sources\[1\].format: expected one of "pairs", .* or "repeats", found "texts"',
         ),
         (
             "adapter",
@@ -149,5 +149,11 @@ def test_what_a_source_or_an_adapter_does_not_read_is_refused() -> None:
         settings("data.sources", [{**SOURCE, "language": "ko"}])
     spans = {**SOURCE, "format": "spans", "language": "ko"}
     assert settings("data.sources", [spans]).data.sources[0].language == "ko"
+    repeats = {**SOURCE, "format": "repeats"}
+    without_dropout = {**VALUES["optimization"], "dropout": 0.0}
+    with pytest.raises(ConfigError, match=r"development_pairs: it is 4, but must be 0 with format 'repeats'"):
+        settings("data.sources", [{**repeats, "development_pairs": 4}])
+    with pytest.raises(ConfigError, match=r"dropout: it is 0.0, but must be above 0 for a source of format"):
+        settings_from({**VALUES, "data": {"sources": [repeats]}, "optimization": without_dropout})
     with pytest.raises(ConfigError, match=r"adapter\.lora: .* left out for an adapter of kind prefix"):
         settings("adapter", {"kind": "prefix", "lora": {"rank": 4}})
