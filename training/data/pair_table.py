@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,13 @@ import numpy as np
 
 from tercet.models.representations import Int64, offsets_of
 from tercet.models.tokenizer import Tokenizer
-from tercet.training.data.documents import read_texts, repeated_pairs, span_pairs, title_pairs
+from tercet.training.data.documents import (
+    TrainingText,
+    read_texts,
+    repeated_pairs,
+    span_pairs,
+    title_pairs,
+)
 from tercet.training.data.pairs import (
     TrainingPair,
     held_out_letters,
@@ -120,6 +126,7 @@ def source_pairs(source: PairSource, data: Path, seed: int, held_out: str) -> It
     else:
         texts = read_texts(path, source.lines, source.language)
         kept = (text for text in texts if not occurs_in([text.text], held_out))
+        made: dict[str, Callable[[Iterator[TrainingText]], Iterator[TrainingPair]]]
         made = {"titles": title_pairs, "repeats": repeated_pairs, "spans": partial(span_pairs, seed=seed)}
         pairs = made[source.format](kept)
     return iter(joined_neighbours(list(pairs), source.join_up_to, seed)) if source.join_up_to > 1 else pairs
