@@ -69,7 +69,7 @@ def merge(
 
     _require_new(output, folders)
     merged = merge_adapters(
-        [read_adapter(folder) for folder in folders], method, _parse_weights(weights), rank=rank
+        [read_adapter(folder) for folder in folders], method, parsed_weights(weights), rank=rank
     )
     write_adapter(output, replace(merged, description=description))
     _tell(output, merged)
@@ -109,7 +109,8 @@ def _require_new(output: Path, folders: list[Path]) -> None:
         raise typer.BadParameter(f"{output} is one of the folders given; name another", param_hint="--output")
 
 
-def _parse_weights(words: str) -> list[float]:
+def parsed_weights(words: str) -> list[float]:
+    """Numbers between commas. Raises BadParameter for anything else."""
     try:
         return [float(word) for word in words.split(",")] if words else []
     except ValueError as error:

@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 
 import tercet.cli.adapters
+import tercet.cli.checkpoints
 import tercet.cli.collection
 import tercet.cli.demo
 import tercet.cli.deploy
@@ -88,6 +89,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(tercet.cli.plan.plan)
     app.command()(tercet.cli.train.train)
     app.add_typer(tercet.cli.adapters.app, name="adapters")
+    app.add_typer(tercet.cli.checkpoints.app, name="checkpoints")
     app.add_typer(tercet.cli.documents.app, name="documents")
     app.add_typer(tercet.cli.collection.app, name="collection")
     return app

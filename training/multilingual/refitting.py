@@ -1,12 +1,12 @@
-"""Writes a checkpoint between a trained one and the body that its training began with.
+"""Fits heads to a body that `tercet checkpoints merge` made between a base and a trained checkpoint.
 
 The mean of both bodies' weights keeps what the first one knew of texts unlike the training's, and most of
 what was learned (Wortsman et al. 2022, arXiv 2109.01903). The heads are fitted to the states that it gives:
 the lexical weights to those of the trained checkpoint, the projection of token vectors to the states' own
 rankings. Then dense vectors are centred and lexical weights scaled, so that no side drowns in the sum.
 
-Run: python -m tercet.training.multilingual.halfway CONFIG --data DATA --trained FOLDER --output FOLDER
-     [--share 0.5] [--lexical-scale 1.4]
+Run: python -m tercet.training.multilingual.refitting CONFIG --data DATA --trained FOLDER --between FOLDER
+     --output FOLDER [--lexical-scale 1.4]
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ import torch
 from torch import Tensor
 
 from tercet.models.checkpoint import read_settings as read_encoding
-from tercet.models.encoder_model import EncoderModel, load_body, load_model
+from tercet.models.encoder_model import load_model
 from tercet.models.heads import Heads
 from tercet.models.representations import Float32, TokenBatch
 from tercet.models.tokenizer import Tokenizer
@@ -34,16 +33,10 @@ from tercet.training.m3.centring import centre, mean_of_dense
 from tercet.training.m3.initial_heads import ridge_regression, sample_pairs, token_states
 from tercet.training.m3.projection import distilled_projection
 from tercet.training.m3.text_encoder import TextEncoder
-from tercet.training.runs.base_checkpoint import locate_base
 from tercet.training.runs.checkpoint_writer import write_checkpoint
 from tercet.training.settings.objective import HeadSettings
 from tercet.training.settings.reading import read_settings
 from tercet.training.settings.run import FinetuneRun
-
-
-def averaged(base: Mapping[str, Tensor], trained: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
-    """The weights at `share` of the way from the base to what was trained, by name."""
-    return {name: torch.lerp(values, trained[name], share) for name, values in base.items()}
 
 
 def fitted_heads(
@@ -76,44 +69,40 @@ def fitted_heads(
     )
 
 
-def write_halfway(
-    settings: FinetuneRun, data: Path, trained: Path, output: Path, share: float, lexical_scale: float
+def refit(
+    settings: FinetuneRun, data: Path, trained: Path, between: Path, output: Path, lexical_scale: float
 ) -> None:
-    """share: how far from the base, 0, to what was trained, 1. A lexical score is multiplied by the square of
+    """Writes the body of `between` with heads for its states. A lexical score is multiplied by the square of
     `lexical_scale`. Raises TrainingError and ModelError.
     """
-    if not 0 <= share <= 1:
-        raise ConfigError(f"share is {share}; it must lie between 0, the base, and 1, what was trained")
     if not 0 < lexical_scale < math.inf:
         raise ConfigError(
             f"lexical_scale is {lexical_scale}; it must be a number above 0, 1 to change nothing"
         )
     if not settings.heads.distil_steps:
         raise ConfigError("heads.distil_steps: it is 0; the projection is fitted in so many steps")
-    base, encoding = locate_base(settings.base), read_encoding(trained)
+    encoding = read_encoding(trained)
     tokenizer = Tokenizer.load(trained, encoding)
     finished = load_model(trained, encoding)
-    body = load_body(base)
-    body.load_state_dict(averaged(body.state_dict(), finished.body.state_dict(), share))
-    between = EncoderModel(body, deepcopy(finished.heads))
+    merged = load_model(between, encoding)
     batch_tokens = settings.batches.sub_batch_tokens
     before, after = (
-        TextEncoder(model.eval(), tokenizer, batch_tokens, "float32", "cpu") for model in (finished, between)
+        TextEncoder(model.eval(), tokenizer, batch_tokens, "float32", "cpu") for model in (finished, merged)
     )
-    with tempfile.TemporaryDirectory(prefix="tercet-halfway-") as work:
+    with tempfile.TemporaryDirectory(prefix="tercet-refitting-") as work:
         tables = read_tables(
             settings.data, data, Path(work), tokenizer, settings.batches.neighbours, settings.seed
         )
         training = [table for table in tables if table.settings.train]
         texts = sample_pairs(training, settings.heads.tokens_each, settings.seed)
-    between.heads = Heads.from_weights(
+    merged.heads = Heads.from_weights(
         fitted_heads(before, after, *texts, settings.heads, settings.seed), encoding
     )
-    centre(between, mean_of_dense(after, *texts))
-    for name, parameter in between.heads.named_parameters():
+    centre(merged, mean_of_dense(after, *texts))
+    for name, parameter in merged.heads.named_parameters():
         if name in SPARSE:
             parameter.data *= lexical_scale
-    write_checkpoint(output, trained, between, encoding, with_heads=True)
+    write_checkpoint(output, trained, merged, encoding, with_heads=True)
 
 
 def _flat(texts: Sequence[Tensor]) -> Float32:
@@ -127,14 +116,14 @@ def main() -> None:
     parser.add_argument("config", type=Path, help="the settings of the run that trained it")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--trained", type=Path, required=True)
+    parser.add_argument("--between", type=Path, required=True, help="by tercet checkpoints merge")
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--share", type=float, default=0.5, help="of the way from the base, from 0 to 1")
     parser.add_argument("--lexical-scale", type=float, default=1.4, help="of every lexical weight")
     flags = parser.parse_args()
     settings = read_settings(flags.config)
     if not isinstance(settings, FinetuneRun):
         raise ConfigError(f"{flags.config}: stage is {settings.stage}; only finetune has all heads")
-    write_halfway(settings, flags.data, flags.trained, flags.output, flags.share, flags.lexical_scale)
+    refit(settings, flags.data, flags.trained, flags.between, flags.output, flags.lexical_scale)
 
 
 if __name__ == "__main__":

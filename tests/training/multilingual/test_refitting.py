@@ -1,4 +1,4 @@
-"""A checkpoint between a base and what was trained of it, and heads that fit its states."""
+"""Heads that fit the states of a checkpoint between a base and what was trained of it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,14 @@ from tercet.models.encoder import encode
 from tercet.models.loader import load_encoder
 from tercet.models.weights.head_weights import read_heads, write_heads
 from tercet.training.errors import ConfigError
-from tercet.training.multilingual.halfway import averaged, write_halfway
+from tercet.training.merging import merge_checkpoints
+from tercet.training.multilingual.refitting import refit
 from tercet.training.settings.reading import settings_from
 
 pytestmark = pytest.mark.slow
 
 torch = pytest.importorskip("torch")
 TEXTS = ["word1 word2 word3 word4 word5 word6", "word30 word31 word32 word33"]
-
-
-def test_weights_lie_on_the_line_between() -> None:
-    base, trained = {"a": torch.tensor([0.0, 2.0])}, {"a": torch.tensor([4.0, 2.0])}
-    for share, expected in ((0.0, [0, 2]), (0.25, [1, 2]), (1.0, [4, 2])):
-        assert averaged(base, trained, share)["a"].tolist() == expected
 
 
 @pytest.fixture
@@ -47,7 +42,7 @@ def settings(run_values: dict[str, Any]) -> Any:
 def test_at_the_trained_end_the_lexical_weights_are_its_own(
     settings: Any, trained: Path, tmp_path: Path
 ) -> None:
-    write_halfway(settings, tmp_path / "data", trained, tmp_path / "end", 1.0, 1.0)
+    refit(settings, tmp_path / "data", trained, trained, tmp_path / "end", 1.0)
     before, after = (load_encoder(str(folder), "torch") for folder in (trained, tmp_path / "end"))
     found, expected = encode(after, TEXTS).sparse, encode(before, TEXTS).sparse
     assert found is not None
@@ -63,7 +58,8 @@ def test_halfway_the_heads_meet_the_trained_lexical_weights(
 ) -> None:
     """Nearer than the trained head by itself, on states that it was not trained on."""
     half, unfitted = tmp_path / "half", tmp_path / "unfitted"
-    write_halfway(settings, tmp_path / "data", trained, half, 0.5, 1.0)
+    merge_checkpoints([trained], tmp_path / "between", base_folder, [0.5])
+    refit(settings, tmp_path / "data", trained, tmp_path / "between", half, 1.0)
     shutil.copytree(half, unfitted)
     heads = read_heads(trained, 16)
     lexical, _ = heads.both()
@@ -94,7 +90,7 @@ def test_dense_vectors_are_centred_and_lexical_weights_scaled(
     found = {}
     for scale in (1.0, 2.0):
         output = tmp_path / f"scaled-{scale:g}"
-        write_halfway(settings, tmp_path / "data", trained, output, 1.0, scale)
+        refit(settings, tmp_path / "data", trained, trained, output, scale)
         found[scale] = encode(load_encoder(str(output), "torch"), TEXTS)
     plain, scaled = found[1.0], found[2.0]
     before = encode(load_encoder(str(trained), "torch"), TEXTS).dense
@@ -109,12 +105,8 @@ def test_dense_vectors_are_centred_and_lexical_weights_scaled(
 
 def test_it_says_what_is_missing(run_values: dict[str, Any], trained: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="distil_steps"):
-        write_halfway(settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", 0.5, 1.0)
-    with pytest.raises(ConfigError, match=r"share is 1\.5"):
-        write_halfway(settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", 1.5, 1.0)
+        refit(settings_from(run_values), tmp_path / "data", trained, trained, tmp_path / "half", 1.0)
     for scale in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(ConfigError, match="lexical_scale is"):
-            write_halfway(
-                settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", 0.5, scale
-            )
+            refit(settings_from(run_values), tmp_path / "data", trained, trained, tmp_path / "half", scale)
     assert not (tmp_path / "half").exists()
