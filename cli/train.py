@@ -42,8 +42,8 @@ def train(
 ) -> None:
     """Train an encoder: pre-training, fine-tuning or an adapter, as the settings say.
 
-    Goes on where a run into the same folder was cut off. On several GPUs: torchrun --nproc-per-node N -m
-    tercet.cli.main train CONFIG.
+    Goes on where a run into the same folder was cut off. Ctrl-C or SIGTERM saves it after the step in work,
+    and the exit status is 130. On several GPUs: torchrun --nproc-per-node N -m tercet.cli.main train CONFIG.
     """
     from tercet.training.errors import MissingExtraError
     from tercet.training.settings.reading import read_settings

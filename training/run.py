@@ -37,6 +37,7 @@ from tercet.training.runs.identity import claim_folder, require_own, run_identit
 from tercet.training.runs.lock import locked
 from tercet.training.runs.model_card import SourceCount, write_card
 from tercet.training.runs.plots import write_plot
+from tercet.training.runs.saves import stop_requests
 from tercet.training.runs.state import Progress
 from tercet.training.settings.run import (
     CoCondenserRun,
@@ -97,7 +98,8 @@ def run_on(
     else:
         stage, counts, trained = pretraining(settings, base, data, folder, device, ranks)
         with_heads = False
-    progress = train(stage, trained, settings, folder, ranks, report)
+    with stop_requests() as stop_requested:
+        progress = train(stage, trained, settings, folder, ranks, report, stop_requested)
     if ranks.rank == 0:
         if attached is not None:
             write_trained_adapter(output, base.model, attached)
