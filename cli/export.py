@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -53,13 +54,18 @@ def export(
         raise UnsupportedError(
             f"export needs torch ({error}): pip install -c constraints.txt -e '.[cpu,torch]'"
         ) from error
+    from tercet.cli.progress import count_progress
     from tercet.models.int8.loss import FIGURES, LEAST_KEPT, poor_sides
+    from tercet.models.int8.quantize import unreported
 
     texts = corpus_texts() if int8 else []
-    if adapter is not None:
-        report = export_adapter(folder, adapter.resolve(), int8=int8, calibration=texts)
-    elif output is not None:
-        report = export_checkpoint(folder, output, int8=int8, calibration=texts, heads_of=lender)
+    with count_progress("Rounding", "operators") if int8 else nullcontext(unreported) as progress:
+        if adapter is not None:
+            report = export_adapter(folder, adapter.resolve(), int8=int8, calibration=texts, report=progress)
+        elif output is not None:
+            report = export_checkpoint(
+                folder, output, int8=int8, calibration=texts, heads_of=lender, report=progress
+            )
     for side in poor_sides(report.kept) if int8 else ():
         print_warning(
             f"int8 differs much from float32: the {FIGURES[side]} is {report.kept[side]:.3f}, and "

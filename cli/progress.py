@@ -149,11 +149,12 @@ def _numbers(now: BuildProgress) -> str:
             parts.append(f"{now.tokens / now.seconds:,.0f} tokens/s")
     share = _share(now)
     if 0 < share < 1:
-        parts.append(f"{_duration(now.seconds * (1 - share) / share)} left")
+        parts.append(f"{duration(now.seconds * (1 - share) / share)} left")
     return ", ".join(parts)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time for people: seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

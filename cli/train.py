@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,6 @@ from tercet.cli.output import console, error_console, print_json
 if TYPE_CHECKING:
     from tercet.training.loop import Report
 
-LINES_EVERY_STEPS = 10
 TRAINED = Path("trained")
 
 
@@ -42,8 +42,8 @@ def train(
 ) -> None:
     """Train an encoder: pre-training, fine-tuning or an adapter, as the settings say.
 
-    Goes on where a run into the same folder was cut off. On several GPUs: torchrun --nproc-per-node N -m
-    tercet.cli.main train CONFIG.
+    Goes on where a run into the same folder was cut off. Ctrl-C or SIGTERM saves it after the step in work,
+    and the exit status is 130. On several GPUs: torchrun --nproc-per-node N -m tercet.cli.main train CONFIG.
     """
     from tercet.training.errors import MissingExtraError
     from tercet.training.settings.reading import read_settings
@@ -79,7 +79,7 @@ def _reporting(as_json: bool) -> Iterator[Report]:
         with _bar() as report:
             yield report
     else:
-        yield _print_line
+        yield lines_of_text()
 
 
 @contextmanager
@@ -98,12 +98,28 @@ def _bar() -> Iterator[Report]:
         yield report
 
 
-def _print_line(line: dict[str, Any]) -> None:
-    if "losses" not in line:
-        sys.stderr.write(_development(line) + "\n")
-    elif line["step"] % LINES_EVERY_STEPS == 0 or line["step"] == line["steps"]:
-        sys.stderr.write(f"step {line['step']}/{line['steps']}  {_step_numbers(line)}\n")
-    sys.stderr.flush()
+def lines_of_text() -> Report:
+    """What prints every evaluation, and now and then a step: the first, the last, and seldom one between."""
+    from tercet.cli.progress import LINES_EVERY_SECONDS, duration
+
+    done, seconds, tokens, shown_at = 0, 0.0, 0, -LINES_EVERY_SECONDS
+
+    def report(line: dict[str, Any]) -> None:
+        nonlocal done, seconds, tokens, shown_at
+        if "losses" not in line:
+            sys.stderr.write(_development(line) + "\n")
+            sys.stderr.flush()
+            return
+        step, steps, now = line["step"], line["steps"], time.monotonic()
+        done, seconds, tokens = done + 1, seconds + line["seconds"], tokens + line["tokens"]
+        if step < steps and now - shown_at < LINES_EVERY_SECONDS:
+            return
+        shown_at = now
+        rest = f", {duration(seconds / done * (steps - step))} left" if step < steps else ""
+        sys.stderr.write(f"step {step}/{steps}  {_step_numbers(line)}, {tokens:,} tokens{rest}\n")
+        sys.stderr.flush()
+
+    return report
 
 
 def _step_numbers(line: dict[str, Any]) -> str:

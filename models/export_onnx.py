@@ -46,7 +46,7 @@ from tercet.models.graphs.record import (
     packed_graph,
 )
 from tercet.models.heads import Heads
-from tercet.models.int8.quantize import is_identified, quantize
+from tercet.models.int8.quantize import Progress, is_identified, quantize, unreported
 from tercet.models.lexical.query_table import read_query_weights
 from tercet.models.representations import (
     Int32,
@@ -73,12 +73,14 @@ def export(
     int8: bool,
     calibration: Sequence[str] = (),
     heads_of: Path | None = None,
+    report: Progress = unreported,
 ) -> ExportReport:
     """Writes an exported graph into `output`, itself a checkpoint for the onnx engine, and verifies it.
 
     int8: as `tercet.models.int8.quantize`; otherwise float32. calibration: texts by which int8 weights are
     rounded;
-    heads_of: folder of another checkpoint, whose heads take the place of its own. Another precision exported
+    heads_of: folder of another checkpoint, whose heads take the place of its own; report: is told how far the
+    rounding to int8 is. Another precision exported
     there before from the same source stays. Raises CheckpointError where the checkpoint is incomplete, and
     UnsupportedError where the float32 graph does not give what torch gives, or the int8 graph gives no finite
     numbers; the graph is removed then.
@@ -94,7 +96,7 @@ def export(
     tokenizer = Tokenizer.load(checkpoint, settings)
     heads = replace(model.heads.weights(), queries=read_query_weights(checkpoint, tokenizer))
     source = _source_of(checkpoint, settings, heads)
-    rounding = _rounding(checkpoint, tokenizer, calibration) if int8 else None
+    rounding = _rounding(checkpoint, tokenizer, calibration, report) if int8 else None
     with _alone_in(output):
         _copy_files(checkpoint, output, replace(settings, tasks=None))
         if heads.arrays():
@@ -105,7 +107,12 @@ def export(
 
 
 def export_adapter(
-    checkpoint: Path, adapter: Path, *, int8: bool, calibration: Sequence[str] = ()
+    checkpoint: Path,
+    adapter: Path,
+    *,
+    int8: bool,
+    calibration: Sequence[str] = (),
+    report: Progress = unreported,
 ) -> ExportReport:
     """Writes a graph of a checkpoint with an adapter into the adapter's folder, and verifies it.
 
@@ -129,7 +136,7 @@ def export_adapter(
     if rest:
         install(model.body, FixedAdapters(rest))
     source = replace(source, adapter=resolved.digest)
-    rounding = _rounding(checkpoint, reference.tokenizer, calibration) if int8 else None
+    rounding = _rounding(checkpoint, reference.tokenizer, calibration, report) if int8 else None
     with _alone_in(adapter):
         precision, graph = _write(model, adapter, rounding)
         return verify(encoder, adapter, source, precision, graph)
@@ -183,16 +190,17 @@ class _Rounding:
 
     texts: Sequence[Int32]
     identified: bool
+    report: Progress
 
 
-def _rounding(checkpoint: Path, tokenizer: Tokenizer, texts: Sequence[str]) -> _Rounding:
+def _rounding(checkpoint: Path, tokenizer: Tokenizer, texts: Sequence[str], report: Progress) -> _Rounding:
     """By texts as documents, up to CALIBRATION_TOKENS; weights of 8 bits alone stay what they are."""
     packed = packed_graph(checkpoint)
     if packed is not None:
-        return _Rounding([], is_identified(checkpoint / FOLDER / packed.file))
+        return _Rounding([], is_identified(checkpoint / FOLDER / packed.file), report)
     batch = tokenizer.tokenize(texts)
     kept = int(np.searchsorted(batch.offsets[1:], CALIBRATION_TOKENS, side="right"))
-    return _Rounding(np.split(batch.token_ids, batch.offsets[1:-1])[:kept], identified=False)
+    return _Rounding(np.split(batch.token_ids, batch.offsets[1:-1])[:kept], False, report)
 
 
 def _write(model: EncoderModel, output: Path, rounding: _Rounding | None) -> tuple[str, Graph]:
@@ -209,7 +217,7 @@ def _write(model: EncoderModel, output: Path, rounding: _Rounding | None) -> tup
         with tempfile.TemporaryDirectory(dir=output, prefix=UNFINISHED) as scratch:
             source = Path(scratch) / GRAPH_FILES["float32"]
             write_graph(model, source)
-            quantize(source, path, rounding.texts, identified=rounding.identified)
+            quantize(source, path, rounding.texts, rounding.report, identified=rounding.identified)
             if model.splade is not None:  # rounded to the nearest, so as its weights and no texts say
                 quantize(head_file(source), head_file(path))
     digests = {name: digest for path in paths for name, digest in _digests(path).items()}

@@ -6,6 +6,7 @@ TrainingError
 ├── BaseWeightsError    the base checkpoint is not installed or is not the expected one
 ├── RunStateError       the saved state of a run is damaged or of another run
 ├── DivergedError       a loss or a gradient is no finite number any more
+├── RunStoppedError     a signal asked the run to stop, and its state is saved
 └── MissingExtraError   a package that training needs is not installed
 """
 
@@ -32,6 +33,10 @@ class RunStateError(TrainingError):
 
 class DivergedError(TrainingError):
     """A loss or a gradient is no finite number any more; the message names the learning rate to lower."""
+
+
+class RunStoppedError(TrainingError):
+    """A signal asked the run to stop; its state is saved, and the same command goes on from there."""
 
 
 class MissingExtraError(TrainingError):

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from tercet.training.distributed import Ranks, share_weights
-from tercet.training.errors import DivergedError
+from tercet.training.errors import DivergedError, RunStoppedError
 from tercet.training.gradient_sums import GradientSums
 from tercet.training.m3.development import judged_side, mean_of
 from tercet.training.memory import TRIM_STEPS, give_back_freed_memory
 from tercet.training.optimizer import first_step_of_body, in_body, make_optimizer, rate_factor, set_rates
 from tercet.training.runs.log import RunLog
 from tercet.training.runs.readings import Readings
+from tercet.training.runs.saves import SaveTimes, StopRequested
 from tercet.training.runs.state import (
     BEST_FILE,
     Progress,
@@ -38,12 +39,19 @@ LOG_STEPS = {"cpu": 1, "cuda": 10}
 
 
 def train(
-    stage: Stage, model: nn.Module, settings: RunSettings, folder: Path, ranks: Ranks, report: Report
+    stage: Stage,
+    model: nn.Module,
+    settings: RunSettings,
+    folder: Path,
+    ranks: Ranks,
+    report: Report,
+    stop_requested: StopRequested,
 ) -> Progress:
     """Trains to the end, from the state saved in `folder` where there is one.
 
     The first process's model is left with the weights of the best development figure, or the last ones
-    without a development set. Raises RunStateError and DivergedError.
+    without a development set. Raises RunStateError and DivergedError, and RunStoppedError where a stop is
+    requested before the last step: the state is saved then.
     """
     optimization = settings.optimization
     body_from = first_step_of_body(optimization)
@@ -58,6 +66,7 @@ def train(
     log = RunLog(folder, progress.step) if ranks.rank == 0 else None
     readings = Readings(ranks)
     sums = GradientSums(trained.values(), ranks)
+    saving = SaveTimes(settings, ranks, stop_requested)
     log_steps = settings.log_steps or LOG_STEPS[device]
 
     def note(line: dict[str, object]) -> None:
@@ -111,7 +120,7 @@ def train(
         readings.add(progress.step, step_report.losses, clipped_from, rate, step_report.tokens, seconds)
         done = progress.step == steps
         evaluates = done or progress.step % settings.evaluate_steps == 0
-        saves = done or progress.step % settings.save_steps == 0
+        saves = saving.due(progress.step, last=done)
         if evaluates or saves or progress.step % log_steps == 0:
             read()  # first, so that nothing is saved of a run that has diverged
         if progress.step % TRIM_STEPS == 0:
@@ -120,6 +129,10 @@ def train(
             evaluate()
         if saves:
             save_state(folder, progress, trained, optimizer, scaler, ranks)
+        if saving.stopping:
+            raise RunStoppedError(
+                f"stopped after step {progress.step} of {steps}, which is saved; the same command goes on"
+            ) from KeyboardInterrupt()
     if progress.best_figure is not None and ranks.rank == 0:
         put_weights(trained, read_tensors(folder / BEST_FILE), folder / BEST_FILE)
     model.eval()

@@ -16,7 +16,7 @@ from tercet.models.heads import Heads
 from tercet.training.data.pair_table import read_tables
 from tercet.training.data.text_table import read_text_table
 from tercet.training.distributed import Ranks, join_processes, leave_processes
-from tercet.training.errors import ConfigError
+from tercet.training.errors import ConfigError, TrainingDataError
 from tercet.training.loop import Report, train
 from tercet.training.m3.development import judged_side
 from tercet.training.m3.finetune import Finetune
@@ -37,7 +37,9 @@ from tercet.training.runs.identity import claim_folder, require_own, run_identit
 from tercet.training.runs.lock import locked
 from tercet.training.runs.model_card import SourceCount, write_card
 from tercet.training.runs.plots import write_plot
+from tercet.training.runs.saves import stop_requests
 from tercet.training.runs.state import Progress
+from tercet.training.settings.data import PairData, TextData
 from tercet.training.settings.run import (
     CoCondenserRun,
     FinetuneRun,
@@ -76,6 +78,7 @@ def run_on(
     settings: RunSettings, data: Path, output: Path, report: Report, device: str, ranks: Ranks
 ) -> Progress:
     """`run_training` as one of the processes."""
+    require_data(settings.data, data)
     torch.manual_seed(settings.seed + ranks.rank)
     folder = output / RUN_FOLDER
     require_own(output, folder)
@@ -97,7 +100,8 @@ def run_on(
     else:
         stage, counts, trained = pretraining(settings, base, data, folder, device, ranks)
         with_heads = False
-    progress = train(stage, trained, settings, folder, ranks, report)
+    with stop_requests() as stop_requested:
+        progress = train(stage, trained, settings, folder, ranks, report, stop_requested)
     if ranks.rank == 0:
         if attached is not None:
             write_trained_adapter(output, base.model, attached)
@@ -108,6 +112,16 @@ def run_on(
         write_card(output, settings, counts, folder, device_name(device), kept, terms)
         write_plot(folder, judged_side(settings.stage))
     return progress
+
+
+def require_data(settings: PairData | TextData, data: Path) -> None:
+    """Raises TrainingDataError where a file or a held-out folder is missing, before anything takes long."""
+    for path in (*(source.path for source in settings.sources), *settings.held_out):
+        if not (data / path).exists():
+            raise TrainingDataError(
+                f"{data / path}: cannot be read: there is no such file; paths of training data start from "
+                f"{data}, and --data names another folder"
+            )
 
 
 def work_folder(run: Path, ranks: Ranks) -> Path:

@@ -8,7 +8,7 @@ its own, so a text encodes alike in any batch, at half the error.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,28 @@ INTEGERS = "integers"  # the property of a graph that has their digest
 EXTERNAL = (TensorProto.INT8, TensorProto.UINT8, TensorProto.FLOAT16)
 
 
-def quantize(source: Path, target: Path, texts: Sequence[Int32] = (), *, identified: bool = False) -> None:
+Progress = Callable[[int, int], None]
+"""Is told how many of how many nodes of a graph are done."""
+
+
+def unreported(_done: int, _nodes: int) -> None:
+    """What is told of progress that nobody follows."""
+
+
+def quantize(
+    source: Path,
+    target: Path,
+    texts: Sequence[Int32] = (),
+    report: Progress = unreported,
+    *,
+    identified: bool = False,
+) -> None:
     """Writes the float32 graph `source` as `target`, matrix products with weights and embeddings in int8.
 
     texts: ids of the tokens of texts by which weights are rounded so that their errors make up for each
     other; without them each is rounded to the nearest. identified: the graph tells its integers' digest, as
-    one with texts does: what the weights were rounded from says no more what they are.
+    one with texts does: what the weights were rounded from says no more what they are. report: is told how
+    far it is.
 
     The heads stay in float32: they cost little, and their rounding would go straight into the scores.
     The numbers go into `<target>.data`, which must not exist: a file that changes only with the body,
@@ -53,8 +69,10 @@ def quantize(source: Path, target: Path, texts: Sequence[Int32] = (), *, identif
     rewriter = _Rewriter(model.graph)
     if texts:
         rewriter.moments = second_moments(source, rewriter.product_inputs, texts)
-    for node in model.graph.node:
+    nodes = list(model.graph.node)
+    for done, node in enumerate(nodes, start=1):
         rewriter.add(node)
+        report(done, len(nodes))
     rewriter.finish()
     if all(opset.domain != "com.microsoft" for opset in model.opset_import):
         model.opset_import.append(helper.make_opsetid("com.microsoft", 1))

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+import tercet.cli.progress
+from tercet.cli.train import lines_of_text
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 WORDS = [f"word{number}" for number in range(30)]
 
@@ -151,6 +154,7 @@ def test_a_bad_line_and_missing_files_are_named(tercet: Run, config: Path, tmp_p
     result = tercet("train", str(config), "--data", "elsewhere")
     assert result.returncode == 1
     assert "elsewhere/pairs.jsonl: cannot be read" in result.stderr
+    assert "start from elsewhere, and --data names another folder" in result.stderr
 
 
 @pytest.mark.slow
@@ -161,3 +165,22 @@ def test_a_missing_extra_says_how_to_get_it(tercet_without: Run, config: Path, m
     assert "pip install -c constraints.txt -e '.[cpu,torch,train]'" in result.stderr
     assert missing in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_lines_off_a_terminal_come_at_an_interval(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(tercet.cli.progress.time, "monotonic", lambda: now)
+    report = lines_of_text()
+    report({"step": 20, "steps": 40, "development": {"P": {"dense": 0.5}}})
+    for step in range(21, 41):  # resumed at step 20; a step takes two seconds
+        now += 2.0
+        losses = {"losses": {"loss": 1.0}, "tokens": 1000, "seconds": 2.0}
+        report({"step": step, "steps": 40, **losses})
+    written = capsys.readouterr().err.splitlines()
+    assert written[:2] == ["step 20: held-out nDCG@10", "  P: dense 0.5000"]
+    assert written[2] == "step 21/40  loss 1.000, 500 tokens/s, 1,000 tokens, 38 s left"
+    assert written[3] == "step 24/40  loss 1.000, 500 tokens/s, 4,000 tokens, 32 s left"
+    assert written[-1] == "step 40/40  loss 1.000, 500 tokens/s, 20,000 tokens"
+    assert [int(line.split("/")[0][5:]) for line in written[2:]] == [21, 24, 27, 30, 33, 36, 39, 40]

@@ -20,13 +20,8 @@ from tercet.training.data.documents import (
     span_pairs,
     title_pairs,
 )
-from tercet.training.data.pairs import (
-    TrainingPair,
-    held_out_letters,
-    joined_neighbours,
-    occurs_in,
-    read_pairs,
-)
+from tercet.training.data.held_out import HeldOutTexts
+from tercet.training.data.pairs import TrainingPair, joined_neighbours, read_pairs
 from tercet.training.data.token_store import TokenStore, TokenWriter
 from tercet.training.errors import TrainingDataError
 from tercet.training.settings.data import PairData, PairSource
@@ -103,18 +98,18 @@ def read_tables(
     teacher: the tokenizer by which sources that are taught are cut as well.
     Raises TrainingDataError for a bad line, naming it, and for a source without pairs.
     """
-    letters = held_out_letters(data / folder for folder in settings.held_out)
+    held_out = HeldOutTexts.of(data / folder for folder in settings.held_out)
     tables = []
     for number, source in enumerate(settings.sources):
-        kept = source_pairs(source, data, seed, letters)
+        kept = source_pairs(source, data, seed, held_out)
         folder = work / f"source-{number}"
         readers = [tokenizer] if teacher is None or not source.taught else [tokenizer, teacher]
         tables.append(build_table(source, kept, folder, readers, settings, neighbours, seed))
     return tables
 
 
-def source_pairs(source: PairSource, data: Path, seed: int, held_out: str) -> Iterator[TrainingPair]:
-    """The pairs of a source's file, in file order, but for those with a text in `held_out_letters`.
+def source_pairs(source: PairSource, data: Path, seed: int, held_out: HeldOutTexts) -> Iterator[TrainingPair]:
+    """The pairs of a source's file, in file order, but for those with a held-out text.
 
     They are left out before anything is made of them: what is cut or joined would occur no more.
     """
@@ -122,10 +117,10 @@ def source_pairs(source: PairSource, data: Path, seed: int, held_out: str) -> It
     pairs: Iterator[TrainingPair]
     if source.format == "pairs":
         given = read_pairs(path, source.lines)
-        pairs = (pair for pair in given if not occurs_in([*pair.positives, *pair.negatives], held_out))
+        pairs = (pair for pair in given if not held_out.contain_any([*pair.positives, *pair.negatives]))
     else:
         texts = read_texts(path, source.lines, source.language)
-        kept = (text for text in texts if not occurs_in([text.text], held_out))
+        kept = (text for text in texts if not held_out.contain_any([text.text]))
         made: dict[str, Callable[[Iterator[TrainingText]], Iterator[TrainingPair]]]
         made = {"titles": title_pairs, "repeats": repeated_pairs, "spans": partial(span_pairs, seed=seed)}
         pairs = made[source.format](kept)

@@ -7,7 +7,7 @@ import json
 import random
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -96,19 +96,6 @@ def passages(value: object, key: str, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
         raise TrainingDataError(f'{where}: "{key}" must be a list of texts that are not empty')
     return tuple(value)
-
-
-def held_out_letters(folders: Iterable[Path]) -> str:
-    """Letters and digits of every document of BEIR folders, a document a line."""
-    return "\n".join(letters(text) for folder in folders for text in passages_of(folder))
-
-
-def occurs_in(texts: Iterable[str], held_out: str) -> bool:
-    """Whether one of the texts occurs inside a document of `held_out_letters`.
-
-    Compared by letters and digits alone, in lower case, so that other spacing hides nothing.
-    """
-    return bool(held_out) and any(letters(text) in held_out for text in texts)
 
 
 def joined_neighbours(pairs: Sequence[TrainingPair], up_to: int, seed: int) -> list[TrainingPair]:

@@ -12,7 +12,7 @@ from tercet.models.representations import TokenBatch
 from tercet.models.tokenizer import Tokenizer
 from tercet.training.data.batch_plan import EpochPlan, SourceBatch, length_batches, shuffled_plan
 from tercet.training.data.documents import read_texts
-from tercet.training.data.pairs import held_out_letters, occurs_in
+from tercet.training.data.held_out import HeldOutTexts
 from tercet.training.data.token_store import TokenStore, TokenWriter
 from tercet.training.errors import TrainingDataError
 from tercet.training.settings.data import LengthGroup, TextData
@@ -25,13 +25,13 @@ def read_text_table(
 
     Raises TrainingDataError for a bad line, naming it, and for a source without documents.
     """
-    letters = held_out_letters(data / folder for folder in settings.held_out)
+    held_out = HeldOutTexts.of(data / folder for folder in settings.held_out)
     tokenize = partial(tokenizer.tokenize, input_type="document", max_length=settings.passage_tokens)
     stores = []
     for number, source in enumerate(settings.sources):
         with TokenWriter(work / f"texts-{number}.tokens", tokenize) as writer:
             for document in read_texts(data / source.path, source.lines, source.language):
-                if occurs_in((document.text,), letters):
+                if held_out.contain_any([document.text]):
                     continue
                 writer.add(f"{document.title}\n{document.text}" if document.title else document.text)
             stores.append(writer.store())

@@ -27,7 +27,7 @@ from tercet.training.settings.run import RunSettings
 
 IDENTITY_FILE = "identity.json"
 # They change nothing that is computed, or, as the base, are compared by their content.
-FREE_SETTINGS = frozenset({"name", "base", "save_steps", "log_steps"})
+FREE_SETTINGS = frozenset({"name", "base", "save_steps", "save_minutes", "log_steps"})
 # Any of these makes a folder a checkpoint, an adapter or a router.
 MODEL_FILES = (CONFIG_FILE, SETTINGS_FILE, ADAPTER_FILE, ROUTER_FILE)
 Identity = dict[str, object]

@@ -11,17 +11,22 @@ from tercet.training.errors import RunStateError
 from tercet.training.files import replacing
 
 LOG_FILE = "log.jsonl"
+UNDONE_FILE = "log-undone.jsonl"
 
 
 class RunLog:
     """Appends lines to `log.jsonl` of a run's folder."""
 
     def __init__(self, folder: Path, steps_done: int) -> None:
-        """Drops the lines after the first `steps_done` steps, which a resumed run does again; without a step
-        done all, since such a run begins with an evaluation.
+        """Moves the lines after the first `steps_done` steps to `log-undone.jsonl`: a resumed run does these
+        steps again. Without a step done all lines go there, since such a run begins with an evaluation.
         """
         self.path = folder / LOG_FILE
-        kept = [line for line in read_log(folder) if line["step"] <= steps_done] if steps_done else []
+        lines = list(read_log(folder))
+        kept = [line for line in lines if steps_done and line["step"] <= steps_done]
+        if undone := lines[len(kept) :]:  # lines are in the order of their steps
+            with (folder / UNDONE_FILE).open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps(line) + "\n" for line in undone)
         with replacing(self.path) as file:
             file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
 

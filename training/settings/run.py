@@ -28,7 +28,7 @@ from tercet.training.settings.pretraining import (
     MlmSettings,
     RetroMaeSettings,
 )
-from tercet.training.settings.table import AtLeast1, Table, require
+from tercet.training.settings.table import AtLeast1, Positive, Table, require
 
 Stage = Literal["finetune", "contrastive", "mlm", "retromae", "condenser", "cocondenser"]
 NAME_RULE = "letters, digits, underscores, dots and hyphens, the first neither a dot nor a hyphen"
@@ -38,7 +38,8 @@ class Run(Table):
     """What a run of any stage has.
 
     evaluate_steps, save_steps: the development set is ranked, and the state of training saved, every so many
-    steps; both also happen at the end. log_steps: as often losses are read and logged.
+    steps; both also happen at the end. save_minutes: the state is saved, too, after the first step that ends
+    so many minutes after the save before. log_steps: as often losses are read and logged.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Run(Table):
     encoder: EncodingOverrides = EncodingOverrides()
     evaluate_steps: AtLeast1 = 500
     save_steps: AtLeast1 = 500
+    save_minutes: Positive = 10.0
     log_steps: AtLeast1 | None = None
 
     @model_validator(mode="after")

@@ -67,6 +67,16 @@ def test_a_product_is_close_and_rows_do_not_depend_on_their_batch(
         np.testing.assert_array_equal(run(target, [[index]])[0, 0], together[row])
 
 
+def test_progress_is_reported_up_to_the_last_node(
+    arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    reports: list[tuple[int, int]] = []
+    source = one_product(tmp_path, *arrays, "bias")
+    quantize(source, tmp_path / "int8.onnx", report=lambda done, nodes: reports.append((done, nodes)))
+    nodes = len(onnx.load(source).graph.node)
+    assert reports == [(done, nodes) for done in range(1, nodes + 1)]
+
+
 def test_extreme_values_do_not_overflow_sixteen_bits(tmp_path: Path) -> None:
     # All products at the limit: 255 · 63 twice in each 16-bit sum of a CPU without VNNI.
     weights, table = np.ones((64, 8), np.float32), np.ones((1, 64), np.float32)

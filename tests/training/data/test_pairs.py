@@ -10,10 +10,7 @@ import pytest
 
 from tercet.training.data.pairs import (
     TrainingPair,
-    held_out_letters,
     joined_neighbours,
-    letters,
-    occurs_in,
     passages_of,
     read_pairs,
 )
@@ -77,12 +74,6 @@ def test_a_span_of_lines_is_counted_from_one_with_blank_ones(tmp_path: Path) -> 
     assert list(read_pairs(path, (11, 20))) == []
 
 
-def test_pairs_inside_held_out_texts_are_left_out() -> None:
-    held_out = letters("Long before. The wing, at rest. And after.")
-    assert occurs_in(["the wing , at rest ."], held_out)
-    assert not occurs_in(["another wing"], held_out)
-
-
 def test_neighbours_are_joined_and_shared() -> None:
     pairs = [TrainingPair(f"q{number}", (f"s{number // 2}",), ("n",)) for number in range(40)]
     joined = joined_neighbours(pairs, 3, seed=1)
@@ -101,9 +92,6 @@ def test_held_out_texts_come_from_a_beir_corpus(tmp_path: Path) -> None:
     assert list(passages_of(tmp_path)) == ["one"]
     (tmp_path / "corpus.jsonl").write_text(json.dumps({"title": "The", "text": "one"}) + "\n\n")
     assert list(passages_of(tmp_path)) == ["The\none"]
-    assert occurs_in(["the one"], held_out_letters([tmp_path]))
-    assert not occurs_in(["one the"], held_out_letters([tmp_path]))
-    assert not occurs_in(["one"], held_out_letters([]))
     (tmp_path / "corpus.jsonl").write_text('{"_id": "1"}\n')
     with pytest.raises(TrainingDataError, match=r"corpus\.jsonl:1"):
         list(passages_of(tmp_path))

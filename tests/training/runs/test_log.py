@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tercet.training.errors import RunStateError
-from tercet.training.runs.log import LOG_FILE, RunLog, read_log
+from tercet.training.runs.log import LOG_FILE, UNDONE_FILE, RunLog, read_log
 
 
 def written(folder: Path, steps: int) -> None:
@@ -47,13 +48,20 @@ def test_any_other_damaged_line_is_named(tmp_path: Path, line: str) -> None:
         steps(tmp_path)
 
 
-def test_a_resumed_run_drops_what_it_does_again(tmp_path: Path) -> None:
+def undone(folder: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in (folder / UNDONE_FILE).read_text().splitlines()]
+
+
+def test_a_resumed_run_puts_aside_what_it_does_again(tmp_path: Path) -> None:
     written(tmp_path, 5)
     RunLog(tmp_path, 2)
     assert steps(tmp_path) == [0, 1, 2, 2]
+    assert undone(tmp_path) == [3, 4, 4, 5]
 
 
-def test_a_run_that_begins_again_begins_its_log_again(tmp_path: Path) -> None:
-    written(tmp_path, 5)
+def test_a_run_that_begins_again_puts_its_whole_log_aside(tmp_path: Path) -> None:
+    written(tmp_path, 2)
+    RunLog(tmp_path, 0).write({"step": 0})
     RunLog(tmp_path, 0)
     assert steps(tmp_path) == []
+    assert undone(tmp_path) == [0, 1, 2, 2, 0]
