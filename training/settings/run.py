@@ -67,6 +67,7 @@ class PairRun(Run):
 
     data: PairData
     batches: PairBatches = PairBatches()
+    losses: DenseLosses = DenseLosses()
     mining: MiningSettings | None = None
     adapter: AdapterTraining | None = None
 
@@ -75,6 +76,13 @@ class PairRun(Run):
         if self.adapter is not None:
             changed = ", ".join(self._changes_to_the_base())
             require(not changed, "adapter", changed, "used without these settings")
+        return self
+
+    @model_validator(mode="after")
+    def _scores_are_of_negatives_too(self) -> PairRun:
+        negatives = self.batches.negatives
+        compares = negatives > 0 or not self.losses.teacher_scores
+        require(compares, "batches.negatives", negatives, "at least 1 with losses.teacher_scores")
         return self
 
     @property
@@ -150,7 +158,6 @@ class ContrastiveRun(PairRun):
     """The body, by the dense side alone."""
 
     stage: Literal["contrastive"]
-    losses: DenseLosses = DenseLosses()
 
     @property
     def objective(self) -> LossSettings:
