@@ -13,7 +13,7 @@ from torch import nn
 from tercet.models.cores import usable_cores
 from tercet.models.encoder_model import EncoderModel
 from tercet.models.heads import Heads
-from tercet.training.data.pair_table import read_tables
+from tercet.training.data.pair_table import read_tables, require_scores
 from tercet.training.data.text_table import read_text_table
 from tercet.training.distributed import Ranks, join_processes, leave_processes
 from tercet.training.errors import ConfigError, TrainingDataError
@@ -155,7 +155,10 @@ def finetuning(
         batches.neighbours,
         settings.seed,
         None if teacher is None else teacher.tokenizer,
+        None if settings.objective.teacher_scores is None else settings.objective.teacher_scores > 0,
     )
+    if settings.objective.teacher_scores:
+        require_scores(tables)
     if teacher is not None:
         teacher.weigh(tables)
     claim_folder(
@@ -166,12 +169,7 @@ def finetuning(
         base.model.body.requires_grad_(False)
     if settings.stage == "contrastive":
         base.model.heads.requires_grad_(False)
-    sides = trained_sides(settings.objective)
-    if not sides or (settings.body_is_frozen and sides == ("dense",)):
-        raise ConfigError(
-            f"losses: their terms read {' and '.join(sides) or 'nothing'}, from which nothing here learns; "
-            "give another term a factor above 0"
-        )
+    require_learning(settings)
     if isinstance(settings, FinetuneRun) and not base.has_heads and settings.heads.start == "fitted":
         training = [table for table in tables if table.settings.train]
         weights = initial_heads(encoder, training, settings.heads, settings.seed)
@@ -189,6 +187,18 @@ def finetuning(
         scale = settings.objective.prior_scale
         prior = LexicalPrior.of(passages, base.tokenizer, base.encoding.lexical, scale)
     return Finetune(encoder, tables, settings, folder, ranks, anchor_encoder, prior, teacher), counts
+
+
+def require_learning(settings: PairSettings) -> None:
+    """Raises ConfigError where nothing learns, at the first step or after `distill_start_step`."""
+    for objective in (settings.objective.at(0), settings.objective):
+        sides = trained_sides(objective)
+        if not sides or (settings.body_is_frozen and sides == ("dense",)):
+            when = "" if objective == settings.objective else " before distill_start_step"
+            raise ConfigError(
+                f"losses: their terms read {' and '.join(sides) or 'nothing'}{when}, from which nothing "
+                "here learns; give another term a factor above 0"
+            )
 
 
 def pretraining(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tercet.models.representations import Int64, offsets_of
+from tercet.models.representations import Float32, Int64, offsets_of
 from tercet.models.tokenizer import Tokenizer
 from tercet.training.data.documents import (
     TrainingText,
@@ -21,7 +21,7 @@ from tercet.training.data.documents import (
     title_pairs,
 )
 from tercet.training.data.held_out import HeldOutTexts
-from tercet.training.data.pairs import TrainingPair, joined_neighbours, read_pairs
+from tercet.training.data.pairs import LineRules, TrainingPair, joined_neighbours, read_pairs
 from tercet.training.data.token_store import TokenStore, TokenWriter
 from tercet.training.errors import TrainingDataError
 from tercet.training.settings.data import PairData, PairSource
@@ -46,6 +46,26 @@ class RaggedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoredRows:
+    """A teacher's scores of the passages of P pairs: rows of those that have one, and float32[Σ] beside them.
+
+    A pair without scores has no rows.
+    """
+
+    rows: RaggedRows
+    scores: Float32
+
+    def of_batch(self, pairs: Int64, passages: Int64) -> Float32:
+        """The score of each passage for each pair, float32[B, N]; NaN where the pair's line gives none."""
+        scores: Float32 = np.full((len(pairs), len(passages)), np.nan, np.float32)
+        for place, pair in enumerate(pairs.tolist()):
+            inside = slice(self.rows.offsets[pair], self.rows.offsets[pair + 1])
+            columns, scored = np.nonzero(passages[:, None] == self.rows.rows[inside])
+            scores[place, columns] = self.scores[inside][scored]
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
 class PairTexts:
     """Queries and passages of a source as one tokenizer cuts them."""
 
@@ -58,7 +78,8 @@ class PairTable:
     """P pairs of a source. Query i belongs to pair i; passages are the distinct ones of all pairs.
 
     training, development: pair numbers; no positive of a development pair is one of a training pair.
-    pool: the passages that development queries rank. taught: the same texts as the teacher reads them.
+    pool: the passages that development queries rank. scored: scores that lines of the file give their
+    passages. taught: the same texts as the teacher reads them.
     """
 
     settings: PairSource
@@ -69,6 +90,7 @@ class PairTable:
     training: Int64
     development: Int64
     pool: Int64
+    scored: ScoredRows
     taught: PairTexts | None = None
 
     def training_passages(self) -> Int64:
@@ -92,31 +114,49 @@ def read_tables(
     neighbours: int,
     seed: int,
     teacher: Tokenizer | None = None,
+    scores: bool | None = None,
 ) -> list[PairTable]:
     """The pairs of every source but those of plain documents; token ids go to files below `work`.
 
-    teacher: the tokenizer by which sources that are taught are cut as well.
+    teacher: the tokenizer by which sources that are taught are cut as well. scores: as in `LineRules`.
     Raises TrainingDataError for a bad line, naming it, and for a source without pairs.
     """
     held_out = HeldOutTexts.of(data / folder for folder in settings.held_out)
+    rules = LineRules(scores, tokenizer.instruction("query"))
     tables = []
     for number, source in enumerate(settings.sources):
-        kept = source_pairs(source, data, seed, held_out)
+        kept = source_pairs(source, data, seed, held_out, rules)
         folder = work / f"source-{number}"
         readers = [tokenizer] if teacher is None or not source.taught else [tokenizer, teacher]
         tables.append(build_table(source, kept, folder, readers, settings, neighbours, seed))
     return tables
 
 
-def source_pairs(source: PairSource, data: Path, seed: int, held_out: HeldOutTexts) -> Iterator[TrainingPair]:
+def require_scores(tables: Sequence[PairTable]) -> None:
+    """Raises TrainingDataError where a teacher scored no negative of any pair that is trained on."""
+    for table in tables:
+        rows, positives = table.scored.rows, table.positives
+        if any(len(rows.of(pair)) > len(positives.of(pair)) for pair in table.training.tolist()):
+            return
+    paths = ", ".join(table.settings.path for table in tables if table.settings.train)
+    raise TrainingDataError(
+        f"{paths}: no line has neg_scores, which losses.teacher_scores is to learn; add pos_scores and "
+        "neg_scores, or leave that setting out"
+    )
+
+
+def source_pairs(
+    source: PairSource, data: Path, seed: int, held_out: HeldOutTexts, rules: LineRules
+) -> Iterator[TrainingPair]:
     """The pairs of a source's file, in file order, but for those with a held-out text.
 
     They are left out before anything is made of them: what is cut or joined would occur no more.
+    Raises TrainingDataError where passages that a teacher scored would be joined.
     """
     path = data / source.path
     pairs: Iterator[TrainingPair]
     if source.format == "pairs":
-        given = read_pairs(path, source.lines)
+        given = read_pairs(path, source.lines, rules)
         pairs = (pair for pair in given if not held_out.contain_any([*pair.positives, *pair.negatives]))
     else:
         texts = read_texts(path, source.lines, source.language)
@@ -124,7 +164,15 @@ def source_pairs(source: PairSource, data: Path, seed: int, held_out: HeldOutTex
         made: dict[str, Callable[[Iterator[TrainingText]], Iterator[TrainingPair]]]
         made = {"titles": title_pairs, "repeats": repeated_pairs, "spans": partial(span_pairs, seed=seed)}
         pairs = made[source.format](kept)
-    return iter(joined_neighbours(list(pairs), source.join_up_to, seed)) if source.join_up_to > 1 else pairs
+    if source.join_up_to == 1:
+        return pairs
+    whole = list(pairs)
+    if any(pair.scores for pair in whole):
+        raise TrainingDataError(
+            f"{source.path}: a teacher scored its passages as they are, and join_up_to = "
+            f"{source.join_up_to} would join them; leave join_up_to out"
+        )
+    return iter(joined_neighbours(whole, source.join_up_to, seed))
 
 
 def build_table(
@@ -142,6 +190,8 @@ def build_table(
     """
     positives: list[Int64] = []
     negatives: list[Int64] = []
+    scored: list[Int64] = []
+    scores: list[float] = []
     with ExitStack() as stack:
         writers = [
             stack.enter_context(PairWriter(folder / str(number), tokenizer, settings))
@@ -149,10 +199,13 @@ def build_table(
         ]
         rows = PassageRows([writer.passages for writer in writers])
         for pair in pairs:
-            for writer in writers:
+            writers[0].queries.add(pair.prompt + pair.query)
+            for writer in writers[1:]:  # a prompt is written for the encoder, not for its teacher
                 writer.queries.add(pair.query)
             positives.append(rows.of(pair.positives))
             negatives.append(rows.of(pair.negatives))
+            scored.append(np.concatenate([positives[-1], negatives[-1]])[: len(pair.scores)])
+            scores.extend(pair.scores)
         if not positives:
             raise TrainingDataError(f"{source.path}: no pair is left to train on or to hold out")
         texts, *taught = [writer.texts() for writer in writers]
@@ -173,6 +226,7 @@ def build_table(
         training,
         development,
         pool,
+        ScoredRows(RaggedRows.pack(scored), np.array(scores, np.float32)),
         taught[0] if taught else None,
     )
 

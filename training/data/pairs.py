@@ -1,4 +1,7 @@
-"""Training pairs from JSON lines `{"query", "pos": [...], "neg": [...]?}`."""
+"""Training pairs from JSON lines in FlagEmbedding's form.
+
+`{"query", "pos": [...], "neg": [...]?, "pos_scores": [...]?, "neg_scores": [...]?, "prompt"?}`.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +11,61 @@ import random
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from tercet.index.wording import reason_of
+import numpy as np
+
+from tercet.index.wording import reason_of, shown
 from tercet.training.errors import TrainingDataError
+
+KEYS = ("query", "pos", "neg", "pos_scores", "neg_scores", "prompt")
+"""All keys that a line of training pairs may have."""
+LARGEST_SCORE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPair:
-    """A query with the passages that answer it and, where the file has them, passages that do not."""
+    """A query with the passages that answer it and, where the file has them, passages that do not.
+
+    prompt: what stands before the query. scores: a teacher's, of the positives and then of the negatives;
+    empty where the line has none or the run does not learn them.
+    """
 
     query: str
     positives: tuple[str, ...]
     negatives: tuple[str, ...]
+    prompt: str = ""
+    scores: tuple[float, ...] = ()
 
 
-def read_pairs(path: Path, span: Sequence[int] = ()) -> Iterator[TrainingPair]:
+@dataclass(frozen=True, slots=True)
+class LineRules:
+    """What a run makes of the keys that a line of training pairs may have beside its texts.
+
+    scores: whether it learns a teacher's scores; None where its settings do not say, so that a line with
+    scores is refused. query_instruction: what the encoder puts before every query; no other prompt is
+    accepted then.
+    """
+
+    scores: bool | None = None
+    query_instruction: str = ""
+
+
+TEXTS_ALONE = LineRules()
+
+
+def read_pairs(
+    path: Path, span: Sequence[int] = (), rules: LineRules = TEXTS_ALONE
+) -> Iterator[TrainingPair]:
     """The pairs of a `.jsonl` or `.jsonl.gz` file, in file order.
 
     span: first and last line that are taken. Raises TrainingDataError naming file and line number.
     """
     for line, where in numbered_lines(path, span):
-        yield parse_pair(line, where)
+        yield parse_pair(line, where, rules)
 
 
 def numbered_lines(path: Path, span: Sequence[int] = ()) -> Iterator[tuple[str, str]]:
@@ -68,16 +101,77 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def parse_pair(line: str, where: str) -> TrainingPair:
+def parse_pair(line: str, where: str, rules: LineRules) -> TrainingPair:
     """One line as a pair; `where` is the file and line number for messages."""
     value = parse_object(line, where, '"query" and "pos"')
+    unknown = next((key for key in value if key not in KEYS), None)
+    if unknown is not None:
+        raise TrainingDataError(
+            f"{where}: {shown(unknown)} is no key of training pairs; known are {', '.join(KEYS)}"
+        )
     query = value.get("query")
     if not isinstance(query, str) or not query.strip():
         raise TrainingDataError(f'{where}: "query" must be a text that is not empty')
     positives = passages(value.get("pos"), "pos", where)
     if not positives:
         raise TrainingDataError(f'{where}: "pos" must hold at least one passage')
-    return TrainingPair(query, positives, passages(value.get("neg", []), "neg", where))
+    negatives = passages(value.get("neg", []), "neg", where)
+    scores = line_scores(value, len(positives), len(negatives), where, rules)
+    return TrainingPair(query, positives, negatives, line_prompt(value, where, rules), scores)
+
+
+def line_scores(
+    value: dict[str, object], positives: int, negatives: int, where: str, rules: LineRules
+) -> tuple[float, ...]:
+    """The teacher's scores of a line with so many positives and negatives; none where they are not learned.
+
+    Raises TrainingDataError where a passage has none though others do.
+    """
+    given = next((key for key in ("pos_scores", "neg_scores") if key in value), None)
+    if given is None:
+        return ()
+    if rules.scores is None:
+        raise TrainingDataError(
+            f'{where}: "{given}" is not used by this run; give losses.teacher_scores a factor to learn such '
+            "scores, or 0 to leave them out"
+        )
+    scores = [
+        *passage_scores(value.get("pos_scores", []), positives, "pos", where),
+        *passage_scores(value.get("neg_scores", []), negatives, "neg", where),
+    ]
+    return tuple(scores) if rules.scores else ()
+
+
+def passage_scores(value: object, count: int, key: str, where: str) -> list[float]:
+    """A list of finite numbers, one for each of the `count` passages of a key."""
+    if not isinstance(value, list) or not all(map(is_score, value)):
+        raise TrainingDataError(f'{where}: "{key}_scores" must be a list of finite numbers')
+    if len(value) != count:
+        raise TrainingDataError(
+            f'{where}: "{key}_scores" must hold a number for each passage of "{key}", '
+            f"but has {len(value)} for {count}"
+        )
+    return [float(v) for v in value]
+
+
+def is_score(value: object) -> bool:
+    """Whether a value is a number that float32 can hold."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_SCORE
+
+
+def line_prompt(value: dict[str, object], where: str, rules: LineRules) -> str:
+    """What is put before the query of a line, beside what the encoder itself puts there."""
+    prompt = value.get("prompt", "")
+    if not isinstance(prompt, str):
+        raise TrainingDataError(f'{where}: "prompt" must be a text')
+    if not rules.query_instruction:
+        return prompt
+    if prompt not in ("", rules.query_instruction):
+        raise TrainingDataError(
+            f'{where}: "prompt" is {shown(prompt)}, but the encoder puts {shown(rules.query_instruction)} '
+            'before every query; set encoder.query_instruction = "" to train with prompts of lines'
+        )
+    return ""
 
 
 def parse_object(line: str, where: str, keys: str) -> dict[str, object]:
@@ -113,8 +207,7 @@ def joined_neighbours(pairs: Sequence[TrainingPair], up_to: int, seed: int) -> l
         joined.update(dict.fromkeys(group, " ".join(group)))
         start += len(group)
     return [
-        TrainingPair(pair.query, tuple(dict.fromkeys(joined[p] for p in pair.positives)), pair.negatives)
-        for pair in pairs
+        replace(pair, positives=tuple(dict.fromkeys(joined[p] for p in pair.positives))) for pair in pairs
     ]
 
 

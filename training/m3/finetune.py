@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tercet.models.representations import TokenBatch
+from tercet.models.representations import Bool, Int64, TokenBatch
 from tercet.training.data.batch_plan import (
     EpochPlan,
     PairBatch,
@@ -21,7 +21,7 @@ from tercet.training.data.batch_plan import (
     plan_epoch,
     require_batches,
 )
-from tercet.training.data.pair_table import PairTable, RaggedRows
+from tercet.training.data.pair_table import PairTable, ScoredRows
 from tercet.training.distributed import Ranks, gather_array
 from tercet.training.gradient_cache import cached_backward
 from tercet.training.m3.development import development_figures, judged_sides
@@ -29,6 +29,7 @@ from tercet.training.m3.document_frequencies import SourceIdf
 from tercet.training.m3.encoded_texts import EncodedTexts
 from tercet.training.m3.lexical_prior import LexicalPrior
 from tercet.training.m3.losses import (
+    TeacherScores,
     anchor_losses,
     distillation_loss,
     summed_scores,
@@ -39,6 +40,7 @@ from tercet.training.m3.miner import Miner
 from tercet.training.m3.scores import side_scores
 from tercet.training.m3.teacher import Teacher
 from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.settings.objective import LossSettings
 from tercet.training.settings.run import PairSettings
 from tercet.training.step import Figures, Scaled, StepReport, nothing
 from tercet.training.transfer import on_device
@@ -102,15 +104,16 @@ class Finetune:
         queries, passages = table.queries.take(batch.pairs), table.passages.take(batch.passages)
         terms: dict[str, Tensor] = {}
         anchors = [self._anchored(texts) for texts in (queries, passages)]
+        objective = self._settings.objective.at(step)
         taught = None
         if self._teacher is not None and table.taught is not None:
             taught = self._teacher.scores(table.taught, batch, self._ranks)
 
         def loss(*encoded: EncodedTexts) -> Tensor:
-            total, losses = self._loss(encoded[0], encoded[1], batch, taught)
+            total, losses = self._loss(encoded[0], encoded[1], batch, objective, taught)
             for texts, base, queries in zip(encoded, anchors, (True, False), strict=True):
                 for name, term in self._regularization(texts, base, queries=queries).items():
-                    total = total + getattr(self._settings.objective, name) * term / len(encoded)
+                    total = total + getattr(objective, name) * term / len(encoded)
                     losses[name] = losses.get(name, torch.zeros_like(term)) + term.detach() / len(encoded)
             terms.update({"loss": total.detach(), **losses})
             return scaled(total / self._ranks.size)
@@ -173,25 +176,32 @@ class Finetune:
             return self._anchor.encode_all(texts)
 
     def _loss(
-        self, queries: EncodedTexts, passages: EncodedTexts, batch: PairBatch, taught: Tensor | None
+        self,
+        queries: EncodedTexts,
+        passages: EncodedTexts,
+        batch: PairBatch,
+        losses: LossSettings,
+        taught: Tensor | None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The mean loss of this device's queries against the passages of all devices, and its terms.
 
-        taught: the teacher's scores of the same queries and passages.
+        losses: of this step. taught: the scores that another checkpoint gives the same queries and passages.
         """
         device = queries.dense.device
         rows = gather_array(batch.passages, self._ranks)
         counts = gather_array(np.array([len(batch.passages)]), self._ranks)
         own = np.arange(len(batch.pairs)) + int(counts[: self._ranks.rank].sum())
-        positives: RaggedRows = self.tables[batch.table].positives
-        allowed = allowed_passages(positives, batch.pairs, rows, own)
-        losses = self._settings.objective
+        table = self.tables[batch.table]
+        allowed = allowed_passages(table.positives, batch.pairs, rows, own)
         sides = trained_sides(losses)
         idf = self._idf[batch.table]
         weighted = queries if idf is None else idf.weighted(queries)
         scores = side_scores(weighted, passages.of_all(self._ranks, sides), sides)
         columns, mask = (on_device(array, device) for array in (own, allowed))
-        total, terms = total_loss(scores, columns, mask, losses)
+        scored = None
+        if losses.teacher_scores:
+            scored = teacher_scores(table.scored, batch.pairs, rows, own, allowed, device)
+        total, terms = total_loss(scores, columns, mask, losses, scored)
         teaching = self._settings.teaching
         if taught is None or teaching is None:
             return total, terms
@@ -207,3 +217,16 @@ class Finetune:
         if self._planned[0] != epoch:
             self._planned = (epoch, self._plan(epoch))
         return self._planned[1]
+
+
+def teacher_scores(
+    scored: ScoredRows, pairs: Int64, passages: Int64, own: Int64, allowed: Bool, device: torch.device
+) -> TeacherScores:
+    """What the lines of B pairs say of the N passages of a batch, as far as these are allowed for them.
+
+    own int64[B] and allowed bool[B, N], as in `allowed_passages`.
+    """
+    scores = scored.of_batch(pairs, passages)
+    candidates = allowed & ~np.isnan(scores)
+    candidates[np.arange(len(pairs)), own] = True
+    return TeacherScores(on_device(np.nan_to_num(scores), device), on_device(candidates, device))

@@ -1,4 +1,4 @@
-"""The contrastive loss of each score and of their sum, and self-knowledge distillation from the sum.
+"""The contrastive loss of each score and of their sum, and distillation from the sum or a teacher's scores.
 
 Formulas: BGE-M3 (Chen et al. 2024, arXiv 2402.03216, section 3.3).
 Letters in shapes: B queries, N passages of the batch.
@@ -7,6 +7,7 @@ Letters in shapes: B queries, N passages of the batch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import torch
@@ -58,6 +59,7 @@ def term_factors(settings: LossSettings) -> dict[str, float]:
     """Factor of each term in the total. Terms of factor 0 are left out, and without distillation its terms.
 
     In the revised form the contrastive part then counts whole, since there is nothing to average it with.
+    What is learned from the scores of training files stands beside each contrastive term, with its factor.
     """
     whole = 2.0 if settings.form == "revised" and not settings.distill else 1.0
     factors = {
@@ -65,18 +67,19 @@ def term_factors(settings: LossSettings) -> dict[str, float]:
         for name, form in TERM_FACTORS[settings.form].items()
         if settings.distill or not name.startswith("distill_")
     }
+    for name in (*SIDES, "sum"):
+        own = given(getattr(settings, f"teacher_{name}"), factors[name])
+        factors[f"teacher_{name}"] = given(settings.teacher_scores, 0.0) * own
     return {name: factor for name, factor in factors.items() if factor != 0}
 
 
 def trained_sides(settings: LossSettings) -> tuple[str, ...]:
     """The sides whose scores some term reads, itself or in the sum."""
     terms = set(term_factors(settings))
-    summed = (
-        search_weights(settings)
-        if any(name == "sum" or name.startswith("distill_") for name in terms)
-        else {}
-    )
-    return tuple(side for side in SIDES if {side, f"distill_{side}"} & terms or summed.get(side, 0) != 0)
+    reads_sum = any(name in ("sum", "teacher_sum") or name.startswith("distill_") for name in terms)
+    summed = search_weights(settings) if reads_sum else {}
+    own = {side: {side, f"distill_{side}", f"teacher_{side}"} for side in SIDES}
+    return tuple(side for side in SIDES if own[side] & terms or summed.get(side, 0) != 0)
 
 
 def given(value: float | None, otherwise: float) -> float:
@@ -90,13 +93,30 @@ def summed_scores(scores: Mapping[str, Tensor], settings: LossSettings) -> Tenso
     return torch.stack([weights[side] * scores[side] for side in scores]).sum(dim=0)
 
 
+@dataclass(frozen=True, slots=True)
+class TeacherScores:
+    """A teacher's scores float32[B, N] of each query's candidates, bool[B, N]: what its line scores.
+
+    A query's own positive is always a candidate. Alone it is one of probability 1, from which nothing is
+    learned.
+    """
+
+    scores: Tensor
+    candidates: Tensor
+
+
 def total_loss(
-    scores: Mapping[str, Tensor], own: Tensor, allowed: Tensor, settings: LossSettings
+    scores: Mapping[str, Tensor],
+    own: Tensor,
+    allowed: Tensor,
+    settings: LossSettings,
+    teacher: TeacherScores | None = None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The weighted sum of all terms, and each term without a graph.
 
     scores: float32[B, N] of each of `trained_sides`. own: int64[B] and allowed: bool[B, N], as in
-    `contrastive_loss`. Terms of factor 0 are not computed.
+    `contrastive_loss`. teacher: given where the settings have `teacher_scores`. Terms of factor 0 are not
+    computed.
     """
     summed = summed_scores(scores, settings)
     sides = {**scores, "sum": summed}
@@ -107,6 +127,10 @@ def total_loss(
             student = sides[name.removeprefix("distill_")]
             temperature = given(settings.distill_temperature, settings.temperature)
             terms[name] = distillation_loss(student, summed, allowed, temperature)
+        elif name.startswith("teacher_"):
+            assert teacher is not None  # noqa: S101 - as the caller says
+            student = sides[name.removeprefix("teacher_")]
+            terms[name] = divergence(student, teacher, settings.temperature, settings.teacher_temperature)
         else:
             terms[name] = contrastive_loss(sides[name], own, allowed, settings.temperature)
     total = torch.stack([factor * terms[name] for name, factor in factors.items()]).sum()
@@ -154,3 +178,22 @@ def distillation_loss(
     )
     log_probabilities = (student / temperature).masked_fill(~allowed, float("-inf")).log_softmax(dim=1)
     return -(targets * log_probabilities.masked_fill(~allowed, 0.0)).sum(dim=1).mean()
+
+
+def divergence(
+    student: Tensor, teacher: TeacherScores, temperature: float, teacher_temperature: float
+) -> Tensor:
+    """KL(p‖q) = Σ p·(log p − log q) over each query's candidates, averaged over all queries of the batch.
+
+    p = softmax(teacher/τ') and q = softmax(student/τ), both over the candidates alone: the query's positive
+    and the negatives that the teacher scored. Source: distillation from a cross-encoder in RetroMAE (Liu and
+    Shao 2022, arXiv 2205.12035, section 4.1), for every score as in M3 (arXiv 2402.03216, section 3.3).
+    student: float32[B, N].
+    """
+    left_out = ~teacher.candidates
+    log_p, log_q = (
+        scores.masked_fill(left_out, float("-inf")).log_softmax(dim=1).masked_fill(left_out, 0.0)
+        for scores in (teacher.scores.detach() / teacher_temperature, student / temperature)
+    )
+    p = log_p.exp().masked_fill(left_out, 0.0)
+    return (p * (log_p - log_q)).sum(dim=1).mean()

@@ -65,16 +65,18 @@ def run_identity(
     return plain
 
 
-def arrays_of(source: PairTable | TokenStore) -> list[npt.NDArray[np.integer]]:
+def arrays_of(source: PairTable | TokenStore) -> list[npt.NDArray[np.number]]:
     """All that training reads of a source."""
     if isinstance(source, TokenStore):
         return [source.token_ids, source.offsets]
-    ragged = [
+    ragged: list[npt.NDArray[np.number]] = [
         source.positives.rows,
         source.positives.offsets,
         source.negatives.rows,
         source.negatives.offsets,
     ]
+    if len(source.scored.scores):
+        ragged += [source.scored.rows.rows, source.scored.rows.offsets, source.scored.scores]
     stores = [*arrays_of(source.queries), *arrays_of(source.passages)]
     return [*stores, *ragged, source.training, source.development, source.pool]
 

@@ -99,7 +99,8 @@ def loss_lines(terms: Mapping[str, float]) -> str:
     if not terms:
         return ""
     factors = ", ".join(f"`{name}` {factor:g}" for name, factor in terms.items())
-    left_out = [side for side in SIDES[:-1] if not {side, f"distill_{side}"} & terms.keys()]
+    own = {side: {side, f"distill_{side}", f"teacher_{side}"} for side in SIDES[:-1]}
+    left_out = [side for side, names in own.items() if not names & terms.keys()]
     alone = f" Without a loss or distillation of their own: {', '.join(left_out)}." if left_out else ""
     return f"\nFactors of the loss: {factors}.{alone}\n"
 

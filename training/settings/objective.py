@@ -12,10 +12,12 @@ from tercet.training.settings.table import AtLeast0, AtLeast1, Factor, Positive,
 class DenseLosses(Table):
     """The contrastive loss of the dense side alone, as in the unsupervised stage of BGE-M3.
 
-    anchor_dense: as in `LossSettings`.
+    anchor_dense, teacher_scores, teacher_temperature: as in `LossSettings`.
     """
 
     temperature: Positive = 0.02
+    teacher_scores: Factor | None = None
+    teacher_temperature: Positive = 1.0
     anchor_dense: Factor = 0.0
 
 
@@ -27,8 +29,14 @@ class LossSettings(DenseLosses):
     L = (L_dense + 0.1·L_lex + L_mul + L_inter)/4; L' = (L'_dense + 0.1·L'_lex + L'_mul)/3; the total is
     (L + L')/2. Any search weight (`sum_*`) and any factor of a term
     (`dense` … `distill_colbert`) that is given replaces the form's.
-    distill = false leaves self-knowledge distillation out. distill_temperature: of teacher and students, by
-    default `temperature`; a higher one softens a teacher that is nearly one-hot.
+    distill = false leaves self-knowledge distillation out; distill_start_step: so does each of the first so
+    many steps. distill_temperature: of teacher and students, by default `temperature`; a higher one softens a
+    teacher that is nearly one-hot.
+    teacher_scores: factor of the distillation from the `pos_scores` and `neg_scores` of training files, for
+    each side and the sum beside their own losses (M3, section 3.3; RetroMAE, Liu and Shao 2022,
+    arXiv 2205.12035, section 4.1); 0 leaves the scores out, and without it they are refused.
+    `teacher_dense` … `teacher_sum` replace the factor of the term beside it, which is that of the side's own
+    loss. teacher_temperature: of the scores; the students' is `temperature`.
     anchor_dense, anchor_colbert: factors of terms that hold dense and token vectors near those of the base
     (one minus their cosine; learning without forgetting, Li and Hoiem 2016, arXiv 1606.09282), so that what
     a broadly trained base knows survives narrow data. They cost one more forward pass.
@@ -38,6 +46,7 @@ class LossSettings(DenseLosses):
 
     form: Literal["first", "revised"] = "first"
     distill: bool = True
+    distill_start_step: AtLeast0 = 0
     distill_temperature: Positive | None = None
     sum_dense: Factor | None = None
     sum_sparse: Factor | None = None
@@ -49,6 +58,10 @@ class LossSettings(DenseLosses):
     distill_dense: Factor | None = None
     distill_sparse: Factor | None = None
     distill_colbert: Factor | None = None
+    teacher_dense: Factor | None = None
+    teacher_sparse: Factor | None = None
+    teacher_colbert: Factor | None = None
+    teacher_sum: Factor | None = None
     anchor_colbert: Factor = 0.0
     prior: Factor = 0.0
     prior_scale: Factor = 0.12
@@ -57,6 +70,10 @@ class LossSettings(DenseLosses):
     def of_dense_alone(given: DenseLosses) -> LossSettings:
         """The losses of a stage that trains the dense side alone."""
         return LossSettings(**given.model_dump(), distill=False, dense=1.0, sparse=0.0, colbert=0.0, sum=0.0)
+
+    def at(self, step: int) -> LossSettings:
+        """The losses of a step, counted from 0."""
+        return self if step >= self.distill_start_step else self.model_copy(update={"distill": False})
 
     @property
     def anchored(self) -> bool:

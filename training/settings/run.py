@@ -69,6 +69,7 @@ class PairRun(Run):
 
     data: PairData
     batches: PairBatches = PairBatches()
+    losses: DenseLosses = DenseLosses()
     mining: MiningSettings | None = None
     adapter: AdapterTraining | None = None
 
@@ -84,6 +85,13 @@ class PairRun(Run):
         repeats = any(source.format == "repeats" for source in self.data.sources)
         dropout = self.optimization.dropout if repeats else None
         require(dropout != 0, "optimization.dropout", dropout, "above 0 for a source of format 'repeats'")
+        return self
+
+    @model_validator(mode="after")
+    def _scores_are_of_negatives_too(self) -> PairRun:
+        negatives = self.batches.negatives
+        compares = negatives > 0 or not self.losses.teacher_scores
+        require(compares, "batches.negatives", negatives, "at least 1 with losses.teacher_scores")
         return self
 
     @property
@@ -159,7 +167,6 @@ class ContrastiveRun(PairRun):
     """The body, by the dense side alone."""
 
     stage: Literal["contrastive"]
-    losses: DenseLosses = DenseLosses()
 
     @property
     def objective(self) -> LossSettings:

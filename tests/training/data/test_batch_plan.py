@@ -9,7 +9,7 @@ import numpy as np
 
 from tercet.models.representations import offsets_of
 from tercet.training.data.batch_plan import allowed_passages, pair_batch, plan_epoch
-from tercet.training.data.pair_table import PairTable, RaggedRows
+from tercet.training.data.pair_table import PairTable, RaggedRows, ScoredRows
 from tercet.training.data.token_store import TokenStore
 from tercet.training.distributed import Ranks
 from tercet.training.settings.data import LengthGroup, PairBatches, PairSource
@@ -29,7 +29,9 @@ def table(lengths: Sequence[int]) -> PairTable:
     none = np.zeros(0, np.int64)
     rows = ragged([[n] for n in range(len(lengths))])
     source = PairSource(path="p", title="P", licence="CC0 1.0")
-    return PairTable(source, store, store, rows, ragged([[]] * len(lengths)), pairs, none, none)
+    nothing = ragged([[]] * len(lengths))
+    scored = ScoredRows(nothing, np.zeros(0, np.float32))
+    return PairTable(source, store, store, rows, nothing, pairs, none, none, scored)
 
 
 TABLES = [table([5, 15] * 22), table([20] * 9)]  # 22 short and 22 long, 9 long

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from tercet.models.tokenizer import Tokenizer
-from tercet.training.data.pair_table import PairTable, RaggedRows, read_tables, shuffled_groups
+from tercet.training.data.pair_table import (
+    PairTable,
+    RaggedRows,
+    read_tables,
+    require_scores,
+    shuffled_groups,
+)
 from tercet.training.data.token_store import TokenStore
 from tercet.training.errors import TrainingDataError
 from tercet.training.settings.data import PairData, PairSource
@@ -200,3 +206,43 @@ def test_ragged_rows_give_back_what_they_pack() -> None:
     packed = RaggedRows.pack(rows)
     assert [packed.of(pair).tolist() for pair in range(3)] == [[3, 1], [], [2]]
     assert RaggedRows.pack([]).offsets.tolist() == [0]
+
+
+SCORED = [
+    {"query": "word1", "pos": ["word2"], "neg": ["word3", "word4"], "pos_scores": [3], "neg_scores": [1, -2]},
+    {"query": "word5", "pos": ["word6"], "neg": ["word4"]},
+]
+
+
+def test_scores_find_their_passages_in_a_batch(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    write(tmp_path, SCORED)
+    settings = PairData(sources=(SOURCE,), query_tokens=8, passage_tokens=16)
+    (table,) = read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1, scores=True)
+    assert words(table.passages, range(4)) == ["word2", "word3", "word4", "word6"]
+    found = table.scored.of_batch(np.array([1, 0]), np.array([3, 0, 2, 0]))
+    nan = np.nan
+    np.testing.assert_array_equal(found, [[nan, nan, nan, nan], [nan, 3, -2, 3]])
+    require_scores([table])
+    (table,) = read_tables(settings, tmp_path, tmp_path / "again", tokenizer, 1, 1, scores=False)
+    assert len(table.scored.scores) == 0
+    with pytest.raises(TrainingDataError, match=r"pairs\.jsonl: no line has neg_scores"):
+        require_scores([table])
+
+
+def test_passages_with_scores_are_not_joined(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    write(tmp_path, SCORED)
+    sources = (SOURCE.model_copy(update={"join_up_to": 3}),)
+    settings = PairData(sources=sources, query_tokens=8, passage_tokens=16)
+    with pytest.raises(TrainingDataError, match="join_up_to = 3 would join them"):
+        read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1, scores=True)
+
+
+def test_a_prompt_stands_before_the_query_for_the_encoder_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    write(tmp_path, [{"query": "word1", "pos": ["word2"], "prompt": "word9 "}])
+    settings = PairData(
+        sources=(SOURCE.model_copy(update={"taught": True}),), query_tokens=8, passage_tokens=16
+    )
+    (table,) = read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1, tokenizer)
+    assert table.taught is not None
+    assert words(table.queries, [0]) == ["word9 word1"]
+    assert words(table.taught.queries, [0]) == ["word1"]

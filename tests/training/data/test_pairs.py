@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tercet.training.data.pairs import (
+    LineRules,
     TrainingPair,
     joined_neighbours,
     passages_of,
@@ -37,6 +38,12 @@ def test_reads_pairs_plain_and_packed(tmp_path: Path) -> None:
         ('{"query": "q"}', '"pos" must be a list'),
         ('{"query": "q", "pos": "a"}', '"pos" must be a list'),
         ('{"query": "q", "pos": ["a"], "neg": [1]}', '"neg" must be a list'),
+        (
+            '{"query": "q", "pos": ["a"], "negs": ["b"]}',
+            '"negs" is no key of training pairs; known are query',
+        ),
+        ('{"query": "q", "pos": ["a"], "prompt": 3}', '"prompt" must be a text'),
+        ('{"query": "q", "pos": ["a"], "pos_scores": [1]}', r'"pos_scores" is not used .* losses\.teacher_'),
     ],
 )
 def test_a_bad_line_is_named_by_file_and_number(tmp_path: Path, line: str, complaint: str) -> None:
@@ -45,6 +52,56 @@ def test_a_bad_line_is_named_by_file_and_number(tmp_path: Path, line: str, compl
     with pytest.raises(TrainingDataError, match=complaint) as raised:
         list(read_pairs(path))
     assert f"{path}:2" in str(raised.value)
+
+
+def read_line(path: Path, rules: LineRules, **keys: object) -> TrainingPair:
+    path.write_text(json.dumps({"query": "q", "pos": ["a"], **keys}) + "\n")
+    (pair,) = read_pairs(path, (), rules)
+    return pair
+
+
+def test_scores_of_a_teacher_stand_beside_their_passages(tmp_path: Path) -> None:
+    keys = {"neg": ["b", "c"], "pos_scores": [7.5], "neg_scores": [-2, 0.25]}
+    path = tmp_path / "pairs.jsonl"
+    assert read_line(path, LineRules(scores=True), **keys).scores == (7.5, -2.0, 0.25)
+    assert read_line(path, LineRules(scores=False), **keys).scores == ()
+    assert read_line(path, LineRules(scores=True)).scores == ()
+    assert read_line(path, LineRules(scores=True), pos_scores=[1]).scores == (1.0,)
+
+
+@pytest.mark.parametrize("learned", [True, False])
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"pos_scores": [1.0, 2.0], "neg_scores": [0.0]}, '"pos_scores" must hold .* "pos", but has 2 for 1'),
+        ({"pos_scores": [1.0], "neg_scores": []}, '"neg_scores" must hold .* "neg", but has 0 for 1'),
+        ({"pos_scores": [1.0]}, '"neg_scores" must hold'),
+        ({"neg_scores": [1.0]}, '"pos_scores" must hold'),
+        ({"pos_scores": 1.0}, '"pos_scores" must be a list of finite numbers'),
+        ({"pos_scores": [True], "neg_scores": [0.0]}, '"pos_scores" must be a list of finite numbers'),
+        ({"pos_scores": ["1"], "neg_scores": [0.0]}, '"pos_scores" must be a list of finite numbers'),
+        (
+            {"pos_scores": [1.0], "neg_scores": [float("nan")]},
+            '"neg_scores" must be a list of finite numbers',
+        ),
+        ({"pos_scores": [1.0], "neg_scores": [10**400]}, '"neg_scores" must be a list of finite numbers'),
+    ],
+)
+def test_scores_that_do_not_fit_their_passages_are_named(
+    tmp_path: Path, keys: dict[str, object], complaint: str, learned: bool
+) -> None:
+    with pytest.raises(TrainingDataError, match=f"pairs.jsonl:1: {complaint}"):
+        read_line(tmp_path / "pairs.jsonl", LineRules(scores=learned), neg=["b"], **keys)
+
+
+def test_a_prompt_is_read_where_the_encoder_has_no_instruction_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    assert read_line(path, LineRules(), prompt="ask: ").prompt == "ask: "
+    instructed = LineRules(query_instruction="query: ")
+    assert read_line(path, instructed, prompt="query: ").prompt == ""
+    assert read_line(path, instructed).prompt == ""
+    with pytest.raises(TrainingDataError, match=r'pairs\.jsonl:1: "prompt" is "ask: ", but the encoder puts'):
+        read_line(path, instructed, prompt="ask: ")
 
 
 def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
 from tercet.models.representations import LexicalKind
 from tercet.models.tokenizer import Tokenizer
-from tercet.training.data.pair_table import PairTable, RaggedRows
+from tercet.training.data.pair_table import PairTable, RaggedRows, ScoredRows
 from tercet.training.data.token_store import TokenStore
 from tercet.training.m3.document_frequencies import idf_of_all
 from tercet.training.m3.initial_heads import (
@@ -54,7 +54,8 @@ def table_of(passages: TokenStore) -> PairTable:
     rows = RaggedRows.pack([every[row : row + 1] for row in every])
     nothing = RaggedRows.pack([none for _ in every])
     source = PairSource(path="made.jsonl", title="Made", licence="CC0 1.0")
-    return PairTable(source, passages, passages, rows, nothing, every, none, none)
+    scored = ScoredRows(nothing, np.zeros(0, np.float32))
+    return PairTable(source, passages, passages, rows, nothing, every, none, none, scored)
 
 
 def first_weights(
