@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +11,13 @@ import typer
 from tercet.cli import options
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.measuring.flags import MeasuringFlags, parse_rows
-from tercet.cli.measuring.tables import print_evaluation, print_runs
+from tercet.cli.measuring.tables import print_details, print_evaluation, print_runs
 from tercet.cli.output import print_json
 from tercet.index.dense.kinds import DenseKind
 from tercet.index.token_codecs import TokenCodec
 
 if TYPE_CHECKING:
-    from tercet.evaluation.results import Measuring
+    from tercet.evaluation.results import Results
 
 
 @with_flag_groups
@@ -83,12 +84,17 @@ def evaluate(
 
     try:
         wanted = measuring.measuring()
+        from tercet.evaluation.results import score_runs
         from tercet.evaluation.run import evaluate as run
     except ImportError as error:
         raise MissingExtraError(
             f"tercet eval needs more packages ({error}): pip install -c constraints.txt -e '.[cpu,eval]'"
         ) from error
-    if measuring.run:
+    if measuring.by_query_file is not None and not measuring.by_query_file.absolute().parent.is_dir():
+        raise typer.BadParameter(
+            f"{measuring.by_query_file}: there is no such folder; make it first", param_hint="--by-query-file"
+        )
+    if files := measuring.runs():
         ranked = {
             "--exhaustive": exhaustive,
             "--weights": weights,
@@ -100,7 +106,8 @@ def evaluate(
                 raise typer.BadParameter(
                     "says how to rank, but --run gives rankings; leave out one of both", param_hint=flag
                 )
-        _score_runs(folder, measuring.run, wanted, as_json=as_json)
+        scored = score_runs(folder, files, wanted)
+        _report(measuring, scored, lambda: print_runs(scored), as_json=as_json)
         return
     from tercet.cli.encoders import adapted_encoder
     from tercet.cli.progress import build_progress
@@ -131,17 +138,19 @@ def evaluate(
             runs=runs,
             progress=progress,
         )
+    _report(measuring, report, lambda: print_evaluation(report), as_json=as_json)
+
+
+def _report(flags: MeasuringFlags, report: Results, show: Callable[[], None], *, as_json: bool) -> None:
+    """Writes and prints a report. show: prints the head and the means for people."""
+    from tercet.evaluation.results import write_by_query
+
+    if flags.by_query_file is not None:
+        write_by_query(flags.by_query_file, report["by_query"])
+        if not flags.by_query:
+            del report["by_query"]
     if as_json:
         print_json(report)
     else:
-        print_evaluation(report)
-
-
-def _score_runs(folder: Path, files: list[Path], measuring: Measuring, *, as_json: bool) -> None:
-    from tercet.evaluation.results import score_runs
-
-    report = score_runs(folder, files, measuring)
-    if as_json:
-        print_json(report)
-    else:
-        print_runs(report)
+        show()
+        print_details(report)

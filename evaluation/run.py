@@ -113,6 +113,7 @@ def evaluate(
     )
     codec = settings.get("token_codec") or DEFAULT_CODEC
     settings["token_codec"] = codec if "colbert" in sides else None
+    measuring.check_compared([*plan.weights, BM25])
     dataset = read_dataset(folder, measuring.split)
     if runs is not None:
         check_run_ids([*dataset.queries, *(document.id for document in dataset.documents)])

@@ -52,12 +52,52 @@ class MeasuringFlags:
         ),
     ] = None
 
+    by_query: Annotated[bool, typer.Option("--by-query", help="Report the figures of each query, too.")] = (
+        False
+    )
+    by_query_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the figures of each query to FILE: ranking, query, measure, value; tab-separated.",
+            show_default=False,
+        ),
+    ] = None
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="A B",
+            help="Test whether two rankings, or two run files of TREC, differ by more than chance.",
+            show_default=False,
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Of the random signs of --compare.")] = 0
+
+    def runs(self) -> list[Path]:
+        """The run files to score: those of --run, and of --compare those that are files and no rankings."""
+        runs = list(self.run or ())
+        names = {*(path.stem for path in runs), *map(str, runs)}
+        compared = [Path(name) for name in self.compare or () if name not in names]
+        return runs + [path for path in dict.fromkeys(compared) if path.is_file()]
+
     def measuring(self) -> Measuring:
         """What is measured. Raises MeasureError for a name that is no measure."""
         from tercet.evaluation.metrics import parse_measures
-        from tercet.evaluation.results import Measuring
+        from tercet.evaluation.results import Measuring, run_names
 
-        return Measuring(parse_measures(self.measures or ()), self.split, self.depth)
+        called = {str(path): name for name, path in run_names(self.runs()).items()}
+        compare = self.compare and (
+            called.get(self.compare[0], self.compare[0]),
+            called.get(self.compare[1], self.compare[1]),
+        )
+        return Measuring(
+            parse_measures(self.measures or ()),
+            self.split,
+            self.depth,
+            self.by_query or self.by_query_file is not None,
+            compare,
+            self.seed,
+        )
 
 
 def parse_rows(given: Sequence[str]) -> tuple[Weights, dict[str, Weights]]:

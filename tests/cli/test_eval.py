@@ -107,6 +107,7 @@ def test_rows_measures_and_a_split(tercet: Run, folder: Path) -> None:
         (["--weights", "dense=1,1,1"], 2, "dense is a ranking of its own"),
         (["--weights", "a=1,1,1", "--weights", "a=1,0,0"], 2, "a is given twice"),
         (["--weights", "a=much"], 2, "'much' is neither a preset nor three or four numbers"),
+        (["--by-query-file", "no/where.tsv"], 2, "no/where.tsv: there is no such folder"),
         (["--run", "none.run"], 1, "none.run: no such file"),
         (["--run", "none.run", "--exhaustive"], 2, "--run gives rankings"),
     ],
@@ -134,3 +135,31 @@ def test_run_files_are_scored_without_an_encoder(tercet: Run, folder: Path) -> N
     assert lines[0] == "tiny-set: 2 queries of qrels/test.tsv"
     assert [line.split()[:2] for line in lines[2:3]] == [["other", "0.3155"]]
     assert lines[-1] == "other lacks 1 judged query; each counts 0"
+
+
+def test_run_files_are_compared(tercet: Run, folder: Path) -> None:
+    for name, first in (("one", "tea"), ("two", "x")):
+        (folder / name).mkdir()
+        (folder / name / "sum.run").write_text(f"q1 Q0 {first} 1 2.0 s\nq2 Q0 rail 1 1.0 s\n")
+    files = [str(folder / name / "sum.run") for name in ("one", "two")]
+    flags = ("--compare", *files, "--measures", "RR", "--by-query-file", str(folder / "each.tsv"))
+    report = json.loads(tercet("eval", str(folder), *flags, "--json").stdout)
+    assert report["comparison"]["measures"]["RR"] == {
+        **{"first": 1.0, "second": 0.5, "difference": -0.5, "p_value": 1.0}
+    }
+    assert "by_query" not in report
+    assert (folder / "each.tsv").read_text().splitlines()[1] == f"{files[0]}\tq1\tRR\t1.0"
+    done = tercet("eval", str(folder), *flags, "--by-query")
+    assert files[0] in done.stdout.splitlines()[2]  # whole, however long
+    assert "randomization test over all assignments of signs" in done.stdout
+    assert done.stdout.splitlines()[-1].split() == ["RR", "1.0000", "0.5000", "-0.5000", "1.0000"]
+
+
+def test_rankings_are_compared(tercet: Run, folder: Path) -> None:
+    done = tercet("eval", str(folder), "--compare", "bm25", "sum", "--by-query", "--json")
+    report = json.loads(done.stdout)
+    assert (report["comparison"]["first"], report["comparison"]["exact"]) == ("bm25", True)
+    assert list(report["by_query"]) == SIDES
+    assert list(report["by_query"]["sum"]) == ["q1", "q2"]
+    done = tercet("eval", str(folder), "--compare", "bm25", "other")
+    assert (done.returncode, "'other' cannot be compared" in done.stderr) == (1, True)

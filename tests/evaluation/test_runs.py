@@ -12,7 +12,7 @@ import pytrec_eval
 from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.errors import DatasetError
 from tercet.evaluation.metrics import MEASURES, measure, parse_measures
-from tercet.evaluation.results import Measuring, score_runs
+from tercet.evaluation.results import Measuring, score_runs, write_by_query
 from tercet.evaluation.run import evaluate
 from tercet.evaluation.runs import read_run, write_runs
 from tercet.models.loader import load_encoder
@@ -137,3 +137,22 @@ def test_an_id_with_a_blank_is_refused_before_anything_is_encoded(
     assert encoded == []
     assert not (tmp_path / "runs").exists()
     assert evaluate(beir_folder, encoder, exhaustive=True)["documents"] == 5
+
+
+def test_two_runs_are_compared_query_by_query(beir_folder: Path, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.run", tmp_path / "bad.run"
+    good.write_text("q1 Q0 bread 1 1.0 x\nq2 Q0 tide 1 1.0 x\nq3 Q0 violin 1 1.0 x\n")
+    bad.write_text("q1 Q0 bread 1 1.0 x\nq2 Q0 bread 1 1.0 x\nq2 Q0 tide 2 0.5 x\n")
+    measuring = Measuring(parse_measures(["RR"]), by_query=True, compare=("bad", "good"))
+    report = score_runs(beir_folder, [good, bad], measuring)
+    assert report["by_query"]["bad"] == {"q1": {"RR": 1.0}, "q2": {"RR": 0.5}, "q3": {"RR": 0.0}}
+    comparison = report["comparison"]
+    assert (comparison["queries"], comparison["exact"], comparison["trials"]) == (3, True, 8)
+    # Differences of 0, 0.5 and 1: half of the signs give 1.5 or -1.5.
+    assert comparison["measures"]["RR"] == {"first": 0.5, "second": 1.0, "difference": 0.5, "p_value": 0.5}
+    write_by_query(tmp_path / "figures.tsv", report["by_query"])
+    lines = (tmp_path / "figures.tsv").read_text().splitlines()
+    assert lines[:2] == ["ranking\tquery\tmeasure\tvalue", "good\tq1\tRR\t1.0"]
+    assert len(lines) == 1 + 6
+    with pytest.raises(DatasetError, match=r"'sum' cannot be compared: .* there are good, bad"):
+        score_runs(beir_folder, [good, bad], Measuring(compare=("good", "sum")))
