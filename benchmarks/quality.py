@@ -28,7 +28,8 @@ from benchmarks.recording import ROOT, dated, earlier, write
 from tercet.evaluation.beir import Dataset, read_dataset
 from tercet.evaluation.metrics import measure
 from tercet.evaluation.rankings import ranking
-from tercet.evaluation.run import DEFAULT_CODEC, Rankings, bm25_rankings, evaluate
+from tercet.evaluation.results import Rankings
+from tercet.evaluation.run import DEFAULT_CODEC, bm25_rankings, evaluate
 from tercet.index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from tercet.index.candidates import Weights
 from tercet.index.catalog.manifest import Manifest

@@ -196,7 +196,7 @@ def found_of_best(snapshot: Snapshot, queries: Representations) -> float:
         query = queries.take(np.array([row]))
         ids, scores = snapshot.score_all(query)
         hits = {hit.document.id for hit in snapshot.search(query, contents=False).hits}
-        found += len(hits & set(ranking(ids, scores, Weights())[:10]))
+        found += len(hits & set(ranking(ids, scores, Weights(), depth=10)))
     return found / (10 * CHECKED)
 
 

@@ -26,6 +26,7 @@ from benchmarks.recording import ROOT, dated, write
 from tercet.evaluation.beir import Dataset, read_dataset
 from tercet.evaluation.metrics import measure
 from tercet.evaluation.rankings import ranking
+from tercet.evaluation.results import Rankings
 from tercet.index.candidates import Weights
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.codebook import Codebook, sign_codebook
@@ -129,7 +130,7 @@ def late_interaction(tokens: TokenVectors, found: Encoded) -> Scores:
 
 def figures(found: Encoded, late: Scores) -> dict[str, float]:
     """nDCG@10 of late interaction alone and of the sum."""
-    rankings: dict[str, dict[str, list[str]]] = {"colbert": {}, "sum": {}}
+    rankings: Rankings = {"colbert": {}, "sum": {}}
     query_ids = list(found.dataset.queries)[: len(late)]
     for row, query_id in enumerate(query_ids):
         parts = np.stack([late[row], found.others[row]], axis=1)

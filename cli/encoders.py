@@ -1,4 +1,4 @@
-"""The encoder that a command opens for a collection: the one that it was built with."""
+"""The encoder that a command opens: the one that a collection was built with, or an adapter trained on."""
 
 from __future__ import annotations
 
@@ -36,6 +36,33 @@ def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
             f"collection {collection.name!r} was built with encoder {collection.encoder!r}, which cannot be "
             f"opened again ({error}): give --checkpoint FOLDER, or build the collection again"
         ) from error
+
+
+def adapted_encoder(settings: Settings, adapter: str | None) -> Encoder:
+    """The settings' encoder with an adapter or router, where one is given.
+
+    Without a flag --checkpoint it is the one that the adapter was trained on, where its name says where it
+    is. Raises CheckpointError and other ModelError.
+    """
+    from tercet.models.checkpoint import checkpoint_name, opens_by_name
+    from tercet.models.encoder import with_adapter
+    from tercet.service.encoding.service import local_encoder
+
+    base = None if adapter is None or "checkpoint" in settings.flags else _base_of(settings, adapter)
+    known = base is not None and base != checkpoint_name(settings.checkpoint) and opens_by_name(base)
+    return with_adapter(local_encoder(settings, base if known else None), adapter)
+
+
+def _base_of(settings: Settings, adapter: str) -> str | None:
+    """What the checkpoint is called on which an adapter or router was trained; None where none is named."""
+    from tercet.models.adapters.files import ROUTER_FILE, is_adapter, read_adapter
+    from tercet.models.adapters.router_files import read_router
+
+    folder = settings.adapters_folder / adapter.partition(":")[0]
+    if is_adapter(folder):
+        return read_adapter(folder).base.name
+    router = read_router(folder).base if (folder / ROUTER_FILE).is_file() else None
+    return None if router is None else router.name
 
 
 def tokenizer_of(checkpoint: str) -> Tokenizer | None:

@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from tercet.cli import options
 from tercet.cli.flag_groups import with_flag_groups
-from tercet.cli.output import console, counted, print_json
-from tercet.cli.search import parse_weights
+from tercet.cli.measuring.flags import MeasuringFlags, parse_rows
+from tercet.cli.measuring.tables import print_details, print_evaluation, print_runs
+from tercet.cli.output import print_json
 from tercet.index.dense.kinds import DenseKind
 from tercet.index.token_codecs import TokenCodec
 
 if TYPE_CHECKING:
-    from tercet.evaluation.run import EvaluationReport
+    from tercet.evaluation.results import Results
 
 
 @with_flag_groups
 def evaluate(
-    folder: Annotated[Path, typer.Argument(help="BEIR folder: corpus, queries and qrels/test.tsv.")],
+    folder: Annotated[Path, typer.Argument(help="BEIR folder: corpus, queries and qrels/SPLIT.tsv.")],
+    *,
+    measuring: MeasuringFlags,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Score every document instead of searching the index.")
     ] = False,
     weights: Annotated[
-        str, typer.Option(metavar="PRESET|D,S,C[,B]", help="Weights of the sum, as for `tercet search`.")
-    ] = "sum",
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]PRESET|D,S,C[,B]",
+            help="Weights of the sum, as for `tercet search`; repeated, each gives another ranking. "
+            "[default: sum]",
+            show_default=False,
+        ),
+    ] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Documents that each retriever proposes. [default: 200, or the depth if that is more]",
+            show_default=False,
+        ),
+    ] = None,
     dense_kind: Annotated[
         DenseKind | None,
         typer.Option(help="Dense index. [default auto: by size]", show_default=False),
@@ -46,7 +63,6 @@ def evaluate(
     window_tokens: options.WindowTokens = None,
     window_overlap: options.WindowOverlap = None,
     no_windows: options.NoWindows = False,
-    *,
     encoding: options.EncoderFlags,
     adapter: options.Adapter = None,
     runs: Annotated[
@@ -61,34 +77,58 @@ def evaluate(
 ) -> None:
     """Measure ranking quality on a judged data set.
 
-    nDCG@10, recall@100 and reciprocal rank@10 of each side, of their sums, and of BM25 over word pieces; with
-    --bm25 also of that side, and of the sum with it.
+    nDCG@10, recall@100 and reciprocal rank@10, or other measures, of each side, of their sums, and of BM25
+    over word pieces; with --bm25 also of that side, and of the sum with it. With --run the same of run files.
     """
-    from tercet.cli.progress import build_progress
     from tercet.evaluation.errors import MissingExtraError
-    from tercet.index.bm25.languages import DEFAULT_LANGUAGE
-    from tercet.models.encoder import with_adapter
-    from tercet.service.encoding.service import local_encoder
 
     try:
+        wanted = measuring.measuring()
+        from tercet.evaluation.results import score_runs
         from tercet.evaluation.run import evaluate as run
     except ImportError as error:
         raise MissingExtraError(
             f"tercet eval needs more packages ({error}): pip install -c constraints.txt -e '.[cpu,eval]'"
         ) from error
+    if measuring.by_query_file is not None and not measuring.by_query_file.absolute().parent.is_dir():
+        raise typer.BadParameter(
+            f"{measuring.by_query_file}: there is no such folder; make it first", param_hint="--by-query-file"
+        )
+    if files := measuring.runs():
+        ranked = {
+            "--exhaustive": exhaustive,
+            "--weights": weights,
+            "--candidates": candidates,
+            "--runs": runs,
+        }
+        for flag, value in ranked.items():
+            if value:
+                raise typer.BadParameter(
+                    "says how to rank, but --run gives rankings; leave out one of both", param_hint=flag
+                )
+        scored = score_runs(folder, files, wanted)
+        _report(measuring, scored, lambda: print_runs(scored), as_json=as_json)
+        return
+    from tercet.cli.encoders import adapted_encoder
+    from tercet.cli.progress import build_progress
+    from tercet.index.bm25.languages import DEFAULT_LANGUAGE
+
     language = options.bm25_language(bm25_language, bm25=bm25) or (DEFAULT_LANGUAGE if bm25 else None)
     window = options.window_from(window_tokens, window_overlap, none=no_windows)
-    wanted = parse_weights(weights)
-    if wanted.bm25 and not bm25:
-        raise typer.BadParameter(f"--weights gives bm25 {wanted.bm25}; give --bm25 too, or three numbers")
-    settings = encoding.settings()
-    encoder = with_adapter(local_encoder(settings), adapter)
+    total, rows = parse_rows(weights or ["sum"])
+    for row in (total, *rows.values()):
+        if row.bm25 and not bm25:
+            raise typer.BadParameter(f"--weights gives bm25 {row.bm25}; give --bm25 too, or three numbers")
+    encoder = adapted_encoder(encoding.settings(), adapter)
     with build_progress("auto") as progress, options.window_flags():
         report = run(
             folder,
             encoder,
             exhaustive=exhaustive,
-            weights=wanted,
+            measuring=wanted,
+            weights=total,
+            rows=rows,
+            candidates=candidates,
             dense_kind=dense_kind,
             lexical=lexical,
             bm25_language=language,
@@ -98,40 +138,19 @@ def evaluate(
             runs=runs,
             progress=progress,
         )
+    _report(measuring, report, lambda: print_evaluation(report), as_json=as_json)
+
+
+def _report(flags: MeasuringFlags, report: Results, show: Callable[[], None], *, as_json: bool) -> None:
+    """Writes and prints a report. show: prints the head and the means for people."""
+    from tercet.evaluation.results import write_by_query
+
+    if flags.by_query_file is not None:
+        write_by_query(flags.by_query_file, report["by_query"])
+        if not flags.by_query:
+            del report["by_query"]
     if as_json:
         print_json(report)
     else:
-        _print_table(report)
-
-
-def _adapter_words(adapter: str | None) -> str:
-    return "" if adapter is None else f" with adapter {adapter}"
-
-
-def _window_words(window: dict[str, int] | None) -> str:
-    return "" if window is None else f"windows of {window['tokens']}, overlap {window['overlap']}, "
-
-
-def _weights_words(weights: dict[str, float]) -> str:
-    return ", ".join(f"{weight:g}" for weight in weights.values())
-
-
-def _print_table(report: EvaluationReport) -> None:
-    way = "every document scored" if report["exhaustive"] else "through the index"
-    out = console()
-    out.print(
-        f"{report['dataset']}: {counted(report['documents'], 'document')}, "
-        f"{counted(report['queries'], 'query', 'queries')}, "
-        f"{report['checkpoint']}{_adapter_words(report['adapter'])}, lexical {report['lexical']}, "
-        f"{_window_words(report['window'])}weights {_weights_words(report['weights'])}, {way}",
-        soft_wrap=True,
-    )
-    table = Table(box=None, padding=(0, 2))
-    table.add_column("ranking")
-    results = report["results"]
-    measures = list(next(iter(results.values())))
-    for measure in measures:
-        table.add_column(measure, justify="right")
-    for ranking, means in results.items():
-        table.add_row(ranking, *(f"{means[measure]:.4f}" for measure in measures))
-    out.print(table)
+        show()
+        print_details(report)

@@ -42,12 +42,12 @@ class Dataset(JudgedQueries):
     documents: list[Document]
 
 
-def read_dataset(folder: Path) -> Dataset:
-    """The data set of a folder, with the judgments of its test queries.
+def read_dataset(folder: Path, split: str = TEST) -> Dataset:
+    """The data set of a folder, with the judgments of its test queries or of another split.
 
     Raises DatasetError for queries and judgments and SourceError for the corpus, naming file and line.
     """
-    judged = read_judged_queries(folder, TEST)
+    judged = read_judged_queries(folder, split)
     return Dataset(
         judged.queries,
         judged.qrels,
@@ -95,10 +95,10 @@ def read_queries(folder: Path) -> dict[str, str]:
 def read_qrels(path: Path, queries: dict[str, str]) -> dict[str, dict[str, int]]:
     """Grades by document id, by query id, from tab-separated lines; a header line is passed over."""
     if not path.is_file():
-        others = ", ".join(sorted(other.stem for other in path.parent.glob("*.tsv")))
+        others = sorted(other.stem for other in path.parent.glob("*.tsv"))
         raise DatasetError(
             f"{path}: no such file; it holds the judgments, tab-separated"
-            + (f", and is there for {others}" if others else "")
+            + (f", and is there for {', '.join(others)}; give --split {others[0]}" if others else "")
         )
     qrels: dict[str, dict[str, int]] = {}
     for line, where in text_lines(path):

@@ -13,3 +13,7 @@ class TuningError(ServiceError):
 
 class MissingExtraError(ServiceError):
     """A package that measuring needs is not installed; the message names the command that installs it."""
+
+
+class MeasureError(ServiceError):
+    """A measure cannot be computed, or not of so short a ranking; the message names it and the remedy."""

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypedDict, Unpack
+from types import MappingProxyType
+from typing import Unpack
 
 import numpy as np
 
 from tercet.evaluation.beir import Dataset, read_dataset
 from tercet.evaluation.bm25 import Bm25
-from tercet.evaluation.metrics import measure
-from tercet.evaluation.rankings import DEPTH, exhaustive_rankings, indexed_rankings
+from tercet.evaluation.rankings import DEPTH, Ranking, RankingPlan, query_rankings, weightings
+from tercet.evaluation.results import Measuring, Rankings, Results, measured
 from tercet.evaluation.runs import check_run_ids, write_runs
 from tercet.index.bm25.languages import Bm25Language
-from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
 from tercet.index.collection import Collection
 from tercet.index.errors import InvalidQueryError
 from tercet.index.files.directory import make_folder
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.fusion import best
-from tercet.index.search.query import check_bm25
 from tercet.index.snapshot import Snapshot
 from tercet.index.token_codecs import TokenCodec
 from tercet.ingest.build import BuildProgress, build_collection
@@ -35,18 +35,21 @@ from tercet.models.representations import LexicalKind
 COLLECTION = "evaluation"
 BM25 = "bm25"
 PLAIN_SUM = Weights()
-DEFAULT_LIMITS = CandidateLimits()
+NO_ROWS: Mapping[str, Weights] = MappingProxyType({})
+PLAIN_MEASURING = Measuring()
 DEFAULT_CODEC: TokenCodec = "int8"  # what a checkpoint can do, whatever the collection's size
-Rankings = dict[str, dict[str, list[str]]]
-"""Document ids, best first, by ranking, then by query id."""
 
 
-class EvaluationReport(TypedDict):
-    """What `tercet eval --json` prints. results: measure by name, by ranking; times in seconds;
-    bm25_language: None without the BM25 side; weights: of the ranking called `sum`, by side.
+class EvaluationReport(Results):
+    """What `tercet eval --json` prints; times in seconds.
+
+    bm25_language: None without the BM25 side. weights: of the ranking called `sum`, by side. rows: those of
+    the rankings that were asked for, by name. depth: documents kept of each query. candidates: of each
+    retriever, None where every document was scored.
     """
 
     dataset: str
+    split: str
     documents: int
     queries: int
     unjudged_queries: int
@@ -56,8 +59,10 @@ class EvaluationReport(TypedDict):
     bm25_language: Bm25Language | None
     window: dict[str, int] | None
     weights: dict[str, float]
+    rows: dict[str, dict[str, float]]
+    depth: int
+    candidates: int | None
     exhaustive: bool
-    results: dict[str, dict[str, float]]
     index_seconds: float
     search_seconds: float
 
@@ -68,33 +73,48 @@ def evaluate(
     *,
     exhaustive: bool,
     work_dir: Path | None = None,
+    measuring: Measuring = PLAIN_MEASURING,
     weights: Weights = PLAIN_SUM,
-    candidates: CandidateLimits = DEFAULT_LIMITS,
+    rows: Mapping[str, Weights] = NO_ROWS,
+    candidates: int | None = None,
     runs: Path | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     **settings: Unpack[RequestedSettings],
 ) -> EvaluationReport:
-    """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
+    """Measures each side and sum on a BEIR folder, by default with nDCG@10, R@100 and RR@10.
 
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
-    called `sum`; runs: a folder that gets a run file of each ranking; progress: told how far the build is;
-    settings: of the collection, which by default stores token vectors nearly as they are; with a
-    bm25_language it has the BM25 side.
+    called `sum`; rows: weights of further rankings by name, one of which may take another's place;
+    candidates: of each retriever, by default 200, or as many as are ranked; runs: a folder that gets a run
+    file of each ranking; progress: told how far the build is; settings: of the collection, which by default
+    stores token vectors nearly as they are; with a bm25_language it has the BM25 side.
     Queries without a judged relevant document are left out and counted.
-    Raises InvalidQueryError for weights that do not suit, DatasetError or SourceError for a bad line, and
-    what encoder and index raise.
+    Raises InvalidQueryError for weights that do not suit, MeasureError for a depth that does not,
+    DatasetError or SourceError for a bad line, and what encoder and index raise.
     """
+    # What does not suit is told before anything is encoded.
     bm25_language = settings.get("bm25_language")
-    if weights.bm25 and bm25_language is None:  # told before anything is encoded
-        raise InvalidQueryError(
-            f"weights.bm25 is {weights.bm25}, but bm25_language is None, so BM25 is no side; give both, or "
-            "none"
-        )
+    for wanted in (weights, *rows.values()):
+        if wanted.bm25 and bm25_language is None:
+            raise InvalidQueryError(
+                f"weights.bm25 is {wanted.bm25}, but bm25_language is None, so BM25 is no side; "
+                "give both, or none"
+            )
     settings["bm25"] = bm25_language is not None
+    sides = encoder.info.sides
+    depth = measuring.ranks
+    count = max(DEFAULT_CANDIDATES, depth) if candidates is None else candidates
+    plan = RankingPlan(
+        weightings(sides, weights, bm25=bm25_language is not None)
+        | {name: row.of(sides) for name, row in rows.items()},
+        None if exhaustive else CandidateLimits(count, count, count),
+        depth,
+    )
     codec = settings.get("token_codec") or DEFAULT_CODEC
-    settings["token_codec"] = codec if "colbert" in encoder.info.sides else None
-    dataset = read_dataset(folder)
+    settings["token_codec"] = codec if "colbert" in sides else None
+    measuring.check_compared([*plan.weights, BM25])
+    dataset = read_dataset(folder, measuring.split)
     if runs is not None:
         check_run_ids([*dataset.queries, *(document.id for document in dataset.documents)])
         make_folder(runs)
@@ -103,14 +123,15 @@ def evaluate(
         built = build_collection(documents, Path(scratch), COLLECTION, folder, progress=progress, **settings)
         snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
         started = time.monotonic()
-        rankings = rank_queries(dataset, encoder, snapshot, weights, None if exhaustive else candidates)
+        rankings = rank_queries(dataset, encoder, snapshot, plan)
         search_seconds = time.monotonic() - started
         snapshot.close()
-    rankings[BM25] = bm25_rankings(dataset, encoder)
+    rankings[BM25] = bm25_rankings(dataset, encoder, depth)
     if runs is not None:
         write_runs(runs, rankings)
     return EvaluationReport(
         dataset=dataset.name,
+        split=measuring.split,
         documents=len(dataset.documents),
         queries=len(dataset.queries),
         unjudged_queries=dataset.unjudged_queries,
@@ -120,8 +141,11 @@ def evaluate(
         bm25_language=bm25_language,
         window=None if snapshot.settings.window is None else asdict(snapshot.settings.window),
         weights=_weights_record(weights, bm25_language),
+        rows={name: _weights_record(row, bm25_language) for name, row in rows.items()},
+        depth=depth,
+        candidates=None if exhaustive else count,
         exhaustive=exhaustive,
-        results={name: measure(dataset.qrels, ranking) for name, ranking in rankings.items()},
+        **measured(dataset.qrels, rankings, measuring),
         index_seconds=built.seconds,
         search_seconds=search_seconds,
     )
@@ -134,29 +158,18 @@ def _weights_record(weights: Weights, bm25_language: Bm25Language | None) -> dic
     return record
 
 
-def rank_queries(
-    dataset: Dataset, encoder: Encoder, snapshot: Snapshot, weights: Weights, limits: CandidateLimits | None
-) -> Rankings:
-    """Rankings of every query by every side and sum; without limits, of all documents.
-
-    Raises InvalidQueryError where the weights are not for this collection.
-    """
-    check_bm25("weights.bm25", weights.bm25, snapshot.settings)
+def rank_queries(dataset: Dataset, encoder: Encoder, snapshot: Snapshot, plan: RankingPlan) -> Rankings:
+    """The rankings of every query."""
     queries = encode(encoder, list(dataset.queries.values()), "query")
-    rankings: Rankings = {}
+    rankings: Rankings = {name: {} for name in plan.weights}
     for row, (query_id, text) in enumerate(dataset.queries.items()):
         query = queries.take(np.array([row], np.int64))
-        ranked = (
-            exhaustive_rankings(snapshot, query, text, weights)
-            if limits is None
-            else indexed_rankings(snapshot, query, text, weights, limits)
-        )
-        for name, ranking in ranked.items():
-            rankings.setdefault(name, {})[query_id] = ranking
+        for name, ranking in query_rankings(snapshot, query, text, plan).items():
+            rankings[name][query_id] = ranking
     return rankings
 
 
-def bm25_rankings(dataset: Dataset, encoder: Encoder) -> dict[str, list[str]]:
+def bm25_rankings(dataset: Dataset, encoder: Encoder, depth: int = DEPTH) -> dict[str, Ranking]:
     """BM25 over the encoder's word pieces, of whole texts: what the encoder cuts off counts here."""
     tokenizer = encoder.tokenizer
     ids = [document.id for document in dataset.documents]
@@ -168,6 +181,8 @@ def bm25_rankings(dataset: Dataset, encoder: Encoder) -> dict[str, list[str]]:
     for row, query_id in enumerate(dataset.queries):
         span = slice(int(queries.offsets[row]), int(queries.offsets[row + 1]))
         scores = index.scores(queries.token_ids[span]).astype(np.float64)
-        rows = best(scores, DEPTH, encoded.gather)
-        rankings[query_id] = [ids[best_row] for best_row in rows if scores[best_row] > 0]
+        rows = best(scores, depth, encoded.gather).tolist()
+        rankings[query_id] = {
+            ids[best_row]: float(scores[best_row]) for best_row in rows if scores[best_row] > 0
+        }
     return rankings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from tercet.cli.encoders import adapted_encoder
+from tercet.models import encoder
 from tercet.models.adapters.files import read_adapter, write_adapter
 from tercet.models.adapters.record import Adapter, AdapterBase
 from tercet.models.adapters.settings import BodyShape, LoraSettings
 from tercet.models.checkpoint import read_json
 from tercet.models.loader import load_encoder
+from tercet.service.encoding import service
+from tercet.service.settings.reading import load_settings
 
 pytest.importorskip("torch", reason="adapters act in torch, or are exported from it: install tercet[torch]")
 pytest.importorskip("onnxscript", reason="the export needs onnxscript: install tercet[torch]")
@@ -141,6 +146,31 @@ def test_an_adapter_from_texts_to_hits(
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(load_file(output)["dense"], dense["law"], atol=1e-5)
     assert tercet("search", "cases", "tea", TERCET_CHECKPOINT=str(exported)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("trained_on", "flags", "opened"),
+    [
+        ("multi-m3", {}, "multi-m3"),
+        ("multi-m3", {"checkpoint": "minilm-m3"}, None),  # a flag says what to open
+        ("minilm-m3", {}, None),  # as in the settings
+        ("trained-here", {}, None),  # a name that does not say where it is
+    ],
+)
+def test_an_evaluation_takes_the_checkpoint_of_its_adapter(
+    adapters: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trained_on: str,
+    flags: dict[str, str],
+    opened: str | None,
+) -> None:
+    law = read_adapter(adapters / "law")
+    write_adapter(adapters / "law", replace(law, base=replace(law.base, name=trained_on)))
+    monkeypatch.setenv("TERCET_CHECKPOINT", "minilm-m3")
+    monkeypatch.setattr(service, "local_encoder", lambda settings, checkpoint: checkpoint)
+    monkeypatch.setattr(encoder, "with_adapter", lambda checkpoint, adapter: checkpoint)
+    settings = load_settings({"adapters": adapters, **flags})
+    assert adapted_encoder(settings, "law") == opened
 
 
 def test_export_takes_an_output_or_an_adapter(tercet: Run, checkpoint: Path) -> None:

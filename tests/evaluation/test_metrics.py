@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from tercet.evaluation.metrics import measure
+from tercet.evaluation.errors import MeasureError
+from tercet.evaluation.metrics import figures, measure, parse_measures
 
 
 def test_measures_of_a_run_worked_out_by_hand() -> None:
@@ -32,3 +33,34 @@ def test_the_order_given_is_kept() -> None:
 def test_rank_eleven_is_too_late_for_the_first_ten() -> None:
     ranking = [f"x{number}" for number in range(10)] + ["a"]
     assert measure({"q": {"a": 1}}, {"q": ranking}) == {"nDCG@10": 0.0, "R@100": 1.0, "RR@10": 0.0}
+
+
+def test_measures_go_by_their_names_in_ir_measures() -> None:
+    measures = parse_measures(["nDCG@10, RR@10 R@20", "Success@5,P@5,AP(rel=2)@1000,nDCG@10"])
+    assert [str(each) for each in measures] == [
+        *("nDCG@10", "RR@10", "R@20", "Success@5", "P@5", "AP(rel=2)@1000")
+    ]
+    assert [str(each) for each in parse_measures([])] == ["nDCG@10", "R@100", "RR@10"]
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("ndcg@10", "'ndcg@10' is no measure .* did you mean nDCG@10"),
+        ("recal@20", "'recal@20' is no measure"),
+        ("nDCG@ten", "'nDCG@ten' is no measure .* use names of ir-measures, such as nDCG@10"),
+        ("P", "'P' is no measure"),
+        ("P@0", "'P@0' is no measure"),
+        ("alpha_nDCG@20", "'alpha_nDCG@20' is no measure"),  # which needs grades of subtopics
+    ],
+)
+def test_a_name_that_is_no_measure_is_refused(name: str, remedy: str) -> None:
+    with pytest.raises(MeasureError, match=remedy):
+        parse_measures(["nDCG@10", name])
+
+
+def test_each_query_has_figures_of_its_own() -> None:
+    found = figures({"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": ["x", "a"], "other": ["a"]})
+    assert found.by_query["q1"] == {"nDCG@10": pytest.approx(1 / math.log2(3)), "R@100": 1.0, "RR@10": 0.5}
+    assert found.by_query["q2"] == {"nDCG@10": 0.0, "R@100": 0.0, "RR@10": 0.0}
+    assert found.means["RR@10"] == 0.25

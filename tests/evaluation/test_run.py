@@ -10,8 +10,11 @@ import pytest
 
 from tercet.evaluation import run
 from tercet.evaluation.beir import read_dataset
-from tercet.evaluation.run import EvaluationReport, Rankings, bm25_rankings, evaluate, rank_queries
-from tercet.index.candidates import CandidateLimits, Weights
+from tercet.evaluation.errors import DatasetError, MeasureError
+from tercet.evaluation.metrics import parse_measures
+from tercet.evaluation.results import Measuring, Rankings
+from tercet.evaluation.run import EvaluationReport, bm25_rankings, evaluate, rank_queries
+from tercet.index.candidates import Weights
 from tercet.index.errors import InvalidQueryError
 from tercet.index.snapshot import Snapshot
 from tercet.models.encoder import Encoder
@@ -49,7 +52,7 @@ def test_easy_questions_are_answered(beir_folder: Path, encoder: Encoder, exhaus
 
 
 def test_a_side_sees_its_own_candidates_only(beir_folder: Path, encoder: Encoder) -> None:
-    report = evaluate(beir_folder, encoder, exhaustive=False, candidates=CandidateLimits(1, 1))
+    report = evaluate(beir_folder, encoder, exhaustive=False, candidates=1)
     # One candidate: q2 has two relevant documents, so half of them; the union may find both.
     assert report["results"]["dense"]["R@100"] == pytest.approx((1 + 0.5 + 1) / 3)
     assert report["results"]["sparse"]["R@100"] <= (1 + 0.5 + 1) / 3 + 1e-9
@@ -59,6 +62,39 @@ def test_weights_rank_the_sum(beir_folder: Path, encoder: Encoder) -> None:
     report = evaluate(beir_folder, encoder, exhaustive=True, weights=Weights(1.0, 0.0, 0.0))
     assert report["weights"] == {"dense": 1, "sparse": 0, "colbert": 0}
     assert report["results"]["sum"] == report["results"]["dense"]
+
+
+@pytest.mark.parametrize("exhaustive", [True, False])
+def test_rows_of_ones_own_stand_beside_the_others(
+    beir_folder: Path, encoder: Encoder, exhaustive: bool
+) -> None:
+    rows = {"dense+sparse": Weights(1.0, 0.3, 0.0), "late": Weights(0.0, 0.0, 2.0)}
+    report = evaluate(beir_folder, encoder, exhaustive=exhaustive, rows=rows)
+    assert list(report["results"]) == [*RANKINGS[:-1], "late", "bm25"]
+    assert report["rows"]["dense+sparse"] == {"dense": 1, "sparse": 0.3, "colbert": 0}
+    assert report["results"]["late"] == report["results"]["colbert"]
+
+
+def test_measures_decide_how_deep_rankings_are(beir_folder: Path, encoder: Encoder, tmp_path: Path) -> None:
+    measuring = Measuring(parse_measures(["P@1,AP@1000", "Success@5"]))
+    report = evaluate(beir_folder, encoder, exhaustive=False, measuring=measuring)
+    assert (report["depth"], report["candidates"], report["split"]) == (1000, 1000, "test")
+    assert list(report["results"]["sum"]) == ["P@1", "AP@1000", "Success@5"]
+    assert report["results"]["sum"]["P@1"] == 1.0
+    shallow = Measuring(parse_measures(["P@1"]), depth=2)
+    report = evaluate(beir_folder, encoder, exhaustive=True, measuring=shallow, runs=tmp_path / "runs")
+    assert report["candidates"] is None
+    assert (tmp_path / "runs" / "dense.run").read_text().count("q1 ") == 2
+    with pytest.raises(MeasureError, match=r"AP@1000 looks at 1000 ranks, and the depth is 2; keep 1000"):
+        evaluate(beir_folder, encoder, exhaustive=True, measuring=Measuring(measuring.measures, depth=2))
+
+
+def test_another_split_is_measured(beir_folder: Path, encoder: Encoder) -> None:
+    (beir_folder / "qrels" / "test.tsv").rename(beir_folder / "qrels" / "dev.tsv")
+    with pytest.raises(DatasetError, match=r"test\.tsv: no such file.* is there for dev; give --split dev"):
+        evaluate(beir_folder, encoder, exhaustive=True)
+    report = evaluate(beir_folder, encoder, exhaustive=True, measuring=Measuring(split="dev"))
+    assert (report["split"], report["queries"]) == ("dev", 3)
 
 
 def test_queries_are_asked_of_a_collection_with_the_recommended_idf(
@@ -109,7 +145,7 @@ def test_bm25_reads_whole_texts(beir_folder: Path, encoder: Encoder) -> None:
     with (beir_folder / "qrels" / "test.tsv").open("a") as file:
         file.write("q9\tlong\t1\n")
     dataset = read_dataset(beir_folder)
-    assert bm25_rankings(dataset, encoder)["q9"] == ["long"]
+    assert list(bm25_rankings(dataset, encoder)["q9"]) == ["long"]
 
 
 def test_work_goes_below_the_folder_given_and_is_cleared(

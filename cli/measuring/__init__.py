@@ -1,0 +1,1 @@
+"""What `tercet eval` takes and prints."""
