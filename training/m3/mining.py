@@ -53,11 +53,12 @@ def mine_negatives(
     own = share_of(table.training, ranks)
     parts = np.split(own, range(QUERIES_AT_ONCE, len(own), QUERIES_AT_ONCE))
     if by == "dense":
-        vectors = vectors_of_all(encoder, table, folder, ranks)
+        passages = table.training_passages()
+        vectors = vectors_of_all(encoder, table.passages, passages, folder, ranks)
         found = [
             kept(
                 folder / f"found-{ranks.rank}-{n}.npz",
-                partial(by_dense, encoder, table, settings, vectors, part),
+                partial(by_dense, encoder, table, settings, passages, vectors, part),
             )
             for n, part in enumerate(parts)
         ]
@@ -100,13 +101,18 @@ def by_index(index: PassageIndex, table: PairTable, settings: MiningSettings, pa
 
 
 def by_dense(
-    encoder: TextEncoder, table: PairTable, settings: MiningSettings, vectors: Tensor, pairs: Int64
+    encoder: TextEncoder,
+    table: PairTable,
+    settings: MiningSettings,
+    passages: Int64,
+    vectors: Tensor,
+    pairs: Int64,
 ) -> Arrays:
     """The negatives of some training pairs among the passages whose vectors are nearest to their query's.
 
-    vectors: float32[N, D] of all training passages.
+    passages: rows of all training passages, int64[N]; vectors: theirs, float32[N, D].
     """
-    passages, found = table.training_passages(), []
+    found = []
     scores = dense_vectors(encoder, table.queries, pairs) @ vectors.T
     top = scores.topk(min(settings.last, len(passages)), dim=1)
     values, columns = top.values.cpu().numpy(), top.indices.cpu().numpy()
@@ -124,13 +130,15 @@ def packed(found: list[Int64]) -> Arrays:
     return {"counts": counts, "rows": np.concatenate([np.zeros(0, np.int64), *found])}
 
 
-def vectors_of_all(encoder: TextEncoder, table: PairTable, folder: Path, ranks: Ranks) -> Tensor:
-    """The dense vectors of all training passages, float32[N, D], of which each process encodes its share."""
-    own = share_of(table.training_passages(), ranks)
+def vectors_of_all(
+    encoder: TextEncoder, store: TokenStore, rows: Int64, folder: Path, ranks: Ranks
+) -> Tensor:
+    """The dense vectors of passages, float32[len(rows), D], of which each process encodes its share."""
+    own = share_of(rows, ranks)
     device = next(encoder.model.parameters()).device
 
-    def vectors(rows: Int64) -> Arrays:
-        return {"vectors": dense_vectors(encoder, table.passages, rows).cpu().numpy()}
+    def vectors(part: Int64) -> Arrays:
+        return {"vectors": dense_vectors(encoder, store, part).cpu().numpy()}
 
     parts = [
         kept(folder / f"vectors-{ranks.rank}-{n}.npz", partial(vectors, part))["vectors"]
