@@ -152,7 +152,7 @@ def shared_work(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str,
     mining = MiningSettings(first=2, last=12, ceiling=100.0)
     for side in ("dense", "sum"):
         texts = 0
-        mined = mine_negatives(encoder, table, mining, side, folder, ranks)
+        mined = mine_negatives(encoder, table, mining, side, folder / f"parts-{side}", ranks)
         rows, offsets = (torch.from_numpy(array) for array in (mined.rows, mined.offsets))
         found[side] = {"rows": rows, "offsets": offsets, "texts": texts}
     found["queries"], found["pool"] = len(table.development), len(table.pool)

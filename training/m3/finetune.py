@@ -70,8 +70,10 @@ class Finetune:
         self._settings = settings
         self._miner = None
         if settings.mining is not None:
-            side = "dense" if settings.stage == "contrastive" else settings.mining.by
-            self._miner = Miner(encoder, tables, settings.mining, side, folder, ranks, settings.seed)
+            by = settings.mining.by
+            if settings.stage == "contrastive" and by != "bm25":
+                by = "dense"
+            self._miner = Miner(encoder, tables, settings.mining, by, folder, ranks, settings.seed)
         self._ranks = ranks
         self._anchor = anchor
         self._prior = prior

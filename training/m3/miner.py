@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +15,9 @@ from tercet.training.data.pair_table import PairTable, RaggedRows
 from tercet.training.distributed import Ranks, gather_array, wait_for_all
 from tercet.training.errors import RunStateError
 from tercet.training.files import replacing
-from tercet.training.m3.mining import discard_unfinished, mine_negatives, random_negatives
+from tercet.training.m3.mining import mine_negatives, random_negatives
 from tercet.training.m3.text_encoder import TextEncoder
-from tercet.training.settings.objective import MiningSettings
+from tercet.training.settings.objective import MinedBy, MiningSettings
 
 
 class Miner:
@@ -27,21 +28,19 @@ class Miner:
         encoder: TextEncoder,
         tables: Sequence[PairTable],
         settings: MiningSettings,
-        side: str,
+        by: MinedBy,
         folder: Path,
         ranks: Ranks,
         seed: int,
     ) -> None:
-        """side: what passages are ranked by, `dense` or `sum`; folder: the run's; seed: of random ones."""
+        """by: what passages are ranked by; folder: the run's; seed: of random ones."""
         self._encoder = encoder
         self._tables = tables
         self._settings = settings
-        self._side = side
+        self._by = by
         self._folder = folder
         self._ranks = ranks
         self._seed = seed
-        if ranks.rank == 0:
-            discard_unfinished(folder)
         self._round = -1
         self._negatives: list[RaggedRows] = []
 
@@ -55,6 +54,8 @@ class Miner:
             if not gather_array(np.array([path.is_file()]), self._ranks)[0]:
                 self._mine(path, current)
             wait_for_all(self._ranks)
+            if self._ranks.rank == 0:
+                shutil.rmtree(self._parts(current), ignore_errors=True)
             self._negatives = self._read(path)
             self._round = current
         return self._negatives
@@ -69,14 +70,17 @@ class Miner:
                     generator = np.random.default_rng([self._seed, step, number])
                     mined = random_negatives(table, self._settings, generator)
                 else:
-                    mined = mine_negatives(
-                        self._encoder, table, self._settings, self._side, self._folder, self._ranks
-                    )
+                    parts = self._parts(step) / str(number)
+                    mined = mine_negatives(self._encoder, table, self._settings, self._by, parts, self._ranks)
                 arrays[f"rows_{number}"], arrays[f"offsets_{number}"] = mined.rows, mined.offsets
         model.train()
         if self._ranks.rank == 0:
             with replacing(path) as file:
                 np.savez(file, **arrays)
+
+    def _parts(self, step: int) -> Path:
+        """Where what is done of the round at a step lies until all of it is."""
+        return self._folder / f"mining-{step:07d}"
 
     def _read(self, path: Path) -> list[RaggedRows]:
         try:

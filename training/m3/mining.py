@@ -1,125 +1,150 @@
-"""Hard negatives among the passages themselves, ranked by the encoder as trained so far (ANCE).
+"""Hard negatives among the passages themselves, ranked by the encoder as trained so far (ANCE), or by BM25.
 
-By the sum, an index of the passages ranks them; by the dense side alone, every passage is scored on the
-device that trains, which on a GPU takes seconds for 100,000. Each process encodes its share of the passages
-and ranks for its share of the queries.
+By the dense side alone, every passage is scored on the device that trains, which on a GPU takes seconds for
+100,000; else an index of the passages ranks them. Each process encodes its share of the passages and ranks
+for its share of the queries, part by part. Parts are kept on disk until the round is done, so that a run
+that was killed within it goes on with the next part.
 
-Source: Xiong et al. 2020, arXiv 2007.00808.
+Sources: Xiong et al. 2020, arXiv 2007.00808; BM25's negatives: Karpukhin et al. 2020, arXiv 2004.04906.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tercet.index.candidates import CandidateLimits, Document, Weights
-from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.collection import Collection
-from tercet.index.documents.filters import In
-from tercet.index.snapshot import Snapshot
-from tercet.models.batching import PaddedOutputs, pack, plan_batches
-from tercet.models.representations import Float32, Int64, Representations
+from tercet.models.batching import plan_batches
+from tercet.models.representations import Float32, Int64
 from tercet.training.data.pair_table import PairTable, RaggedRows
 from tercet.training.data.token_store import TokenStore
-from tercet.training.distributed import ALONE, Ranks, gather, gather_array, wait_for_all
-from tercet.training.m3.shares import representations_of_all, share_of
+from tercet.training.distributed import ALONE, Ranks, gather, gather_array
+from tercet.training.files import replacing
+from tercet.training.m3.passage_index import PassageIndex
+from tercet.training.m3.shares import share_of
 from tercet.training.m3.text_encoder import TextEncoder
-from tercet.training.settings.objective import MiningSettings
+from tercet.training.settings.objective import MinedBy, MiningSettings
 
-TEXTS_AT_ONCE = 1024
-# Each has a score for every passage.
+# By the dense side each has a score for every passage.
 QUERIES_AT_ONCE = 256
-SCRATCH = "mining-"
-ROW = "row"
+VECTORS_AT_ONCE = 16_384
+Arrays = Mapping[str, npt.NDArray[np.generic]]
 
 
 def mine_negatives(
     encoder: TextEncoder,
     table: PairTable,
     settings: MiningSettings,
-    side: str,
+    by: MinedBy,
     folder: Path,
     ranks: Ranks = ALONE,
 ) -> RaggedRows:
     """For every training pair the rows of passages that rank high and are no positives; none for others.
 
-    They are passages of training pairs: those held out stay unseen. side: what ranks them, `dense` alone or
-    the plain `sum`. An index lies in a temporary folder below `folder`, which all processes share.
+    They are passages of training pairs: those held out stay unseen. by: what ranks them; `sum` is the plain
+    one. folder: of this source in this round, which all processes share; whoever calls removes it.
     """
-    if side == "dense":
-        mined = dict(by_dense(encoder, table, settings, ranks))
+    folder.mkdir(parents=True, exist_ok=True)
+    own = share_of(table.training, ranks)
+    parts = np.split(own, range(QUERIES_AT_ONCE, len(own), QUERIES_AT_ONCE))
+    if by == "dense":
+        passages = table.training_passages()
+        vectors = vectors_of_all(encoder, table.passages, passages, folder, ranks)
+        found = [
+            kept(
+                folder / f"found-{ranks.rank}-{n}.npz",
+                partial(by_dense, encoder, table, settings, passages, vectors, part),
+            )
+            for n, part in enumerate(parts)
+        ]
     else:
-        mined = dict(by_sum(encoder, table, settings, folder, ranks))
-    own = [mined[pair] for pair in share_of(table.training, ranks).tolist()]
-    counts = gather_array(np.array([len(rows) for rows in own], np.int64), ranks)
-    rows = gather_array(np.concatenate([np.zeros(0, np.int64), *own]), ranks)
+        index = PassageIndex(encoder, table, by, folder, ranks)
+        found = [
+            kept(folder / f"found-{ranks.rank}-{n}.npz", partial(by_index, index, table, settings, part))
+            for n, part in enumerate(parts)
+        ]
+        index.close()
+    counts = gather_array(np.concatenate([part["counts"] for part in found]).astype(np.int64), ranks)
+    rows = gather_array(np.concatenate([part["rows"] for part in found]).astype(np.int64), ranks)
     negatives: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
-    for pair, part in zip(table.training.tolist(), np.split(rows, np.cumsum(counts)[:-1]), strict=True):
-        negatives[pair] = part
+    for pair, mined in zip(table.training.tolist(), np.split(rows, np.cumsum(counts)[:-1]), strict=True):
+        negatives[pair] = mined
     return RaggedRows.pack(negatives)
 
 
-def by_sum(
-    encoder: TextEncoder, table: PairTable, settings: MiningSettings, folder: Path, ranks: Ranks
-) -> Iterator[tuple[int, Int64]]:
-    """This process's training pairs with what an index finds for their query by the plain sum."""
-    limits = CandidateLimits(2 * settings.last, 2 * settings.last)
-    training = share_of(table.training, ranks)
-    with shared_scratch(folder, ranks) as scratch:
-        snapshot = indexed_passages(encoder, table, scratch, ranks)
-        ranked = partial(snapshot.search, weights=Weights(), candidates=limits)
-        for start in range(0, len(training), TEXTS_AT_ONCE):
-            pairs = training[start : start + TEXTS_AT_ONCE]
-            queries = represent(encoder, table.queries, pairs)
-            for row, pair in enumerate(pairs.tolist()):
-                query, own = queries.take(np.array([row], np.int64)), table.positives.of(pair)
-                hits = ranked(query, top_k=settings.last).hits
-                # A positive may score too low to be among the hits, and yet sets the ceiling.
-                best = ranked(query, top_k=1, filter=In(ROW, tuple(own.tolist()))).hits[0].score
-                rows = np.array([int(hit.document.id) for hit in hits], np.int64)
-                scores = np.array([hit.score for hit in hits], np.float32)
-                yield pair, hard_negatives(rows, scores, own, best, settings)
-        snapshot.close()
+def kept(path: Path, compute: Callable[[], Arrays]) -> Arrays:
+    """Arrays that a killed run left in a file, or else computed now and written there as a whole."""
+    if path.is_file():
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    computed = compute()
+    with replacing(path) as file:
+        np.savez(file, **computed)  # type: ignore[arg-type]  # typed as if a name could be allow_pickle
+    return computed
+
+
+def by_index(index: PassageIndex, table: PairTable, settings: MiningSettings, pairs: Int64) -> Arrays:
+    """The negatives of some training pairs that an index finds, one pair's rows after another's."""
+    return packed(
+        [
+            hard_negatives(rows, scores, table.positives.of(pair), best, settings)
+            for pair, (rows, scores, best) in zip(
+                pairs.tolist(), index.ranked(pairs, settings.last), strict=True
+            )
+        ]
+    )
 
 
 def by_dense(
-    encoder: TextEncoder, table: PairTable, settings: MiningSettings, ranks: Ranks
-) -> Iterator[tuple[int, Int64]]:
-    """This process's training pairs with the passages whose dense vectors are nearest to their query's."""
-    passages, training = table.training_passages(), share_of(table.training, ranks)
-    vectors = gather(dense_vectors(encoder, table.passages, share_of(passages, ranks)), ranks)
-    for start in range(0, len(training), QUERIES_AT_ONCE):
-        pairs = training[start : start + QUERIES_AT_ONCE]
-        scores = dense_vectors(encoder, table.queries, pairs) @ vectors.T
-        top = scores.topk(min(settings.last, len(passages)), dim=1)
-        values, columns = top.values.cpu().numpy(), top.indices.cpu().numpy()
-        for row, pair in enumerate(pairs.tolist()):
-            own = table.positives.of(pair)
-            own_columns = torch.from_numpy(np.searchsorted(passages, own)).to(scores.device)
-            best = float(scores[row, own_columns].max())
-            yield pair, hard_negatives(passages[columns[row]], values[row], own, best, settings)
+    encoder: TextEncoder,
+    table: PairTable,
+    settings: MiningSettings,
+    passages: Int64,
+    vectors: Tensor,
+    pairs: Int64,
+) -> Arrays:
+    """The negatives of some training pairs among the passages whose vectors are nearest to their query's.
+
+    passages: rows of all training passages, int64[N]; vectors: theirs, float32[N, D].
+    """
+    found = []
+    scores = dense_vectors(encoder, table.queries, pairs) @ vectors.T
+    top = scores.topk(min(settings.last, len(passages)), dim=1)
+    values, columns = top.values.cpu().numpy(), top.indices.cpu().numpy()
+    for row, pair in enumerate(pairs.tolist()):
+        own = table.positives.of(pair)
+        own_columns = torch.from_numpy(np.searchsorted(passages, own)).to(scores.device)
+        best = float(scores[row, own_columns].max())
+        found.append(hard_negatives(passages[columns[row]], values[row], own, best, settings))
+    return packed(found)
 
 
-@contextmanager
-def shared_scratch(folder: Path, ranks: Ranks) -> Iterator[Path]:
-    """A folder that the first process makes for all, and removes once all have left it."""
-    scratch = folder / f"{SCRATCH}index"
-    if ranks.rank == 0:
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
-    try:
-        yield scratch
-        wait_for_all(ranks)
-    finally:
-        if ranks.rank == 0:
-            shutil.rmtree(scratch)
+def packed(found: list[Int64]) -> Arrays:
+    """Rows of several pairs, with how many each has."""
+    counts = np.array([len(rows) for rows in found], np.int64)
+    return {"counts": counts, "rows": np.concatenate([np.zeros(0, np.int64), *found])}
+
+
+def vectors_of_all(
+    encoder: TextEncoder, store: TokenStore, rows: Int64, folder: Path, ranks: Ranks
+) -> Tensor:
+    """The dense vectors of passages, float32[len(rows), D], of which each process encodes its share."""
+    own = share_of(rows, ranks)
+    device = next(encoder.model.parameters()).device
+
+    def vectors(part: Int64) -> Arrays:
+        return {"vectors": dense_vectors(encoder, store, part).cpu().numpy()}
+
+    parts = [
+        kept(folder / f"vectors-{ranks.rank}-{n}.npz", partial(vectors, part))["vectors"]
+        for n, part in enumerate(np.split(own, range(VECTORS_AT_ONCE, len(own), VECTORS_AT_ONCE)))
+    ]
+    return gather(torch.from_numpy(np.concatenate(parts)).to(device), ranks)
 
 
 def random_negatives(
@@ -139,12 +164,6 @@ def random_negatives(
     return RaggedRows.pack(negatives)
 
 
-def discard_unfinished(folder: Path) -> None:
-    """Removes the indexes of a run that was killed while it mined."""
-    for scratch in folder.glob(f"{SCRATCH}*"):
-        shutil.rmtree(scratch)
-
-
 def hard_negatives(
     rows: Int64, scores: Float32, positives: Int64, best: float, settings: MiningSettings
 ) -> Int64:
@@ -155,37 +174,6 @@ def hard_negatives(
     others = ~np.isin(rows, positives)
     rows, scores = rows[others][settings.first - 1 :], scores[others][settings.first - 1 :]
     return rows[scores <= settings.ceiling * best]
-
-
-def indexed_passages(encoder: TextEncoder, table: PairTable, root: Path, ranks: Ranks = ALONE) -> Snapshot:
-    """A snapshot with every passage of the training pairs, its row as its id. The first process writes it."""
-    rows = table.training_passages()
-    lexical, projection = encoder.model.heads.weights().both()
-    settings = CollectionSettings(
-        "mining",
-        encoder="in training",
-        fingerprint="in training",
-        dense_dimension=lexical.weight.shape[1],
-        colbert_dimension=len(projection.bias),
-        vocabulary_size=encoder.tokenizer.vocabulary_size,
-        lexical=encoder.lexical,
-        fields={ROW: "integer"},
-    )
-    with ExitStack() as stack:
-        writer = None
-        if ranks.rank == 0:
-            writer = stack.enter_context(Collection.create(root, "mining", settings).writer())
-        for start in range(0, len(rows), TEXTS_AT_ONCE):
-            part = rows[start : start + TEXTS_AT_ONCE]
-            own = represent(encoder, table.passages, share_of(part, ranks))
-            encoded = representations_of_all(own, ranks)
-            if writer is not None:
-                documents = [Document(str(row), str(row), metadata={ROW: row}) for row in part.tolist()]
-                writer.add(documents, encoded)
-        if writer is not None:
-            writer.publish()
-    wait_for_all(ranks)
-    return Collection.open(root, "mining").snapshot()
 
 
 def dense_vectors(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Tensor:
@@ -200,21 +188,3 @@ def dense_vectors(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Tenso
             parts.append(encoder.model.heads.dense(states, mask))
     order = torch.from_numpy(np.argsort(np.concatenate(plan), kind="stable"))
     return torch.cat(parts).index_select(0, order.to(parts[0].device))
-
-
-def represent(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Representations:
-    """The packed representations of texts, in the given order."""
-    if not len(rows):
-        return represent(encoder, store, np.zeros(1, np.int64)).take(rows)
-    plan = plan_batches(store.lengths[rows], encoder.sub_batch_tokens)
-    heads = encoder.model.heads
-    parts = []
-    for chosen in plan:
-        batch = store.take(rows[chosen])
-        with torch.inference_mode():
-            states, mask = encoder.hidden(batch)
-            outputs = heads(states, mask)
-        padded = PaddedOutputs(*(output.cpu().numpy() for output in outputs))
-        parts.append(pack(batch, padded, encoder.tokenizer))
-    order = np.argsort(np.concatenate(plan), kind="stable")
-    return Representations.concatenate(parts).take(order)

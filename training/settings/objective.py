@@ -92,6 +92,10 @@ class TeacherSettings(Table):
     factor: Positive = 1.0
 
 
+MinedBy = Literal["sum", "dense", "sparse", "colbert", "bm25"]
+"""What ranks the passages that hard negatives are taken from."""
+
+
 class MiningSettings(Table):
     """Hard negatives from an index of each source's own passages, made with the encoder as trained so far
     (ANCE, Xiong et al. 2020, arXiv 2007.00808).
@@ -100,12 +104,14 @@ class MiningSettings(Table):
     every_steps: passages are ranked again after so many steps, 0 for once at the start. Each query takes its
     negatives at random from the ranks `first` to `last` of the plain sum, less its positives and whatever
     scores above `ceiling` times the best of these (likely another right answer). So a query whose positives
-    score below all of these ranks gets none. by: `sum`, through an index, or `dense`, which scores every
-    passage on the device that trains; in the contrastive stage always `dense`.
+    score below all of these ranks gets none. by: what ranks. `dense` scores every passage on the device that
+    trains; `sum`, `sparse`, `colbert` and `bm25` go through an index, where `colbert` ranks what the dense
+    and the lexical side propose. `bm25` counts the encoder's word pieces and encodes nothing (DPR, Karpukhin
+    et al. 2020, arXiv 2004.04906). In the contrastive stage all but `bm25` are `dense`.
     """
 
     draw: Literal["hard", "random"] = "hard"
-    by: Literal["sum", "dense"] = "sum"
+    by: MinedBy = "sum"
     every_steps: AtLeast0 = 0
     first: AtLeast1 = 2
     last: AtLeast1 = 60

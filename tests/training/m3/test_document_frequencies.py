@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tercet.index.candidates import Weights
 from tercet.models.checkpoint import EncodingSettings
 from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
@@ -16,9 +15,10 @@ from tercet.models.representations import offsets_of
 from tercet.models.tokenizer import Tokenizer
 from tercet.training.data.pair_table import read_tables
 from tercet.training.data.token_store import TokenStore
+from tercet.training.distributed import ALONE
 from tercet.training.m3.document_frequencies import SourceIdf, document_frequencies, idf_of_all
 from tercet.training.m3.encoded_texts import EncodedTexts
-from tercet.training.m3.mining import indexed_passages, represent
+from tercet.training.m3.passage_index import PassageIndex
 from tercet.training.m3.scores import side_scores
 from tercet.training.m3.text_encoder import TextEncoder
 from tercet.training.settings.data import PairData, PairSource
@@ -85,13 +85,9 @@ def test_training_ranks_as_a_collection_with_idf_does(
     idf = SourceIdf.of(table.passages, tokenizer)
     expected = side_scores(idf.weighted(queries), passages, ["sparse"])["sparse"]
     plain = side_scores(queries, passages, ["sparse"])["sparse"]
-    snapshot = indexed_passages(encoder, table, tmp_path)
-    for place, query in enumerate(represent(encoder, table.queries, rows[[n]]) for n in range(5)):
-        hits = snapshot.search(query, top_k=len(rows), weights=Weights(0.0, 1.0, 0.0)).hits
-        found = {int(hit.document.id): hit.scores.sparse for hit in hits}
-        matched = [row for row in found if plain[place, row] > 0]
-        assert matched
-        torch.testing.assert_close(
-            torch.tensor([found[row] for row in matched]), expected[place][matched], atol=1e-5, rtol=1e-5
-        )
-    snapshot.close()
+    index = PassageIndex(encoder, table, "sparse", tmp_path, ALONE)
+    for place, (ranked, scores, _) in enumerate(index.ranked(rows[:5], len(rows))):
+        assert len(ranked)
+        assert (plain[place, ranked] > 0).all()
+        torch.testing.assert_close(torch.from_numpy(scores), expected[place][ranked], atol=1e-5, rtol=1e-5)
+    index.close()

@@ -9,18 +9,21 @@ import numpy as np
 import pytest
 import torch
 
+from tercet.evaluation.bm25 import Bm25
 from tercet.models.checkpoint import EncodingSettings
 from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
 from tercet.models.tokenizer import Tokenizer
 from tercet.training.data.pair_table import PairTable, RaggedRows, read_tables
+from tercet.training.data.token_store import TokenStore
 from tercet.training.distributed import Ranks
+from tercet.training.m3 import mining, passage_index
 from tercet.training.m3.miner import Miner, joined
 from tercet.training.m3.mining import hard_negatives, mine_negatives, random_negatives
 from tercet.training.m3.scores import side_scores
 from tercet.training.m3.text_encoder import TextEncoder
 from tercet.training.settings.data import PairData, PairSource
-from tercet.training.settings.objective import MiningSettings
+from tercet.training.settings.objective import MinedBy, MiningSettings
 
 
 @pytest.fixture
@@ -51,11 +54,17 @@ def ranked(encoder: TextEncoder, table: PairTable, sides: tuple[str, ...]) -> tu
     return scores, np.argsort(-scores, axis=1)
 
 
-@pytest.mark.parametrize(
-    ("side", "sides"), [("sum", ("dense", "sparse", "colbert")), ("dense", ("dense",))], ids=["sum", "dense"]
-)
+SIDES: dict[MinedBy, tuple[str, ...]] = {
+    "sum": ("dense", "sparse", "colbert"),
+    "dense": ("dense",),
+    "sparse": ("sparse",),
+    "colbert": ("colbert",),
+}
+
+
+@pytest.mark.parametrize(("side", "sides"), SIDES.items(), ids=list(SIDES))
 def test_mined_rows_are_the_best_of_what_is_trained_on_less_positives(
-    tmp_path: Path, encoder: TextEncoder, table: PairTable, side: str, sides: tuple[str, ...]
+    tmp_path: Path, encoder: TextEncoder, table: PairTable, side: MinedBy, sides: tuple[str, ...]
 ) -> None:
     settings = MiningSettings(first=3, last=20, ceiling=100.0)  # each side proposes all 40 passages
     found = mine_negatives(encoder, table, settings, side, tmp_path)
@@ -63,17 +72,84 @@ def test_mined_rows_are_the_best_of_what_is_trained_on_less_positives(
     held_out = {row for pair in table.development for row in table.positives.of(pair).tolist()}
     for pair in range(len(table.queries)):
         own = set(table.positives.of(pair).tolist())
-        best = [row for row in order[pair].tolist() if row not in held_out][:20]
+        # The lexical side alone finds what shares a token with the query.
+        scored = [row for row in order[pair].tolist() if side != "sparse" or scores[pair][row] > 0]
+        best = [row for row in scored if row not in held_out][:20]
         expected = [row for row in best if row not in own][2:]
         mined = found.of(pair).tolist()
         if pair in table.development:
             assert mined == []
             continue
-        # The index rounds token vectors to eight bits, so passages of nearly equal scores may change places.
-        assert len(mined) == len(expected)
-        np.testing.assert_allclose(scores[pair][mined], scores[pair][expected], atol=0.02)
+        # The index rounds token vectors to eight bits, so passages of nearly equal scores may change places,
+        # a positive and the last rank among them.
+        assert abs(len(mined) - len(expected)) <= (side == "colbert")
+        both = min(len(mined), len(expected))
+        np.testing.assert_allclose(scores[pair][mined[:both]], scores[pair][expected[:both]], atol=0.02)
         assert not (own | held_out) & set(mined)
-    assert list(tmp_path.glob("mining-*")) == []
+
+
+def test_bm25_ranks_by_the_word_pieces_without_the_encoder(
+    tmp_path: Path, encoder: TextEncoder, table: PairTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*given: object) -> None:
+        raise AssertionError("encoded")
+
+    monkeypatch.setattr(TextEncoder, "hidden", refused)
+    settings = MiningSettings(first=1, last=40, ceiling=100.0)
+    found = mine_negatives(encoder, table, settings, "bm25", tmp_path)
+    rows = table.training_passages()
+    reference = Bm25(table.passages.take(rows), encoder.tokenizer.special_ids)
+    for pair in table.training.tolist():
+        scores = reference.scores(table.queries.take(np.array([pair])).token_ids)
+        expected = {
+            row: score for row, score in zip(rows.tolist(), scores.tolist(), strict=True) if score > 0
+        }
+        for row in table.positives.of(pair).tolist():
+            del expected[row]
+        mined = found.of(pair).tolist()
+        assert set(mined) == set(expected)
+        ranked_scores = [expected[row] for row in mined]
+        np.testing.assert_allclose(ranked_scores, sorted(ranked_scores, reverse=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("side", ["sum", "dense", "bm25"])
+@pytest.mark.parametrize("calls", [3, 6], ids=["passages", "queries"])
+def test_a_round_that_was_killed_goes_on_with_its_next_part(
+    tmp_path: Path,
+    encoder: TextEncoder,
+    table: PairTable,
+    monkeypatch: pytest.MonkeyPatch,
+    side: MinedBy,
+    calls: int,
+) -> None:
+    monkeypatch.setattr(passage_index, "TEXTS_AT_ONCE", 4)
+    monkeypatch.setattr(passage_index, "TEXTS_OF_A_COLLECTION", 8)
+    monkeypatch.setattr(mining, "VECTORS_AT_ONCE", 8)
+    monkeypatch.setattr(mining, "QUERIES_AT_ONCE", 8)
+    settings = MiningSettings(first=1, last=6)
+    whole = mine_negatives(encoder, table, settings, side, tmp_path / "whole")
+    take, taken, limit = TokenStore.take, 0, calls
+
+    def counted(store: TokenStore, rows: Any) -> Any:
+        nonlocal taken
+        taken += 1
+        if taken > limit:
+            raise KeyboardInterrupt
+        return take(store, rows)
+
+    monkeypatch.setattr(TokenStore, "take", counted)
+    attempts = 0
+    while True:
+        attempts += 1
+        taken = 0
+        try:
+            found = mine_negatives(encoder, table, settings, side, tmp_path / "broken")
+            break
+        except KeyboardInterrupt:
+            assert attempts < 40
+    assert attempts > 1
+    assert found.rows.tolist() == whole.rows.tolist()
+    assert found.offsets.tolist() == whole.offsets.tolist()
 
 
 ROWS = np.array([4, 1, 7, 3, 2, 9])
@@ -103,7 +179,7 @@ def test_the_ceiling_holds_where_the_positive_is_not_among_the_hits() -> None:
 
 @pytest.mark.parametrize("side", ["sum", "dense"])
 def test_no_mined_row_scores_above_the_ceiling_wherever_the_positive_ranks(
-    tmp_path: Path, encoder: TextEncoder, table: PairTable, side: str
+    tmp_path: Path, encoder: TextEncoder, table: PairTable, side: MinedBy
 ) -> None:
     settings = MiningSettings(first=1, last=2, ceiling=0.9)
     found = mine_negatives(encoder, table, settings, side, tmp_path)
@@ -155,6 +231,7 @@ def test_negatives_are_mined_anew_when_due_and_kept_on_disk(
         encoder.model.heads.colbert.weight.normal_()
     (second,) = miner.negatives(10)
     assert first.rows.tolist() != second.rows.tolist()
+    assert list(tmp_path.glob("mining-*")) == []
     # A run that goes on from step 5 with other weights in memory reads what was mined at step 0.
     again = Miner(encoder, [table], settings, "sum", tmp_path, Ranks(), 1)
     assert again.negatives(5)[0].rows.tolist() == first.rows.tolist()

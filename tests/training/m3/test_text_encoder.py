@@ -13,7 +13,7 @@ from tercet.models.encoder_model import EncoderModel, load_body
 from tercet.models.heads import Heads
 from tercet.models.tokenizer import Tokenizer
 from tercet.training.data.token_store import TokenStore
-from tercet.training.m3.mining import represent
+from tercet.training.m3.passage_index import represent
 from tercet.training.m3.text_encoder import TextEncoder
 
 TEXTS = [
