@@ -53,6 +53,7 @@ TRAINING_ARROWS = {
     "settings": set(),
     "data": {"settings"},
     "m3": {"settings", "data"},
+    "cross": {"settings", "data"},
     "pretraining": {"settings", "data"},
     "runs": {"settings", "data"},
     "multilingual": {"settings", "data", "m3", "runs"},

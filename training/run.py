@@ -10,9 +10,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from tercet.models.checkpoint import CONFIG_FILE, EncodingSettings, position_limit, read_json
 from tercet.models.cores import usable_cores
 from tercet.models.encoder_model import EncoderModel
 from tercet.models.heads import Heads
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.cross.cross_encoder import CrossEncoder, load_cross_encoder
+from tercet.training.cross.score_file import write_scores
+from tercet.training.cross.scoring import CrossScoring
 from tercet.training.data.pair_table import read_tables, require_scores
 from tercet.training.data.text_table import read_text_table
 from tercet.training.distributed import Ranks, join_processes, leave_processes
@@ -31,8 +36,9 @@ from tercet.training.pretraining.mlm_head import load_mlm_head
 from tercet.training.pretraining.retromae import RetroMae
 from tercet.training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
 from tercet.training.runs.adapting import attach_adapter, write_trained_adapter
-from tercet.training.runs.base import Base, open_base
-from tercet.training.runs.checkpoint_writer import write_checkpoint
+from tercet.training.runs.base import Base, open_base, set_dropout
+from tercet.training.runs.base_checkpoint import locate_base
+from tercet.training.runs.checkpoint_writer import write_body, write_checkpoint
 from tercet.training.runs.identity import claim_folder, require_own, run_identity
 from tercet.training.runs.lock import locked
 from tercet.training.runs.model_card import SourceCount, write_card
@@ -49,10 +55,12 @@ from tercet.training.settings.run import (
     PretrainingSettings,
     RetroMaeRun,
     RunSettings,
+    ScoreRun,
 )
 from tercet.training.step import Stage
 
 RUN_FOLDER = "run"
+SCORED_FOLDER = "scored"
 
 
 def run_training(
@@ -83,6 +91,8 @@ def run_on(
     folder = output / RUN_FOLDER
     require_own(output, folder)
     work_folder(folder, ranks).mkdir(parents=True, exist_ok=True)
+    if isinstance(settings, ScoreRun):
+        return scoring(settings, data, output, report, device, ranks)
     base = open_base(settings, folder, device, ranks)
     base.model.to(device)
     if settings.optimization.frozen_embeddings:
@@ -187,6 +197,43 @@ def finetuning(
         scale = settings.objective.prior_scale
         prior = LexicalPrior.of(passages, base.tokenizer, base.encoding.lexical, scale)
     return Finetune(encoder, tables, settings, folder, ranks, anchor_encoder, prior, teacher), counts
+
+
+def scoring(
+    settings: ScoreRun, data: Path, output: Path, report: Report, device: str, ranks: Ranks
+) -> Progress:
+    """Trains a cross-encoder, writes it, and then the scores of the files that are to have some."""
+    folder = output / RUN_FOLDER
+    base = locate_base(settings.base)
+    optimization, texts = settings.optimization, settings.data.pairs
+    tokenizer = Tokenizer.load(base, EncodingSettings())
+    model = load_cross_encoder(base).to(device)
+    longest, limit = texts.query_tokens + texts.passage_tokens, position_limit(read_json(base / CONFIG_FILE))
+    if limit is not None and longest > limit:
+        raise ConfigError(
+            f"data.query_tokens and data.passage_tokens: together they are {longest}, but the base has "
+            f"positions for {limit} tokens"
+        )
+    set_dropout(model, optimization.dropout)
+    if optimization.frozen_embeddings:
+        model.get_input_embeddings().requires_grad_(False)  # type: ignore[operator]  # a method
+    if settings.batches.gradient_checkpointing:
+        model.gradient_checkpointing_enable()  # type: ignore[operator]  # a method
+    work, neighbours = work_folder(folder, ranks), settings.batches.neighbours
+    tables = read_tables(texts, data, work, tokenizer, neighbours, settings.seed, scores=False)
+    claim_folder(folder, run_identity(settings, base, (), tokenizer, tables, ranks), ranks)
+    encoder = CrossEncoder(model, tokenizer, optimization.precision, device)
+    progress = train(CrossScoring(encoder, tables, settings, ranks), model, settings, folder, ranks, report)
+    if ranks.rank == 0:
+        write_body(output, base, model)
+        counts = [SourceCount(len(table.training), 0) for table in tables]
+        write_card(output, settings, counts, folder, device_name(device), None, {})
+        write_plot(folder, judged_side(settings.stage))
+        budget = settings.batches.sub_batch_tokens
+        for source in settings.data.sources:
+            if source.write_scores:
+                write_scores(encoder, tokenizer, source, texts, data, output / SCORED_FOLDER, budget)
+    return progress
 
 
 def require_learning(settings: PairSettings) -> None:

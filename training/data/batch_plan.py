@@ -11,7 +11,7 @@ from tercet.models.representations import Bool, Int64
 from tercet.training.data.pair_table import PairTable, RaggedRows, shuffled_groups
 from tercet.training.distributed import Ranks
 from tercet.training.errors import TrainingDataError
-from tercet.training.settings.data import LengthGroup, PairBatches
+from tercet.training.settings.data import LengthGroup, QueryBatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class EpochPlan:
 
 
 def plan_epoch(
-    tables: Sequence[PairTable], settings: PairBatches, devices: int, seed: int, epoch: int
+    tables: Sequence[PairTable], settings: QueryBatches, devices: int, seed: int, epoch: int
 ) -> EpochPlan:
     """Every training pair once, but for what does not fill a last batch of its source and group."""
     generator = np.random.default_rng([seed, epoch])

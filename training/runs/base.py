@@ -91,10 +91,7 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
             )
         heads = Heads(width, dimension, encoding)
         model = EncoderModel(load_body(folder), heads)
-    if settings.optimization.dropout is not None:
-        for module in model.body.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = settings.optimization.dropout
+    set_dropout(model.body, settings.optimization.dropout)
     if written_out_attention(settings, device):
         model.body.set_attn_implementation("eager")  # type: ignore[operator]  # a method
     else:
@@ -102,6 +99,14 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
     if settings.batches.gradient_checkpointing:
         model.body.activation_checkpointing_enable()  # type: ignore[operator]  # a method
     return Base(folder, encoding, tokenizer, model, has_heads)
+
+
+def set_dropout(model: nn.Module, share: float | None) -> None:
+    """Gives all dropout of a model a share of its own; None leaves it as it is."""
+    if share is not None:
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = share
 
 
 def written_out_attention(settings: RunSettings, device: str) -> bool:

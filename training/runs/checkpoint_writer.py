@@ -7,6 +7,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from torch import nn
+
 from tercet.models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
 from tercet.models.encoder_model import EncoderModel, without_loading_report
 from tercet.models.tokenizer import TOKENIZER_FILES
@@ -20,18 +22,29 @@ def write_checkpoint(
     folder: Path, base: Path, model: EncoderModel, encoding: EncodingSettings, *, with_heads: bool
 ) -> None:
     """Writes body, heads, tokenizer and `tercet.json`; without heads after a stage that trains none."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with without_loading_report():
-        model.body.save_pretrained(folder)  # type: ignore[operator]  # every transformers body has it
-    for name in COPIED_FILES:
-        if (base / name).is_file():
-            shutil.copyfile(base / name, folder / name)
+    write_body(folder, base, model.body)
     if with_heads:
         weights = model.heads.weights()
         write_heads(folder, weights)
         encoding = replace(encoding, colbert_dimension=weights.colbert_dimension)
     settings = {name: value for name, value in encoding.to_json().items() if value is not None}
     (folder / SETTINGS_FILE).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    make_readable(folder)
+
+
+def write_body(folder: Path, base: Path, model: nn.Module) -> None:
+    """Writes a transformers model and the tokenizer of its base, as they lie on the hub."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with without_loading_report():
+        model.save_pretrained(folder)  # type: ignore[operator]  # every transformers model has it
+    for name in COPIED_FILES:
+        if (base / name).is_file():
+            shutil.copyfile(base / name, folder / name)
+    make_readable(folder)
+
+
+def make_readable(folder: Path) -> None:
+    """Lets all users read the files of a folder; some libraries make files that only their owner may."""
     for path in folder.iterdir():
-        if path.is_file():  # some libraries make files that only their owner may read
+        if path.is_file():
             path.chmod(READABLE)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tercet.training.runs.log import read_log
-from tercet.training.settings.data import PairData, PairSource
+from tercet.training.settings.data import QueryData, QuerySource
 from tercet.training.settings.run import PairRun, RunSettings
 
 CARD_FILE = "README.md"
@@ -75,7 +75,7 @@ def write_card(
         stage=settings.stage,
         sources=source_table(settings, counts),
         cut=f"{data.query_tokens} tokens (queries) and {data.passage_tokens} tokens (passages)"
-        if isinstance(data, PairData)
+        if isinstance(data, QueryData)
         else f"{data.passage_tokens} tokens",
         held_out=", ".join(data.held_out) or "none",
         steps=len(steps),
@@ -124,8 +124,13 @@ def source_table(settings: RunSettings, counts: Sequence[SourceCount]) -> str:
     rows = ["| source | licence | trained on | held out |", "| --- | --- | ---: | ---: |"]
     for source, count in zip(settings.data.sources, counts, strict=True):
         trained = f"{count.trained:,} documents"
-        if isinstance(source, PairSource):
-            trained = f"{count.trained:,} pairs" if source.train else "nothing: chooses the weights only"
+        if isinstance(source, QuerySource):
+            unused = (
+                "nothing: is scored only"
+                if settings.stage == "score"
+                else "nothing: chooses the weights only"
+            )
+            trained = f"{count.trained:,} pairs" if source.train else unused
         rows.append(f"| {source.title} | {source.licence} | {trained} | {count.held_out:,} |")
     return "\n".join(rows)
 

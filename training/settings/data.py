@@ -42,38 +42,60 @@ class TextSource(SourceSettings):
     format: Literal["texts"]
 
 
-class PairSource(SourceSettings):
+class QuerySource(SourceSettings):
     """Pairs of a query with passages.
 
     format: `pairs` are JSON lines `{"query", "pos": [...], "neg": [...]?}`. The others make them of
     documents, as `TextSource` reads them: `titles` of title and text, `spans` of a span of a text and the
     rest of it (inverse cloze task, Lee et al. 2019, arXiv 1906.00300), `repeats` of a text with itself, which
     differ by dropout (SimCSE, Gao et al. 2021, arXiv 2104.08821).
-    The first `development_pairs` of the shuffled pairs are held out: ranked against the passages of all of
-    them and of `development_passages` more, they choose the checkpoint. With `train = false` the file serves
-    the development set only. `join_up_to`: neighbouring passages of the file are joined in groups of 1 to
-    this many. `mine`: whether hard negatives are mined for it; `taught`: whether the run's teacher scores it.
+    train: whether its pairs are trained on. join_up_to: neighbouring passages of the file are joined in
+    groups of 1 to this many.
     """
 
     format: Literal["pairs", "titles", "spans", "repeats"] = "pairs"
     train: bool = True
-    development_pairs: AtLeast0 = 0
-    development_passages: AtLeast0 = 0
     join_up_to: AtLeast1 = 1
-    mine: bool = True
-    taught: bool = False
 
     @model_validator(mode="after")
-    def _pairs_have_no_language(self) -> PairSource:
+    def _pairs_have_no_language(self) -> QuerySource:
         read = self.language is None or self.format != "pairs"
         require(read, "language", self.language, "left out with format 'pairs'")
         return self
+
+
+class PairSource(QuerySource):
+    """Pairs for a stage that trains an encoder.
+
+    The first `development_pairs` of the shuffled pairs are held out: ranked against the passages of all of
+    them and of `development_passages` more, they choose the checkpoint. With `train = false` the file serves
+    the development set only. `mine`: whether hard negatives are mined for it; `taught`: whether the run's
+    teacher scores it.
+    """
+
+    development_pairs: AtLeast0 = 0
+    development_passages: AtLeast0 = 0
+    mine: bool = True
+    taught: bool = False
 
     @model_validator(mode="after")
     def _repeats_choose_no_checkpoint(self) -> PairSource:
         """Among passages a query finds itself at once."""
         choosing = self.development_pairs if self.format == "repeats" else 0
         require(choosing == 0, "development_pairs", choosing, "0 with format 'repeats'")
+        return self
+
+
+class ScoreSource(QuerySource):
+    """Pairs for a cross-encoder. write_scores: whether it writes the file again with its scores."""
+
+    format: Literal["pairs", "titles", "spans"] = "pairs"
+    write_scores: bool = False
+
+    @model_validator(mode="after")
+    def _only_pairs_have_scores(self) -> ScoreSource:
+        written = self.format == "pairs" or not self.write_scores
+        require(written, "write_scores", self.write_scores, "left out but with format 'pairs'")
         return self
 
 
@@ -99,11 +121,43 @@ class TextData(DataSettings):
         return self
 
 
-class PairData(DataSettings):
+class QueryData(DataSettings):
     """Pairs, and the length in tokens at which queries are cut."""
 
-    sources: Many[PairSource]
     query_tokens: CutTokens = 64
+
+
+class ScoreData(QueryData):
+    """Pairs for a cross-encoder."""
+
+    sources: Many[ScoreSource]
+
+    @model_validator(mode="after")
+    def _files_differ(self) -> ScoreData:
+        names = [
+            source.path.rpartition("/")[2].removesuffix(".gz")
+            for source in self.sources
+            if source.write_scores
+        ]
+        alike = sorted({name for name in names if names.count(name) > 1})
+        require(not alike, "file names of sources with write_scores", alike, "different from each other")
+        training = sum(source.train for source in self.sources)
+        require(training >= 1, "sources with train = true", training, "at least 1")
+        return self
+
+    @property
+    def pairs(self) -> PairData:
+        """What is read of them to train on."""
+        sources = [source.model_dump(exclude={"write_scores"}) for source in self.sources]
+        return PairData(
+            **self.model_dump(exclude={"sources"}), sources=tuple(PairSource(**s) for s in sources)
+        )
+
+
+class PairData(QueryData):
+    """Pairs for a stage that trains an encoder."""
+
+    sources: Many[PairSource]
 
     @model_validator(mode="after")
     def _sources_train_and_differ(self) -> PairData:
@@ -144,16 +198,23 @@ class BatchSettings(Table):
         return self
 
 
-class PairBatches(BatchSettings):
+class QueryBatches(BatchSettings):
     """How pairs do.
 
     negatives: passages beside the positive that every query brings, where it has or mined as many.
     neighbours: so many consecutive pairs of the file come into a batch together.
+    """
+
+    negatives: AtLeast0 = 7
+    neighbours: AtLeast1 = 1
+
+
+class PairBatches(QueryBatches):
+    """How pairs do that meet each other's passages.
+
     gradient_cache: representations of the whole batch are computed without a graph, and each sub-batch again
     with one, so that memory holds one sub-batch; by default where a step has more than `sub_batch_tokens` and
     the body trains; one more forward pass is the price.
     """
 
-    negatives: AtLeast0 = 7
-    neighbours: AtLeast1 = 1
     gradient_cache: bool | None = None

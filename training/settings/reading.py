@@ -13,10 +13,10 @@ from pydantic_core import ErrorDetails
 
 from tercet.index.wording import reason_of, shown
 from tercet.training.errors import ConfigError
-from tercet.training.settings.run import PairSettings, PretrainingSettings, Run, RunSettings
+from tercet.training.settings.run import PairSettings, PretrainingSettings, Run, RunSettings, ScoreRun
 from tercet.training.settings.table import Table
 
-RUNS: tuple[type[Run], ...] = (*get_args(PairSettings), *get_args(PretrainingSettings))
+RUNS: tuple[type[Run], ...] = (*get_args(PairSettings), ScoreRun, *get_args(PretrainingSettings))
 Key = str | int
 ADAPTER: TypeAdapter[RunSettings] = TypeAdapter(RunSettings)
 # By pydantic's type of error; what is filled in is the value found, and pydantic's limit.

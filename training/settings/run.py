@@ -9,7 +9,15 @@ from pydantic import Field, model_validator
 
 from tercet.training.settings.adapter import AdapterTraining
 from tercet.training.settings.base import ArchitectureSettings, BaseSettings, EncodingOverrides
-from tercet.training.settings.data import BatchSettings, DataSettings, PairBatches, PairData, TextData
+from tercet.training.settings.data import (
+    BatchSettings,
+    DataSettings,
+    PairBatches,
+    PairData,
+    QueryBatches,
+    ScoreData,
+    TextData,
+)
 from tercet.training.settings.objective import (
     DenseLosses,
     HeadSettings,
@@ -30,7 +38,7 @@ from tercet.training.settings.pretraining import (
 )
 from tercet.training.settings.table import AtLeast1, Positive, Table, require
 
-Stage = Literal["finetune", "contrastive", "mlm", "retromae", "condenser", "cocondenser"]
+Stage = Literal["finetune", "contrastive", "score", "mlm", "retromae", "condenser", "cocondenser"]
 NAME_RULE = "letters, digits, underscores, dots and hyphens, the first neither a dot nor a hyphen"
 
 
@@ -174,6 +182,22 @@ class ContrastiveRun(PairRun):
         return LossSettings.of_dense_alone(self.losses)
 
 
+class ScoreRun(Run):
+    """A cross-encoder, which reads query and passage together and scores training files."""
+
+    stage: Literal["score"]
+    data: ScoreData
+    batches: QueryBatches = QueryBatches()
+
+    @model_validator(mode="after")
+    def _the_base_gives_body_and_tokenizer(self) -> ScoreRun:
+        given = self.architecture is not None or self.encoder != EncodingOverrides()
+        require(not given, "architecture and encoder", "given", "left out in stage score")
+        negatives = self.batches.negatives
+        require(negatives > 0, "batches.negatives", negatives, "at least 1 in stage score")
+        return self
+
+
 class PretrainingRun(Run):
     """A stage that trains the body on documents."""
 
@@ -211,4 +235,4 @@ class CoCondenserRun(PretrainingRun):
 
 PairSettings = FinetuneRun | ContrastiveRun
 PretrainingSettings = MlmRun | RetroMaeRun | CondenserRun | CoCondenserRun
-RunSettings = Annotated[PairSettings | PretrainingSettings, Field(discriminator="stage")]
+RunSettings = Annotated[PairSettings | ScoreRun | PretrainingSettings, Field(discriminator="stage")]

@@ -151,7 +151,7 @@ def test_something_else_than_a_table_and_a_missing_or_unknown_stage() -> None:
         ("condenser", "adapter", {"kind": "lora"}, "finetune, contrastive"),
         ("condenser", "pretraining.span_weight", 0.5, "cocondenser"),
         ("cocondenser", "pretraining.decoding", "basic", "retromae"),
-        ("cocondenser", "data.query_tokens", 32, "finetune, contrastive"),
+        ("cocondenser", "data.query_tokens", 32, "finetune, contrastive, score"),
     ],
 )
 def test_what_a_stage_does_not_read_is_refused(stage: str, path: str, value: object, readers: str) -> None:

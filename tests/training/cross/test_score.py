@@ -1,0 +1,197 @@
+"""The stage that trains a cross-encoder, and the scores that it writes into training files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForSequenceClassification
+
+import tercet.training.cross.score_file
+from tercet.models.checkpoint import EncodingSettings
+from tercet.models.errors import CheckpointError
+from tercet.models.tokenizer import Tokenizer
+from tercet.training.cross.cross_encoder import CrossEncoder, load_cross_encoder
+from tercet.training.cross.score_file import write_scores
+from tercet.training.cross.scoring import CrossScoring
+from tercet.training.data.pair_table import read_tables
+from tercet.training.distributed import Ranks
+from tercet.training.errors import ConfigError, TrainingDataError
+from tercet.training.settings.data import QueryData, ScoreSource
+
+SettingsOf = Callable[[dict[str, Any]], Any]
+Run = Callable[..., Any]
+SCORE = {
+    "stage": "score",
+    "encoder": None,
+    "heads": None,
+    "losses": None,
+    "data.sources": [{"path": "pairs.jsonl", "title": "Made pairs", "licence": "CC0 1.0"}],
+    "optimization": {"steps": 60, "learning_rate": 0.01, "dropout": 0.0},
+}
+WRITES = {**SCORE, "data.sources": [{**SCORE["data.sources"][0], "write_scores": True}]}  # type: ignore[index]
+QUERY, PASSAGE = np.array([2, 5, 6, 3], np.int32), np.array([2, 7, 8, 9, 3], np.int32)
+
+
+def classifier(kind: str) -> torch.nn.Module:
+    torch.manual_seed(7)
+    config = AutoConfig.for_model(
+        kind,
+        vocab_size=45,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+        type_vocab_size=2 if kind == "bert" else 1,
+        initializer_range=0.3,
+        pad_token_id=0,
+        num_labels=1,
+    )
+    model: torch.nn.Module = AutoModelForSequenceClassification.from_config(config).eval()
+    return model
+
+
+def test_texts_are_joined_as_the_family_does(tokenizer: Tokenizer) -> None:
+    bert = CrossEncoder(classifier("bert"), tokenizer, "float32", "cpu")
+    ids, start = bert.joined(QUERY, PASSAGE)
+    assert (ids.tolist(), start) == ([2, 5, 6, 3, 7, 8, 9, 3], 4)
+    other = CrossEncoder(classifier("xlm-roberta"), tokenizer, "float32", "cpu")
+    ids, start = other.joined(QUERY, PASSAGE)
+    assert (ids.tolist(), start) == ([2, 5, 6, 3, 3, 7, 8, 9, 3], 5)
+
+
+def test_logits_are_those_of_the_library_and_padding_changes_nothing(tokenizer: Tokenizer) -> None:
+    model = classifier("bert")
+    encoder = CrossEncoder(model, tokenizer, "float32", "cpu")
+    texts = [encoder.joined(QUERY, PASSAGE), encoder.joined(QUERY[:3], PASSAGE[2:])]
+    with torch.no_grad():
+        alone = [
+            model(
+                input_ids=torch.tensor([ids.tolist()]),
+                token_type_ids=torch.tensor([[int(place >= start) for place in range(len(ids))]]),
+            ).logits.item()
+            for ids, start in texts
+        ]
+    assert encoder.scores(texts, 100) == pytest.approx(alone, abs=1e-5)
+    assert encoder.scores(texts, 1) == pytest.approx(alone, abs=1e-5)
+
+
+def test_the_loss_is_that_of_the_group_whatever_goes_through_together(
+    settings_of: SettingsOf, base_folder: Path, tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.load(base_folder, EncodingSettings())
+    found = []
+    for budget in (10_000, 40):
+        settings = settings_of({**SCORE, "batches.sub_batch_tokens": budget})
+        model = classifier("bert")
+        encoder = CrossEncoder(model, tokenizer, "float32", "cpu")
+        work = tmp_path / str(budget)
+        tables = read_tables(settings.data.pairs, tmp_path / "data", work, tokenizer, 1, 5)
+        stage = CrossScoring(encoder, tables, settings, Ranks())
+        loss = float(stage.accumulate(0, lambda loss: loss).losses["loss"])
+        found.append((loss, [p.grad for p in model.parameters()]))
+        generator = np.random.default_rng([5, 0, 0])
+        pairs = stage._planned[1].batches[0][1]
+        groups = [stage._group(tables[0], int(pair), generator) for pair in pairs]
+        assert all(len(group) == 3 for group in groups)
+        logits = np.array([encoder.scores(group, 1000) for group in groups], np.float64)
+        shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        assert loss == pytest.approx(-np.log(shares[:, 0]).mean(), abs=1e-5)
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-6)
+    for one, other in zip(found[0][1], found[1][1], strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_run_learns_and_its_scores_teach_an_encoder(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "pairs.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line["neg"] = [lines[(number + step) % len(lines)]["pos"][0] for step in (7, 11)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    losses: list[float] = []
+    run("cross", WRITES, lambda line: losses.append(line["losses"]["loss"]))
+    assert np.mean(losses[-10:]) < np.mean(losses[:10])
+
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "cross").eval()
+    assert model.config.num_labels == 1
+    assert not (tmp_path / "cross" / "tercet.json").exists()
+    tokenizer = Tokenizer.load(tmp_path / "cross", EncodingSettings())
+    encoder = CrossEncoder(model, tokenizer, "float32", "cpu")
+    scored = tmp_path / "cross" / "scored" / "pairs.jsonl"
+    written = [json.loads(line) for line in scored.read_text().splitlines()]
+    assert [{key: line[key] for key in ("query", "pos", "neg")} for line in written] == lines
+    (query,) = (tokenizer.tokenize([lines[3]["query"]], "query").token_ids,)
+    texts = [encoder.joined(query, tokenizer.tokenize([text]).token_ids) for text in lines[3]["neg"]]
+    assert written[3]["neg_scores"] == pytest.approx(encoder.scores(texts, 1000), abs=1e-5)
+    assert len(written[3]["pos_scores"]) == 1
+
+    path.write_text(scored.read_text())
+    run("student", {"losses.teacher_scores": 1.0, "optimization.steps": 1})
+
+
+def test_scores_go_on_where_they_were_killed(
+    base_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tercet.training.cross.score_file, "LINES_AT_ONCE", 4)
+    tokenizer = Tokenizer.load(base_folder, EncodingSettings())
+    encoder = CrossEncoder(classifier("bert"), tokenizer, "float32", "cpu")
+    source = ScoreSource(path="pairs.jsonl", title="P", licence="CC0 1.0", write_scores=True)
+    settings = QueryData(query_tokens=8, passage_tokens=16)
+
+    def write(folder: Path) -> Path:
+        return write_scores(encoder, tokenizer, source, settings, tmp_path / "data", folder, 64)
+
+    whole = write(tmp_path / "whole").read_text()
+    assert len(whole.splitlines()) == 40
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    (killed / "pairs.jsonl.unfinished").write_text(whole[: len(whole) // 2])
+    calls: list[int] = []
+    scores = encoder.scores
+
+    def counted(*given: Any) -> list[float]:
+        calls.append(1)
+        return scores(*given)
+
+    monkeypatch.setattr(encoder, "scores", counted)
+    resumed = [json.loads(line) for line in write(killed).read_text().splitlines()]
+    for line, expected in zip(resumed, map(json.loads, whole.splitlines()), strict=True):
+        assert line["query"] == expected["query"]
+        assert line["pos_scores"] == pytest.approx(expected["pos_scores"], abs=1e-5)
+    assert 4 <= len(calls) <= 6
+    assert [path.name for path in killed.iterdir()] == ["pairs.jsonl"]
+    write(killed)
+    assert len(calls) <= 6
+
+    (tmp_path / "data" / "pairs.jsonl").write_text('{"query": "word1", "pos": ["word2"], "negs": []}\n')
+    with pytest.raises(TrainingDataError, match=r'pairs\.jsonl:1: "negs" is no key'):
+        write(tmp_path / "bad")
+
+
+def test_what_a_cross_encoder_cannot_use_is_refused(settings_of: SettingsOf, run: Run) -> None:
+    for changes, message in (
+        ({"batches.negatives": 0}, r"batches\.negatives: it is 0, but must be at least 1 in stage score"),
+        ({"encoder": {"pooling": "cls"}}, "architecture and encoder"),
+        ({"losses": {}}, "losses: not read in stage score, only in finetune, contrastive"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            settings_of({**SCORE, **changes})
+    source = {**WRITES["data.sources"][0], "format": "titles"}  # type: ignore[index]
+    with pytest.raises(ConfigError, match="write_scores: it is true, but must be left out"):
+        settings_of({**SCORE, "data.sources": [source]})
+    with pytest.raises(ConfigError, match="together they are 33, but the base has positions for 32"):
+        run("long", {**SCORE, "data.query_tokens": 17})
+
+
+def test_a_folder_without_weights_is_named(tmp_path: Path, base_folder: Path) -> None:
+    (base_folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=str(base_folder)):
+        load_cross_encoder(base_folder)
