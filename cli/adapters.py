@@ -1,4 +1,4 @@
-"""`tercet adapters`: list those of an encoder, merge, stack, and route among several."""
+"""`tercet adapters`: list those of an encoder, import, export, merge, stack, and route among several."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from tercet.cli import options
+from tercet.cli.adapter_exchange import export_adapter, import_adapter
 from tercet.cli.adapter_routes import route
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, error_console, print_json
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from tercet.models.adapters.record import Adapter
     from tercet.models.encoder import AdapterDescription
 
-app = typer.Typer(help="List, merge, stack and route among adapters.", no_args_is_help=True)
+app = typer.Typer(help="List, import, export, merge, stack and route among adapters.", no_args_is_help=True)
 app.command()(route)
+app.command("import")(import_adapter)
+app.command("export")(export_adapter)
 
 Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Folders of adapters, two or more.")]
 Output = Annotated[Path, typer.Option(help="Folder to write; its last part is the adapter's name.")]

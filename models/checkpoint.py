@@ -16,6 +16,8 @@ from tercet.models.errors import CheckpointError
 from tercet.models.formats.late_interaction import KEY as LATE_INTERACTION
 from tercet.models.formats.late_interaction import LateInteraction
 from tercet.models.formats.multi_vector import settings_of_multi_vector
+from tercet.models.formats.peft_config import CONFIG as PEFT_CONFIG
+from tercet.models.formats.peft_config import WEIGHTS as PEFT_WEIGHTS
 from tercet.models.formats.sentence_transformers import json_in, settings_of_modules
 from tercet.models.formats.sparse_modules import settings_of_sparse_modules, transformer_folder
 from tercet.models.formats.splade import SpladeSettings
@@ -63,6 +65,7 @@ HUB_FILES = (
     "*_Dense*/pytorch_model.bin",
     METADATA_FILE,
 )
+HUB_ADAPTER = ("adapter.json", "adapter.safetensors", PEFT_CONFIG, PEFT_WEIGHTS)
 # Only beside our own record of an export: other graphs are large and of no use here.
 HUB_EXPORT = "onnx/export.json"
 HUB_GRAPHS = ("onnx/*",)
@@ -303,12 +306,22 @@ def resolve_checkpoint(name_or_path: str, revision: str | None = None) -> Path:
             f"checkpoint {name_or_path!r} is neither one that comes with Tercet ({' or '.join(SHIPPED)}), "
             "nor a folder, nor a hub id such as BAAI/bge-m3"
         )
-    repository, _, named = name_or_path.partition(REVISION_MARK)
-    if revision and named and revision != named:
+    return _fetch("checkpoint", name_or_path, revision, HUB_FILES)
+
+
+def resolve_adapter(name_or_path: str, revision: str | None = None) -> Path:
+    """Folder of an adapter: a path, or a hub id, which may end in a revision: `owner/name@main`.
+
+    Raises CheckpointError as `resolve_checkpoint`.
+    """
+    folder = Path(name_or_path).expanduser()
+    if name_or_path and folder.is_dir():
+        return folder
+    if not _is_hub_id(name_or_path):
         raise CheckpointError(
-            f"checkpoint {name_or_path!r} names revision {named!r}, and {revision!r} is given; leave one out"
+            f"adapter {name_or_path!r} is neither a folder, nor a hub id such as owner/name"
         )
-    return _fetch(repository, revision or named or None)
+    return _fetch("adapter", name_or_path, revision, HUB_ADAPTER)
 
 
 def checkpoint_name(name_or_path: str) -> str:
@@ -340,19 +353,27 @@ def _is_hub_id(name: str) -> bool:
     return len(parts) == 2 and all(part and not part.startswith((".", "~")) for part in parts)
 
 
-def _fetch(repository: str, revision: str | None) -> Path:
+def _fetch(kind: str, hub_id: str, revision: str | None, files: Sequence[str]) -> Path:
+    """The folder of a repository in the hub's cache, with the files that match."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    repository, _, named = hub_id.partition(REVISION_MARK)
+    if revision and named and revision != named:
+        raise CheckpointError(
+            f"{kind} {hub_id!r} names revision {named!r}, and {revision!r} is given; leave one out"
+        )
+    revision = revision or named or None
 
     def fetched(patterns: Sequence[str]) -> Path:
         return Path(snapshot_download(repository, revision=revision, allow_patterns=list(patterns)))
 
     try:
-        folder = fetched(HUB_FILES)
-        return fetched((*HUB_FILES, *HUB_GRAPHS)) if (folder / HUB_EXPORT).is_file() else folder
+        folder = fetched(files)
+        return fetched((*files, *HUB_GRAPHS)) if (folder / HUB_EXPORT).is_file() else folder
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         at = f" at revision {revision}" if revision else ""
         raise CheckpointError(
-            f"checkpoint {repository!r}{at} could not be fetched from the hub ({error}); "
+            f"{kind} {repository!r}{at} could not be fetched from the hub ({error}); "
             "check the name and the network, or give a local folder"
         ) from error

@@ -117,7 +117,7 @@ class OnnxEncoder:
             checkpoint=origin,
         )
         with_adapters = adapters if settings.splade is None else None
-        library = AdapterLibrary(with_adapters, folder, fingerprint_of(), heads.sizes)
+        library = AdapterLibrary(with_adapters, folder, name, fingerprint_of(), heads.sizes)
         self._adapters = AdapterGraphs(library, export, opener, heads, wanted_precision, adapter_sessions)
         self._fingerprint_of = fingerprint_of
 

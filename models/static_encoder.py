@@ -52,7 +52,7 @@ class StaticEncoder:
             pooling=settings.pooling,
             checkpoint=origin,
         )
-        self.library = AdapterLibrary(None, folder, self.info.fingerprint, (0, 0))
+        self.library = AdapterLibrary(None, folder, name, self.info.fingerprint, (0, 0))
 
     def adapter_info(self, name: str) -> EncoderInfo:
         """Raises AdapterNotFoundError: there are none."""

@@ -6,7 +6,6 @@ What a file asks for beyond that is refused with its name.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,26 +20,14 @@ from torch.nn import functional
 
 from tercet.models.batching import Adapters, rows_by_adapter
 from tercet.models.errors import CheckpointError
-from tercet.models.formats.sentence_transformers import object_in
-from tercet.models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
+from tercet.models.formats.peft_config import CONFIG, WEIGHTS, read_peft_config
+from tercet.models.tasks import KINDS, Tasks
 from tercet.models.weights.tensor_files import read_weights
 
 PREFIX = "base_model.model."
 # The ends of names, of A and of B.
 LINEAR = (".lora_A.weight", ".lora_B.weight")
 EMBEDDING = (".lora_embedding_A", ".lora_embedding_B")
-# What PEFT's configuration must say, or leave out.
-PLAIN: dict[str, tuple[Any, ...]] = {
-    "peft_type": ("LORA",),
-    "bias": (None, "none"),
-    "fan_in_fan_out": (None, False),
-    "use_dora": (None, False),
-    "lora_bias": (None, False),
-    "modules_to_save": (None, []),
-    "rank_pattern": (None, {}),
-    "alpha_pattern": (None, {}),
-    "layer_replication": (None, []),
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,25 +103,16 @@ def read_changes(folder: Path, body: nn.Module) -> dict[str, LayerChange]:
 
     Raises CheckpointError that names what the files hold beyond plain LoRA, or what the body does not have.
     """
-    config, path = object_in(folder / CONFIG), folder / WEIGHTS
-    for name, plain in PLAIN.items():
-        if config.get(name) not in plain:
-            raise CheckpointError(
-                f"{folder / CONFIG}: {name} {config.get(name)!r:.80} is not read here, but {plain[0]!r}"
-            )
-    rank, alpha = config.get("r"), config.get("lora_alpha")
-    if not isinstance(rank, int) or rank < 1 or not isinstance(alpha, int | float):
-        raise CheckpointError(f"{folder / CONFIG}: r is {rank!r} and lora_alpha {alpha!r}; both are numbers")
+    config, path = read_peft_config(folder, ("LORA",)), folder / WEIGHTS
     if not path.is_file():
         raise CheckpointError(f"{path} is missing, though {CONFIG} is there")
-    scale = alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
     arrays = read_weights(path)
     changes: dict[str, LayerChange] = {}
     for ends in (LINEAR, EMBEDDING):
         for name in [name for name in arrays if name.endswith(ends[0])]:
             layer = name.removeprefix(PREFIX).removesuffix(ends[0])
             a, b = arrays.pop(name), arrays.pop(name.removesuffix(ends[0]) + ends[1], None)
-            changes[layer] = _change(path, layer, a, b, scale, body, of_embedding=ends is EMBEDDING)
+            changes[layer] = _change(path, layer, a, b, config.scale, body, of_embedding=ends is EMBEDDING)
     if arrays:
         raise CheckpointError(
             f"{path}: {min(arrays)} is not read here, but LoRA of linear layers and embeddings"

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tercet.models.errors import CheckpointError
+from tercet.models.formats.peft_config import CONFIG
 from tercet.models.formats.sentence_transformers import PROMPTS_FILE, object_in
 from tercet.models.representations import InputType
 
 KEY = "tasks"
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 KINDS: tuple[InputType, ...] = ("query", "document")
 # What retrieval takes.
 USUAL = {"query": "retrieval_query", "document": "retrieval_passage"}

@@ -125,7 +125,7 @@ class TorchEncoder:
         if self._packed is not None:  # what the first pass makes should not keep a caller waiting
             self._packed.encode(self.tokenizer.tokenize([""]), self._model.heads.sides)
         with_adapters = adapters if settings.splade is None else None
-        library = AdapterLibrary(with_adapters, folder, base_fingerprint, weights.sizes)
+        library = AdapterLibrary(with_adapters, folder, name, base_fingerprint, weights.sizes)
         self._adapters = ServedAdapters(library, self._model.body, self._model.heads)
 
     def _suited_tokens(self, colbert_dimension: int) -> int:

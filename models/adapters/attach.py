@@ -37,13 +37,8 @@ from tercet.models.adapters.settings import (
     StackSettings,
     require_adapter_name,
 )
-from tercet.models.checkpoint import CONFIG_FILE, checkpoint_name, read_json, read_settings
 from tercet.models.errors import CheckpointError, UnsupportedError
-from tercet.models.fingerprint import fingerprint, heads_digest
-from tercet.models.graphs.record import body_digest
-from tercet.models.heads import load_heads
 from tercet.models.representations import Float32
-from tercet.models.tokenizer import Tokenizer
 from tercet.models.weights.head_weights import HeadWeights
 
 try:
@@ -52,29 +47,6 @@ except ImportError as error:
     raise UnsupportedError(
         f"training an adapter needs peft ({error}): pip install -c constraints.txt -e '.[train]'"
     ) from error
-
-
-def adapter_base(checkpoint: Path) -> AdapterBase:
-    """What an adapter records of the checkpoint that it is trained on, with weights for the torch engine.
-
-    Raises CheckpointError where it lacks a head.
-    """
-    shape = BodyShape.of_config(read_json(checkpoint / CONFIG_FILE))
-    settings = read_settings(checkpoint)
-    if settings.late_interaction is not None:
-        raise CheckpointError(
-            f"{checkpoint} is an encoder of ColBERT's kind, for which adapters are not trained here"
-        )
-    if settings.tasks is not None:
-        raise CheckpointError(f"{checkpoint} has adapters by task, beside which none are trained here")
-    heads = load_heads(checkpoint, shape.hidden_size, settings).weights()
-    heads.both()
-    parts = (
-        body_digest(checkpoint),
-        heads_digest(heads.arrays()),
-        Tokenizer.load(checkpoint, settings).digest,
-    )
-    return AdapterBase(checkpoint_name(str(checkpoint)), fingerprint(*parts, settings), shape)
 
 
 def attach(

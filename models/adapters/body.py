@@ -22,6 +22,7 @@ from tercet.models.adapters.changes import Bottleneck, Change, Lora, ScaledInput
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
 from tercet.models.adapters.settings import (
     INPUT_SCALED,
+    PATHS,
     ROLES,
     BodyShape,
     BottleneckSettings,
@@ -35,15 +36,6 @@ from tercet.models.errors import UnsupportedError
 from tercet.models.packed.attention import attention, mask_of_padding
 
 ATTENTION = "tercet_adapters"
-# Where the layer of each role is within a block of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
-PATHS: dict[Role, str] = {
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "attention_output": "attention.output.dense",
-    "intermediate": "intermediate.dense",
-    "output": "output.dense",
-}
 SELF_ATTENTION = "attention.self"
 # Where a self-attention module keeps what `ActiveAdapters` it follows.
 ACTIVE = "active_adapters"

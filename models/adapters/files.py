@@ -25,6 +25,7 @@ from tercet.models.adapters.settings import (
 from tercet.models.checkpoint import JsonObject, read_json
 from tercet.models.errors import CheckpointError
 from tercet.models.files import replace_file
+from tercet.models.formats.peft_config import CONFIG as PEFT_CONFIG
 from tercet.models.weights.head_weights import HeadWeights
 
 RECORD_FILE = "adapter.json"
@@ -38,18 +39,26 @@ BASE_KEYS = {"name", "fingerprint", "layers", "hidden_size", "intermediate_size"
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds an adapter."""
-    return (folder / RECORD_FILE).is_file()
+    """Whether a folder holds an adapter, in our form or in PEFT's."""
+    return any((folder / name).is_file() for name in (RECORD_FILE, PEFT_CONFIG))
+
+
+def is_peft_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter in PEFT's form alone."""
+    return not (folder / RECORD_FILE).is_file() and (folder / PEFT_CONFIG).is_file()
 
 
 def write_adapter(folder: Path, adapter: Adapter) -> None:
     """Writes an adapter, replacing one that is there. The folder's last part is the adapter's name.
 
-    Raises CheckpointError where that does not match [a-z0-9][a-z0-9_-]{0,63}, or where a router is there.
+    Raises CheckpointError where that does not match [a-z0-9][a-z0-9_-]{0,63}, or where a router or one of
+    PEFT's is there.
     """
     require_adapter_name(folder.name)
     if (folder / ROUTER_FILE).exists():
         raise CheckpointError(f"{folder} holds a router; choose another name")
+    if is_peft_adapter(folder):
+        raise CheckpointError(f"{folder} holds an adapter of PEFT's; choose another name")
     folder.mkdir(parents=True, exist_ok=True)
     tensors = None if isinstance(adapter.settings, StackSettings) else save(adapter.tensors())
     if tensors is not None:
@@ -63,6 +72,11 @@ def write_adapter(folder: Path, adapter: Adapter) -> None:
 def read_adapter(folder: Path) -> Adapter:
     """The adapter in a folder, every value checked. Raises CheckpointError naming the file at fault."""
     path = folder / RECORD_FILE
+    if is_peft_adapter(folder):
+        raise CheckpointError(
+            f"{folder} holds an adapter of PEFT's, which does not say the fingerprint of its base; "
+            "make it one of ours with `tercet adapters import BASE FOLDER --output NEW`"
+        )
     if not path.is_file():
         raise CheckpointError(f"{path} is missing; an adapter is a folder with {RECORD_FILE}, {TENSORS_FILE}")
     record = read_json(path)

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tercet.models.adapters.files import is_adapter, read_adapter
+from tercet.models.adapters.files import is_adapter
+from tercet.models.adapters.peft_files import base_at, read_adapter_for
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
-from tercet.models.adapters.settings import BodyShape, StackSettings, is_adapter_name
-from tercet.models.checkpoint import CONFIG_FILE, read_json
+from tercet.models.adapters.settings import StackSettings, is_adapter_name
 from tercet.models.encoder import AdapterDescription, EncoderInfo
 from tercet.models.errors import (
     AdapterNotFoundError,
@@ -29,15 +29,21 @@ class AdapterLibrary:
     """
 
     def __init__(
-        self, root: Path | None, checkpoint: Path, base_fingerprint: str, head_sizes: tuple[int, int]
+        self,
+        root: Path | None,
+        checkpoint: Path,
+        base_name: str,
+        base_fingerprint: str,
+        head_sizes: tuple[int, int],
     ) -> None:
-        """checkpoint: folder of the base; base_fingerprint: that of its float encoder; head_sizes: those of
-        its heads, which heads of an adapter share.
+        """checkpoint: folder of the base; base_name: what it goes by; base_fingerprint: that of its float
+        encoder; head_sizes: those of its heads, which heads of an adapter share.
         """
         self.root = root
         self.names = tuple(adapter_names(root))
         self.base_fingerprint = base_fingerprint
         self._checkpoint = checkpoint
+        self._base_name = base_name
         self._head_sizes = head_sizes
         self._lock = threading.Lock()
         self._resolved: dict[str, ResolvedAdapter | AdapterUnusableError] = {}
@@ -73,9 +79,9 @@ class AdapterLibrary:
     def _read(self, name: str) -> Adapter:
         if name not in self.names:
             raise CheckpointError(f"it stacks adapter {name!r}, which is not there; add it, and start again")
-        adapter = read_adapter(self.folder(name))
-        body = BodyShape.of_config(read_json(self._checkpoint / CONFIG_FILE))
-        if adapter.base.fingerprint != self.base_fingerprint or adapter.base.body != body:
+        base = base_at(self._checkpoint, self._base_name, self.base_fingerprint)
+        adapter = read_adapter_for(self.folder(name), self._checkpoint, base)
+        if adapter.base.fingerprint != self.base_fingerprint or adapter.base.body != base.body:
             raise CheckpointError(
                 f"{name} belongs to base {adapter.base.name!r} (fingerprint {adapter.base.fingerprint}), not "
                 f"to this encoder's ({self.base_fingerprint}); serve it with its base, or train it on this"

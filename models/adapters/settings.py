@@ -23,6 +23,15 @@ Settings = TypeVar("Settings")
 
 Role = Literal["query", "key", "value", "attention_output", "intermediate", "output"]
 ROLES: tuple[Role, ...] = get_args(Role)
+# Where the layer of each role is within a block of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
+PATHS: dict[Role, str] = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "attention_output": "attention.output.dense",
+    "intermediate": "intermediate.dense",
+    "output": "output.dense",
+}
 Nonlinearity = Literal["relu", "gelu", "tanh", "silu"]
 Placement = Literal["houlsby", "feed_forward"]
 Shapes = dict[str, tuple[int, ...]]

@@ -10,7 +10,8 @@ from tercet.models.checkpoint import SETTINGS_FILE, EncodingSettings, JsonObject
 from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.files import is_file_name, replace_file
 from tercet.models.fingerprint import file_digest, has_weights, json_digest, weights_digest
-from tercet.models.tasks import CONFIG, KINDS, WEIGHTS, Tasks
+from tercet.models.formats.peft_config import CONFIG, WEIGHTS
+from tercet.models.tasks import KINDS, Tasks
 
 FOLDER = "onnx"
 EXPORT_FILE = "export.json"

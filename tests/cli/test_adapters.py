@@ -214,6 +214,24 @@ def test_routes_from_texts_to_hits(torch_tercet: Run, adapters: Path, source: Pa
         assert torch_tercet("search", kept, "tea").returncode == 0
 
 
+@pytest.mark.slow
+def test_to_peft_and_back(
+    torch_tercet: Run, adapters: Path, base: AdapterBase, checkpoint: Path, tmp_path: Path
+) -> None:
+    done = torch_tercet("adapters", "export", str(adapters / "law"), "--output", str(tmp_path / "law"))
+    assert (done.returncode, (tmp_path / "law" / "adapter_config.json").is_file()) == (0, True), done.stderr
+    arguments = ["adapters", "import", str(checkpoint), str(tmp_path / "law")]
+    done = torch_tercet(*arguments, "--output", str(adapters / "again"))
+    # The base was recorded under another name than the folder's.
+    assert (done.returncode, "base_model_name_or_path" in done.stderr) == (1, True), done.stderr
+    record = tmp_path / "law" / "adapter_config.json"
+    record.write_text(record.read_text().replace('"tiny"', '"checkpoint"'))
+    done = torch_tercet(*arguments, "--output", str(adapters / "again"))
+    assert done.returncode == 0, done.stderr
+    again, law = read_adapter(adapters / "again"), read_adapter(adapters / "law")
+    assert (again.digest, again.base.fingerprint) == (law.digest, base.fingerprint)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -11,6 +11,7 @@ from tercet.models.checkpoint import (
     hidden_size,
     position_limit,
     read_settings,
+    resolve_adapter,
     resolve_checkpoint,
 )
 from tercet.models.errors import CheckpointError
@@ -163,6 +164,32 @@ def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path:
         resolve_checkpoint("nobody/nothing@v1")
     with pytest.raises(CheckpointError, match="names revision 'v1', and 'v2' is given"):
         resolve_checkpoint("nobody/nothing@v1", "v2")
+
+
+def test_an_adapter_of_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """From a cache as the hub's client leaves it, without a network."""
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    commit = "a" * 40
+    repository = tmp_path / "models--somebody--law"
+    snapshot = repository / "snapshots" / commit
+    snapshot.mkdir(parents=True)
+    (snapshot / "adapter_config.json").touch()
+    (repository / "refs").mkdir()
+    (repository / "refs" / "v1").write_text(commit)
+    for name, revision in (("somebody/law@v1", None), ("somebody/law", "v1")):
+        assert resolve_adapter(name, revision) == snapshot
+    assert resolve_adapter(str(snapshot)) == snapshot
+    with pytest.raises(CheckpointError, match="adapter 'somebody/law' at revision v2 could not be fetched"):
+        resolve_adapter("somebody/law@v2")
+    with pytest.raises(
+        CheckpointError, match="adapter 'somebody/law@v1' names revision 'v1', and 'v2' is given"
+    ):
+        resolve_adapter("somebody/law@v1", "v2")
+    with pytest.raises(CheckpointError, match="adapter 'law' is neither a folder, nor a hub id"):
+        resolve_adapter("law")
 
 
 @pytest.mark.parametrize("exported", [True, False])

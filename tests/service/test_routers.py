@@ -59,7 +59,7 @@ def routed(tiny: Any, root: Path) -> RoutedEncoder:
 
     class Engine(type(tiny)):  # type: ignore[misc]  # a base class known at run time only
         mixes_adapters = False
-        library = AdapterLibrary(root, root, tiny.info.fingerprint, 4)
+        library = AdapterLibrary(root, root, "tiny", tiny.info.fingerprint, 4)
 
     encoder = with_routers(Engine())
     assert isinstance(encoder, RoutedEncoder)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tercet.models.adapters.attach import adapter_base, attach, save_adapter
-from tercet.models.adapters.files import read_adapter
+from tercet.models.adapters.attach import attach, save_adapter
+from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.library import require_order
+from tercet.models.adapters.peft_files import read_adapter_for
 from tercet.models.adapters.record import AdapterBase, ResolvedAdapter
 from tercet.models.adapters.settings import StackSettings, require_adapter_name
 from tercet.models.encoder_model import EncoderModel
@@ -38,7 +39,7 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
     """
     require_adapter_name(name)
     origin = adapter_base(base)
-    below = tuple(lower_adapter(Path(folder), origin) for folder in settings.below)
+    below = tuple(lower_adapter(Path(folder), base, origin) for folder in settings.below)
     require_order(settings.below, [adapter.record for adapter in below])
     attach(model.body, NAME, settings.chosen, below=below)
     lower_heads = [adapter.heads for adapter in below if adapter.heads is not None]
@@ -49,9 +50,9 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
     return Attached(settings, origin, below)
 
 
-def lower_adapter(folder: Path, origin: AdapterBase) -> ResolvedAdapter:
-    """A trained adapter of the same base, to lie under the new one."""
-    adapter = read_adapter(folder)
+def lower_adapter(folder: Path, base: Path, origin: AdapterBase) -> ResolvedAdapter:
+    """A trained adapter of the same base, to lie under the new one. base: the checkpoint's folder."""
+    adapter = read_adapter_for(folder, base, origin)
     if isinstance(adapter.settings, StackSettings):
         raise ConfigError(
             f"adapter.below: {folder} is a stack; name its parts instead, the innermost first: "

@@ -15,6 +15,7 @@ from tercet.models.adapters.files import RECORD_FILE as ADAPTER_FILE
 from tercet.models.adapters.files import ROUTER_FILE
 from tercet.models.checkpoint import CONFIG_FILE, SETTINGS_FILE
 from tercet.models.fingerprint import file_digest
+from tercet.models.formats.peft_config import CONFIG as PEFT_CONFIG
 from tercet.models.graphs.record import body_digest
 from tercet.models.tokenizer import Tokenizer
 from tercet.models.weights.head_weights import HEAD_FILES
@@ -29,7 +30,7 @@ IDENTITY_FILE = "identity.json"
 # They change nothing that is computed, or, as the base, are compared by their content.
 FREE_SETTINGS = frozenset({"name", "base", "save_steps", "save_minutes", "log_steps"})
 # Any of these makes a folder a checkpoint, an adapter or a router.
-MODEL_FILES = (CONFIG_FILE, SETTINGS_FILE, ADAPTER_FILE, ROUTER_FILE)
+MODEL_FILES = (CONFIG_FILE, SETTINGS_FILE, ADAPTER_FILE, PEFT_CONFIG, ROUTER_FILE)
 Identity = dict[str, object]
 
 

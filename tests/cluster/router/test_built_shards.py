@@ -73,7 +73,7 @@ def with_adapters(root: Path) -> Encoder:
 
     class Engine(TinyEncoder):
         mixes_adapters = False
-        library = AdapterLibrary(root, root, base.info.fingerprint, 4)
+        library = AdapterLibrary(root, root, "tiny", base.info.fingerprint, 4)
 
     return with_routers(Engine(colbert=8))
 

@@ -12,7 +12,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
 
-from tercet.models.adapters.attach import adapter_base, attach, save_adapter, trainable_parameters
+from tercet.models.adapters.attach import attach, save_adapter, trainable_parameters
+from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.files import write_adapter
 from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import (

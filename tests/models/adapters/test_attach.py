@@ -12,12 +12,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tercet.models.adapters.attach import (
-    adapter_base,
     attach,
     named_tensors,
     save_adapter,
     trainable_parameters,
 )
+from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.body import FixedAdapters, fold, install, load_parts
 from tercet.models.adapters.files import read_adapter
 from tercet.models.adapters.record import ResolvedAdapter

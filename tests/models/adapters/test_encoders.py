@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tercet.models.adapters.attach import adapter_base
+from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.files import read_adapter, write_adapter
 from tercet.models.encoder import Encoder, encode, with_adapter
 from tercet.models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError

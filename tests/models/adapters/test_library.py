@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tercet.models.adapters.attach import adapter_base
+from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.files import read_adapter, write_adapter
 from tercet.models.adapters.library import AdapterLibrary
 from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
@@ -27,7 +27,7 @@ def base(bert: Path) -> AdapterBase:
 
 
 def opened(root: Path | None, bert: Path, base: AdapterBase) -> AdapterLibrary:
-    return AdapterLibrary(root, bert, base.fingerprint, 16)
+    return AdapterLibrary(root, bert, base.name, base.fingerprint, 16)
 
 
 def test_names_are_those_of_folders_with_an_adapter(root: Path, bert: Path, base: AdapterBase) -> None:
@@ -73,7 +73,7 @@ def test_one_of_another_base(root: Path, bert: Path, base: AdapterBase) -> None:
 
 
 def test_heads_of_another_size(root: Path, bert: Path, base: AdapterBase) -> None:
-    library = AdapterLibrary(root, bert, base.fingerprint, (1, 8))
+    library = AdapterLibrary(root, bert, base.name, base.fingerprint, (1, 8))
     with pytest.raises(AdapterUnusableError, match=r"heads of \(1, 16\) rows .*, its base of \(1, 8\)"):
         library.get("with-heads")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tercet.models.adapters.attach import adapter_base
+from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.files import read_adapter, write_adapter
 from tercet.models.adapters.merging import merge_adapters
 from tercet.models.adapters.router_files import write_router

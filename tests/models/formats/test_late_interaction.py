@@ -445,7 +445,7 @@ def test_other_bad_folders(tmp_path: Path) -> None:
 
 def test_adapters_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="adapters need peft: install tercet[train]")
-    from tercet.models.adapters.attach import adapter_base
+    from tercet.models.adapters.base import adapter_base
 
     with pytest.raises(CheckpointError, match="an encoder of ColBERT's kind, for which adapters"):
         adapter_base(write_pylate(tmp_path / "late"))

@@ -22,7 +22,7 @@ pytest.importorskip("peft", reason="adapters are trained with peft: install terc
 
 import tercet.training.run
 from tercet.cli.main import main
-from tercet.models.adapters.attach import adapter_base
+from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.files import read_adapter, write_adapter
 from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import StackSettings
