@@ -45,7 +45,7 @@ from tercet.training.runs.model_card import SourceCount, write_card
 from tercet.training.runs.plots import write_plot
 from tercet.training.runs.saves import stop_requests
 from tercet.training.runs.state import Progress
-from tercet.training.settings.data import PairData, TextData
+from tercet.training.settings.data import PairData, ScoreData, TextData
 from tercet.training.settings.run import (
     CoCondenserRun,
     FinetuneRun,
@@ -124,7 +124,7 @@ def run_on(
     return progress
 
 
-def require_data(settings: PairData | TextData, data: Path) -> None:
+def require_data(settings: PairData | ScoreData | TextData, data: Path) -> None:
     """Raises TrainingDataError where a file or a held-out folder is missing, before anything takes long."""
     for path in (*(source.path for source in settings.sources), *settings.held_out):
         if not (data / path).exists():
@@ -223,7 +223,9 @@ def scoring(
     tables = read_tables(texts, data, work, tokenizer, neighbours, settings.seed, scores=False)
     claim_folder(folder, run_identity(settings, base, (), tokenizer, tables, ranks), ranks)
     encoder = CrossEncoder(model, tokenizer, optimization.precision, device)
-    progress = train(CrossScoring(encoder, tables, settings, ranks), model, settings, folder, ranks, report)
+    stage = CrossScoring(encoder, tables, settings, ranks)
+    with stop_requests() as stop_requested:
+        progress = train(stage, model, settings, folder, ranks, report, stop_requested)
     if ranks.rank == 0:
         write_body(output, base, model)
         counts = [SourceCount(len(table.training), 0) for table in tables]
