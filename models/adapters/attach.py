@@ -1,7 +1,7 @@
 """Training an adapter: attached to a frozen body, its parameters listed, saved, and read back.
 
-LoRA, (IA)³ and prefixes are PEFT's; bottlenecks, which PEFT has not, are ours. Saved tensors have names of
-our own, so that no file depends on PEFT's insides.
+LoRA, (IA)³ and prefixes are PEFT's; bottlenecks and biases, which PEFT has not, are ours. Saved tensors have
+names of our own, so that no file depends on PEFT's insides.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from tercet.models.adapters.body import (
@@ -23,12 +24,13 @@ from tercet.models.adapters.body import (
     load_parts,
     path_of,
 )
-from tercet.models.adapters.changes import SMALL_STD, Bottleneck, Change
+from tercet.models.adapters.changes import SMALL_STD, Bottleneck, Change, Shifted
 from tercet.models.adapters.files import write_adapter
 from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from tercet.models.adapters.settings import (
     INPUT_SCALED,
     AdapterSettings,
+    BiasSettings,
     BodyShape,
     BottleneckSettings,
     Ia3Settings,
@@ -48,6 +50,8 @@ except ImportError as error:
         f"training an adapter needs peft ({error}): pip install -c constraints.txt -e '.[train]'"
     ) from error
 
+OWN_KINDS = BottleneckSettings, BiasSettings
+
 
 def attach(
     body: nn.Module, name: str, settings: AdapterSettings, *, below: Sequence[ResolvedAdapter] = ()
@@ -63,8 +67,8 @@ def attach(
     require_adapter_name(name)
     body.requires_grad_(False)
     lower = [part for adapter in below for part in load_parts(adapter, body)]
-    if isinstance(settings, BottleneckSettings):
-        install(body, FixedAdapters([*lower, _new_bottlenecks(body, name, settings)]))
+    if isinstance(settings, OWN_KINDS):
+        install(body, FixedAdapters([*lower, _new_changes(body, name, settings)]))
     elif isinstance(settings, PrefixSettings):
         install(body, FixedAdapters([*lower, _new_prefix(body, name, settings)]))
     else:
@@ -125,10 +129,16 @@ def _peft_config(body: nn.Module, settings: LoraSettings | Ia3Settings) -> LoraC
     return IA3Config(target_modules=paths, feedforward_modules=scaled_inputs)
 
 
-def _new_bottlenecks(body: nn.Module, name: str, settings: BottleneckSettings) -> Part:
+def _new_changes(body: nn.Module, name: str, settings: BottleneckSettings | BiasSettings) -> Part:
     shape, device = body_shape(body), next(body.parameters()).device
+
+    def made(size: int) -> Change:
+        if isinstance(settings, BiasSettings):
+            return Shifted(torch.zeros(size))
+        return Bottleneck(size, settings.width, settings.nonlinearity)
+
     changes: dict[Slot, Change] = {
-        (layer, role): Bottleneck(shape.sizes(role)[1], settings.width, settings.nonlinearity).to(device)
+        (layer, role): made(shape.sizes(role)[1]).to(device)
         for layer in range(shape.layers)
         for role in settings.targets
     }
@@ -185,7 +195,7 @@ def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iter
 
 def _wrapper(body: nn.Module, name: str, slot: Slot, settings: AdapterSettings) -> Any:
     """The module that holds the parameters of a slot."""
-    if isinstance(settings, BottleneckSettings):
+    if isinstance(settings, OWN_KINDS):
         return body.get_submodule(f"{_attribute(name)}.{_module_name(slot)}")
     return linear_at(body, slot)
 

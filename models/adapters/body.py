@@ -18,12 +18,21 @@ from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from tercet.models.adapters.changes import Bottleneck, Change, Lora, ScaledInput, ScaledOutput, through
+from tercet.models.adapters.changes import (
+    Bottleneck,
+    Change,
+    Lora,
+    ScaledInput,
+    ScaledOutput,
+    Shifted,
+    through,
+)
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
 from tercet.models.adapters.settings import (
     INPUT_SCALED,
     PATHS,
     ROLES,
+    BiasSettings,
     BodyShape,
     BottleneckSettings,
     Ia3Settings,
@@ -309,7 +318,7 @@ def _load_part(adapter: Adapter, like: Tensor) -> Part:
 
 
 def _load_change(
-    settings: LoraSettings | Ia3Settings | BottleneckSettings,
+    settings: LoraSettings | Ia3Settings | BiasSettings | BottleneckSettings,
     role: Role,
     at: str,
     tensors: Mapping[str, Tensor],
@@ -320,6 +329,8 @@ def _load_change(
     if isinstance(settings, Ia3Settings):
         scale = tensors[f"{at}.scale"]
         return ScaledInput(scale) if role == INPUT_SCALED else ScaledOutput(scale)
+    if isinstance(settings, BiasSettings):
+        return Shifted(tensors[f"{at}.bias"]).requires_grad_(False)
     down = tensors[f"{at}.down.weight"]
     change = Bottleneck(down.shape[1], settings.width, settings.nonlinearity).to(down)
     change.load_state_dict({name: tensors[f"{at}.{name}"] for name in change.state_dict()})

@@ -99,6 +99,26 @@ class ScaledOutput(Change):
         return True
 
 
+class Shifted(Change):
+    """below(x) + bias."""
+
+    def __init__(self, bias: Tensor) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(bias)
+
+    def forward(self, x: Tensor, below: Below) -> Tensor:
+        """Adds to the output of everything below."""
+        y = below(x)
+        return y + self.bias.to(y.dtype)
+
+    def fold(self, linear: nn.Linear) -> bool:
+        """The bias, where the layer has one."""
+        if linear.bias is None:
+            return False
+        linear.bias.data += self.bias.data
+        return True
+
+
 class Bottleneck(Change):
     """y + U·σ(D·y + d) + u with y = below(x). U and u start at 0, so that it starts as the identity."""
 

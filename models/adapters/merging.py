@@ -2,8 +2,9 @@
 
 LoRA is merged exactly: Σ w_i·s_i·B_i·A_i is one product of the factors put side by side, of rank Σ r_i. (The
 mean of the A's times the mean of the B's is another matrix.) With `rank` it is cut to its largest singular
-values. (IA)³ is merged as its distance from the identity, 1. Parameters of bottlenecks, prefixes and heads
-are averaged, which is a usual approximation, not an average of what they compute.
+values. (IA)³ is merged as its distance from the identity, 1, and changes of biases as they are. Parameters of
+bottlenecks, prefixes and heads are averaged, which is a usual approximation, not an average of what they
+compute.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from tercet.models.adapters.record import Adapter
-from tercet.models.adapters.settings import Ia3Settings, LoraSettings, StackSettings
+from tercet.models.adapters.settings import BiasSettings, Ia3Settings, LoraSettings, StackSettings
 from tercet.models.errors import CheckpointError
 from tercet.models.representations import Float32
 from tercet.models.weights.head_weights import HeadWeights
@@ -48,7 +49,7 @@ def merge_adapters(
         settings, arrays = _merge_lora(adapters, factors, rank)
         return Adapter(settings, first.base, arrays, heads, first.below)
     shift = 1.0 if isinstance(first.settings, Ia3Settings) else 0.0
-    if not shift and not whole:
+    if not whole and not isinstance(first.settings, Ia3Settings | BiasSettings):
         raise CheckpointError(
             f"the weights sum to {sum(factors):g}; parameters of kind {first.kind} have no zero to add "
             "to, so weights must sum to 1, as in a + b - c"

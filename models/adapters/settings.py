@@ -5,6 +5,7 @@ x the layer's input and f(x) = W·x + b its output, the kinds change f to
 
 lora        f(x) + (alpha / rank) · B·A·x                       (Hu et al. 2021, arXiv 2106.09685)
 ia3         l ⊙ f(x); at the role `output` f(l ⊙ x)             (Liu et al. 2022, arXiv 2205.05638)
+bias        f(x) + b'                                        (BitFit, Ben Zaken et al. 2022, arXiv 2106.10199)
 bottleneck  f(x) + U·σ(D·f(x) + d) + u                          (Houlsby et al. 2019, arXiv 1902.00751)
 prefix      attention also over P trained keys and values       (Li and Liang 2021, arXiv 2101.00190)
 stack       several adapters, each on top of the one before it  (Pfeiffer et al. 2020, arXiv 2005.00052)
@@ -136,6 +137,24 @@ class Ia3Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class BiasSettings:
+    """Changes of biases alone. It starts as the identity: all changes are 0.
+
+    That of `key` is not among the targets by default: added to all keys, it changes no attention.
+    """
+
+    kind: ClassVar[str] = "bias"
+    targets: tuple[Role, ...] = ("query", "value", "attention_output", "intermediate", "output")
+
+    def __post_init__(self) -> None:
+        _require_roles(self.targets)
+
+    def shapes(self, body: BodyShape) -> Shapes:
+        """`bias` of each slot, as wide as its output."""
+        return {f"{slot}.bias": (body.sizes(role)[1],) for slot, role in _slots(body, self.targets)}
+
+
+@dataclass(frozen=True, slots=True)
 class PrefixSettings:
     """Trained keys and values that every token attends to, `length` of them in each block.
 
@@ -207,10 +226,10 @@ class StackSettings:
         return {}
 
 
-AdapterSettings = LoraSettings | Ia3Settings | PrefixSettings | BottleneckSettings | StackSettings
-KINDS: dict[str, type[AdapterSettings]] = {
-    kind.kind: kind for kind in (LoraSettings, Ia3Settings, PrefixSettings, BottleneckSettings, StackSettings)
-}
+AdapterSettings = (
+    LoraSettings | Ia3Settings | BiasSettings | PrefixSettings | BottleneckSettings | StackSettings
+)
+KINDS: dict[str, type[AdapterSettings]] = {kind.kind: kind for kind in get_args(AdapterSettings)}
 
 
 def settings_of(kind: object, values: Mapping[str, Any]) -> AdapterSettings:

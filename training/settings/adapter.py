@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from tercet.models.adapters.settings import (
     KINDS,
     AdapterSettings,
+    BiasSettings,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
@@ -22,7 +23,7 @@ from tercet.models.adapters.settings import (
 from tercet.models.errors import CheckpointError
 from tercet.training.settings.table import Many, Table, require
 
-AdapterKind = Literal["lora", "ia3", "prefix", "bottleneck"]
+AdapterKind = Literal["lora", "ia3", "bias", "prefix", "bottleneck"]
 
 
 def _as_on_disk(kind: AdapterKind) -> BeforeValidator:
@@ -55,6 +56,7 @@ class AdapterTraining(Table):
     domain: str | None = None
     lora: Annotated[LoraSettings | None, _as_on_disk("lora")] = None
     ia3: Annotated[Ia3Settings | None, _as_on_disk("ia3")] = None
+    bias: Annotated[BiasSettings | None, _as_on_disk("bias")] = None
     prefix: Annotated[PrefixSettings | None, _as_on_disk("prefix")] = None
     bottleneck: Annotated[BottleneckSettings | None, _as_on_disk("bottleneck")] = None
 

@@ -89,7 +89,7 @@ class Meeting:
 
 @dataclass(frozen=True)
 class Held(Encoding):
-    """Encodes; on the second node a piece waits until that is lost."""
+    """Encodes; on the second node a piece waits until that is lost, on the other until it is reached."""
 
     node: str = ""
     folder: Path = Path()
@@ -97,13 +97,13 @@ class Held(Encoding):
     def begin(self) -> Worker:
         import ray
 
-        do = super().begin()
-        if ray.get_runtime_context().get_node_id() != self.node:
-            return do
+        do, reached = super().begin(), self.folder / "reached"
+        is_lost = ray.get_runtime_context().get_node_id() == self.node
 
         def held(piece: str) -> str:
-            (self.folder / "reached").touch()
-            within(lambda: False)
+            if is_lost:
+                reached.touch()
+            within(lambda: not is_lost and reached.exists())
             return do(piece)
 
         return held
@@ -180,5 +180,6 @@ def test_a_node_that_is_lost_leaves_the_build_equal(
     finally:
         executor.close()
         losing.join()
+    assert (folder / "reached").exists()
     here, on_ray = ([stored(shard) for shard in pull_shards(url)] for url in urls)
     assert on_ray == here

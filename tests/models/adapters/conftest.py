@@ -19,6 +19,7 @@ from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import (
     ROLES,
     AdapterSettings,
+    BiasSettings,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
@@ -37,6 +38,7 @@ SETTINGS: dict[str, AdapterSettings] = {
     "ia3": Ia3Settings(),
     "prefix": PrefixSettings(length=5),
     "bottleneck": BottleneckSettings(width=6, nonlinearity="gelu", placement="houlsby"),
+    "bias": BiasSettings(),
 }
 STACKS = {"stack": ("bottleneck", "lora"), "stack-prefix": ("prefix", "ia3")}
 

@@ -35,7 +35,7 @@ from tercet.models.loader import load_encoder
 
 pytestmark = pytest.mark.slow
 
-KINDS = ["lora", "ia3", "prefix", "bottleneck"]
+KINDS = ["lora", "ia3", "bias", "prefix", "bottleneck"]
 Settings = dict[str, AdapterSettings]
 Moved = Callable[[list[Any], int], None]
 

@@ -12,6 +12,7 @@ from tercet.models.adapters.merging import cut_rank, merge_adapters, merge_weigh
 from tercet.models.adapters.record import Adapter, AdapterBase
 from tercet.models.adapters.settings import (
     AdapterSettings,
+    BiasSettings,
     BodyShape,
     BottleneckSettings,
     Ia3Settings,
@@ -109,6 +110,17 @@ def test_ia3_is_merged_as_its_distance_from_the_identity() -> None:
     assert scales("weighted", [1, 3]) == [1.25, 2.5, 0.75, 1]
     assert scales("arithmetic", [1, 1]) == [2, 3, 0, 1]
     assert scales("arithmetic", [1, -1]) == [2, -1, 0, 1]
+
+
+def test_changes_of_biases_add_up() -> None:
+    chosen = BiasSettings(("value",))
+    values, others = (
+        {"layers.0.value.bias": np.array(bias, np.float32)} for bias in ([2, 1, 0, 1], [0, 1, 4, -1])
+    )
+    one, other = Adapter(chosen, BASE, values), Adapter(chosen, BASE, others)
+    for weights, expected in (([1, 1], [2, 2, 4, 0]), ([1, -1], [2, 0, -4, 2]), ([0.5, 0], [1, 0.5, 0, 0.5])):
+        merged = merge_adapters([one, other], "arithmetic", weights)
+        assert merged.arrays["layers.0.value.bias"].tolist() == expected
 
 
 @pytest.mark.parametrize("chosen", [PrefixSettings(2), BottleneckSettings(3)])

@@ -35,6 +35,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "lora": {"kind": "lora", "lora": {"rank": 2, "targets": ["query", "value", "output"]}},
     "ia3": {"kind": "ia3"},
     "prefix": {"kind": "prefix", "prefix": {"length": 3}},
+    "bias": {"kind": "bias"},
     "bottleneck": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "houlsby"}},
 }
 TEXTS = ["word1 word2 word3", "word7", "word39 word8 word8 word20 word5"]
