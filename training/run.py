@@ -39,6 +39,7 @@ from tercet.training.runs.adapting import attach_adapter, write_trained_adapter
 from tercet.training.runs.base import Base, open_base, set_dropout
 from tercet.training.runs.base_checkpoint import locate_base
 from tercet.training.runs.checkpoint_writer import write_body, write_checkpoint
+from tercet.training.runs.freezing import train_last_layers
 from tercet.training.runs.identity import claim_folder, require_own, run_identity
 from tercet.training.runs.lock import locked
 from tercet.training.runs.model_card import SourceCount, write_card
@@ -97,6 +98,8 @@ def run_on(
     base.model.to(device)
     if settings.optimization.frozen_embeddings:
         base.model.body.get_input_embeddings().requires_grad_(False)  # type: ignore[operator]  # a method
+    if settings.optimization.last_layers is not None:
+        train_last_layers(base.model.body, settings.optimization.last_layers)
     attached = None
     if isinstance(settings, PairRun):
         # What anchors hold on to is the base as it is, without the adapter that is attached next.
@@ -217,6 +220,8 @@ def scoring(
     set_dropout(model, optimization.dropout)
     if optimization.frozen_embeddings:
         model.get_input_embeddings().requires_grad_(False)  # type: ignore[operator]  # a method
+    if optimization.last_layers is not None:
+        train_last_layers(model, optimization.last_layers)
     if settings.batches.gradient_checkpointing:
         model.gradient_checkpointing_enable()  # type: ignore[operator]  # a method
     work, neighbours = work_folder(folder, ranks), settings.batches.neighbours

@@ -351,3 +351,9 @@ def test_frozen_embeddings_stay_as_the_base_has_them(run: Run, base_folder: Path
     assert name in unchanged(base, frozen)
     assert name not in unchanged(base, whole)
     assert "embeddings.position_embeddings.weight" not in unchanged(base, frozen)
+
+
+def test_the_last_layer_alone_may_train(run: Run, base_folder: Path, tmp_path: Path) -> None:
+    run("last", {"optimization.last_layers": 1})
+    before, after = body_of(base_folder), body_of(tmp_path / "last")
+    assert unchanged(before, after) == {name for name in after if name.startswith("embeddings.")}

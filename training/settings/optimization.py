@@ -18,7 +18,7 @@ class OptimizationSettings(Table):
     What begins to train later, after `head_warmup_steps`, warms up then, over `warmup` of the steps left.
     Either `steps` or `epochs` is given. learning_rate is the body's. dropout: of the body, by default what
     its configuration says. clip: largest norm of the gradient, 0 for none. frozen_embeddings: the table of
-    word embeddings stays as it is.
+    word embeddings stays as it is. last_layers: only so many of the body's last layers train.
     """
 
     learning_rate: Positive
@@ -31,6 +31,7 @@ class OptimizationSettings(Table):
     clip: Factor = 1.0
     precision: Precision = "float32"
     frozen_embeddings: bool = False
+    last_layers: AtLeast1 | None = None
 
     @model_validator(mode="after")
     def _single_length(self) -> OptimizationSettings:
@@ -54,3 +55,9 @@ class FinetuneOptimization(HeadsOptimization):
     """frozen_body: the body never trains."""
 
     frozen_body: bool = False
+
+    @model_validator(mode="after")
+    def _a_frozen_body_has_no_layers_that_train(self) -> FinetuneOptimization:
+        layers = self.last_layers if self.frozen_body else None
+        require(layers is None, "last_layers", layers, "left out with frozen_body")
+        return self

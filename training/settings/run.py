@@ -117,6 +117,7 @@ class PairRun(Run):
         changed = {
             "architecture": self.architecture is not None,
             "encoder": self.encoder != EncodingOverrides(),
+            "optimization.last_layers": self.optimization.last_layers is not None,
         }
         return [key for key, changes in changed.items() if changes]
 

@@ -112,6 +112,7 @@ def test_the_defaults_are_those_of_the_paper() -> None:
         ("optimization.warmup", 1, "optimization.warmup: it is 1, but must be below 1"),
         ("optimization.clip", -1, "optimization.clip: it is -1"),
         ("optimization.precision", "half", 'optimization.precision: expected one of "float32"'),
+        ("optimization.last_layers", 0, "optimization.last_layers: it is 0"),
         ("heads.whitening", 2, "heads.whitening: it is 2, but must be at most 1"),
         ("heads.tokens_each", 0, "heads.tokens_each: it is 0"),
         ("encoder.pooling", "max", 'encoder.pooling: expected one of "cls" or "mean"'),
@@ -155,5 +156,12 @@ def test_what_a_source_or_an_adapter_does_not_read_is_refused() -> None:
         settings("data.sources", [{**repeats, "development_pairs": 4}])
     with pytest.raises(ConfigError, match=r"dropout: it is 0.0, but must be above 0 for a source of format"):
         settings_from({**VALUES, "data": {"sources": [repeats]}, "optimization": without_dropout})
+    for extra, message in (
+        ({"frozen_body": True}, r"last_layers: it is 2, but must be left out with frozen_body"),
+        ({}, r"adapter: .*optimization.last_layers.* used without these settings"),
+    ):
+        optimization = {**VALUES["optimization"], "last_layers": 2, **extra}
+        with pytest.raises(ConfigError, match=message):
+            settings_from({**VALUES, "optimization": optimization, "adapter": {"kind": "lora"}})
     with pytest.raises(ConfigError, match=r"adapter\.lora: .* left out for an adapter of kind prefix"):
         settings("adapter", {"kind": "prefix", "lora": {"rank": 4}})
