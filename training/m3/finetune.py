@@ -113,6 +113,7 @@ class Finetune:
 
         def loss(*encoded: EncodedTexts) -> Tensor:
             total, losses = self._loss(encoded[0], encoded[1], batch, objective, taught)
+            total = table.settings.weight * total
             for texts, base, queries in zip(encoded, anchors, (True, False), strict=True):
                 for name, term in self._regularization(texts, base, queries=queries).items():
                     total = total + getattr(objective, name) * term / len(encoded)

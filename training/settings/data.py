@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from tercet.training.settings.table import AtLeast0, AtLeast1, Many, Table, require
+from tercet.training.settings.table import AtLeast0, AtLeast1, Many, Positive, Table, require
 
 # Two special tokens, and one word to read beside another.
 CutTokens = Annotated[int, Field(ge=4)]
@@ -70,13 +70,14 @@ class PairSource(QuerySource):
     The first `development_pairs` of the shuffled pairs are held out: ranked against the passages of all of
     them and of `development_passages` more, they choose the checkpoint. With `train = false` the file serves
     the development set only. `mine`: whether hard negatives are mined for it; `taught`: whether the run's
-    teacher scores it.
+    teacher scores it. `weight`: of its pairs in the loss, beside those of other sources.
     """
 
     development_pairs: AtLeast0 = 0
     development_passages: AtLeast0 = 0
     mine: bool = True
     taught: bool = False
+    weight: Positive = 1.0
 
     @model_validator(mode="after")
     def _repeats_choose_no_checkpoint(self) -> PairSource:

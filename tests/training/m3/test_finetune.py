@@ -150,6 +150,22 @@ def test_anchors_have_the_same_gradients_with_and_without_caching(
         torch.testing.assert_close(gradients[name], gradient, rtol=1e-5, atol=1e-5)
 
 
+def test_the_weight_of_a_source_is_a_factor_of_its_gradients(settings_of: SettingsOf, tmp_path: Path) -> None:
+    """Of what its pairs say alone; what holds on to the base has a factor of its own."""
+    found = []
+    for weight in (1.0, 2.5):
+        sources = [{**settings_of({}).data.sources[0].model_dump(exclude_none=True), "weight": weight}]
+        stage = stage_of(settings_of({"data.sources": sources}), tmp_path, str(weight))
+        report = stage.accumulate(0, lambda loss: loss)
+        gradients = {n: p.grad for n, p in stage.encoder.model.named_parameters() if p.grad is not None}
+        found.append((report.losses, gradients))
+    (plain, expected), (weighted, gradients) = found
+    assert float(weighted["loss"]) == pytest.approx(2.5 * float(plain["loss"]), rel=1e-5)
+    assert float(weighted["dense"]) == pytest.approx(float(plain["dense"]), rel=1e-5)
+    for name, gradient in expected.items():
+        torch.testing.assert_close(gradients[name], 2.5 * gradient, rtol=1e-4, atol=1e-5)
+
+
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of parts of every step that caches its gradients."""
