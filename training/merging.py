@@ -40,8 +40,9 @@ def merge_checkpoints(
     _require_weights(weights, folders, base)
     encoding = read_settings(folders[0])
     for folder in folders[1:]:
-        if read_settings(folder) != encoding:
-            raise CheckpointError(f"{folder} has other encoding settings than {folders[0]} (tercet.json)")
+        own, others = encoding.to_json(), read_settings(folder).to_json()
+        if differing := ", ".join(key for key in own if own[key] != others[key]):
+            raise CheckpointError(f"{folder} has another {differing} than {folders[0]} (tercet.json)")
     for folder in [*folders[1:], *([] if base is None else [base])]:
         if _tokenizer(folder) != _tokenizer(folders[0]):
             raise CheckpointError(f"{folder} has another tokenizer than {folders[0]}")

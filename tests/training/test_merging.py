@@ -110,7 +110,7 @@ def test_what_is_refused(trained: list[Path], tmp_path: Path) -> None:
         merge_checkpoints(trained, trained[0])
     settings = trained[1] / "tercet.json"
     settings.write_text(settings.read_text().replace('"mean"', '"cls"'))
-    with pytest.raises(CheckpointError, match=r"second has other encoding settings than .*first"):
+    with pytest.raises(CheckpointError, match=r"second has another pooling than .*first"):
         merge_checkpoints(trained, tmp_path / "no")
     tokenizer = trained[1] / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text() + " ")
