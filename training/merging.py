@@ -41,7 +41,7 @@ def merge_checkpoints(
     encoding = read_settings(folders[0])
     for folder in folders[1:]:
         own, others = encoding.to_json(), read_settings(folder).to_json()
-        if differing := ", ".join(key for key in own if own[key] != others[key]):
+        if differing := ", ".join(key for key in {**own, **others} if own.get(key) != others.get(key)):
             raise CheckpointError(f"{folder} has another {differing} than {folders[0]} (tercet.json)")
     for folder in [*folders[1:], *([] if base is None else [base])]:
         if _tokenizer(folder) != _tokenizer(folders[0]):
