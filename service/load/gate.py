@@ -29,8 +29,8 @@ from tercet.service.load.deadlines import NO_DEADLINE, Deadline, within
 from tercet.service.load.loop import LoopDelay
 from tercet.service.load.pace import Pace
 
-LATE_SECONDS = 0.025  # over the last beats
-VERY_LATE_SECONDS = 0.08  # once: refusals must not be late, too
+LATE_SECONDS = 0.03  # over the last beats
+VERY_LATE_SECONDS = 0.1  # once: refusals must not be late, too
 FEW = 12  # in work, as of one browser: they cannot be what makes the loop late
 SHARE = 0.75  # of the longest wait
 FIRST_PER_SECOND = 50.0  # a guess, until answers are counted
