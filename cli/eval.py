@@ -84,6 +84,7 @@ def evaluate(
 
     try:
         wanted = measuring.measuring()
+        from tercet.evaluation.beir import read_dataset
         from tercet.evaluation.results import score_runs
         from tercet.evaluation.run import evaluate as run
     except ImportError as error:
@@ -106,8 +107,9 @@ def evaluate(
                 raise typer.BadParameter(
                     "says how to rank, but --run gives rankings; leave out one of both", param_hint=flag
                 )
-        scored = score_runs(folder, files, wanted)
-        _report(measuring, scored, lambda: print_runs(scored), as_json=as_json)
+        dataset = read_dataset(folder, measuring.split)
+        scored = score_runs(dataset, files, wanted)
+        _report(measuring, scored, lambda: print_runs(scored, dataset.judgments), as_json=as_json)
         return
     from tercet.cli.encoders import adapted_encoder
     from tercet.cli.progress import build_progress
@@ -121,8 +123,8 @@ def evaluate(
             raise typer.BadParameter(f"--weights gives bm25 {row.bm25}; give --bm25 too, or three numbers")
     encoder = adapted_encoder(encoding.settings(), adapter)
     with build_progress("auto") as progress, options.window_flags():
-        report = run(
-            folder,
+        [report] = run(
+            [read_dataset(folder, measuring.split)],
             encoder,
             exhaustive=exhaustive,
             measuring=wanted,

@@ -92,7 +92,6 @@ class MeasuringFlags:
         )
         return Measuring(
             parse_measures(self.measures or ()),
-            self.split,
             self.depth,
             self.by_query or self.by_query_file is not None,
             compare,

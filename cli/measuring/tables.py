@@ -30,11 +30,11 @@ def print_evaluation(report: EvaluationReport) -> None:
     _print_results(report)
 
 
-def print_runs(report: RunsReport) -> None:
-    """Whose judgments run files are scored with, and their figures."""
+def print_runs(report: RunsReport, judgments: str) -> None:
+    """Whose judgments run files are scored with, and their figures. judgments: what holds them."""
     out = console()
     queries = counted(report["queries"], "query", "queries")
-    out.print(f"{report['dataset']}: {queries} of qrels/{report['split']}.tsv", soft_wrap=True)
+    out.print(f"{report['dataset']}: {queries} of {judgments}", soft_wrap=True)
     _print_results(report)
     for name, missing in report["missing_queries"].items():
         if missing:
