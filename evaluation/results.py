@@ -92,16 +92,21 @@ class Results(TypedDict):
     comparison: NotRequired[Comparison]
 
 
-class RunsReport(Results):
-    """What `tercet eval --run FILE --json` prints.
-
-    missing_queries: by run, how many judged queries it lacks; each counts 0.
-    """
+class SetReport(Results):
+    """Results of one data set by name."""
 
     dataset: str
     split: str
     queries: int
     unjudged_queries: int
+
+
+class RunsReport(SetReport):
+    """What `tercet eval --run FILE --json` prints.
+
+    missing_queries: by run, how many judged queries it lacks; each counts 0.
+    """
+
     missing_queries: dict[str, int]
 
 
@@ -173,6 +178,17 @@ def score_runs(dataset: Dataset, files: Sequence[Path], measuring: Measuring) ->
         },
         **measured(dataset, rankings, measuring),
     )
+
+
+def mean_results(reports: Sequence[Results]) -> dict[str, dict[str, float]]:
+    """The mean of each measure over data sets, each of which counts alike, by ranking."""
+    return {
+        ranking: {
+            measure: sum(report["results"][ranking][measure] for report in reports) / len(reports)
+            for measure in means
+        }
+        for ranking, means in reports[0]["results"].items()
+    }
 
 
 def write_by_query(path: Path, by_query: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:

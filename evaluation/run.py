@@ -9,14 +9,14 @@ from dataclasses import asdict
 from itertools import groupby, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 
 from tercet.evaluation.bm25 import Bm25
 from tercet.evaluation.dataset import Corpus, Dataset
 from tercet.evaluation.rankings import Ranking, RankingPlan, query_rankings, weightings
-from tercet.evaluation.results import Measuring, Rankings, Results, measured
+from tercet.evaluation.results import Measuring, Rankings, SetReport, measured
 from tercet.evaluation.runs import check_run_ids, write_runs
 from tercet.index.bm25.languages import Bm25Language
 from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
@@ -42,7 +42,7 @@ TOKENIZED_DOCUMENTS = 1024  # at a time
 DEFAULT_CODEC: TokenCodec = "int8"  # what a checkpoint can do, whatever the collection's size
 
 
-class EvaluationReport(Results):
+class EvaluationReport(SetReport):
     """What `tercet eval --json` prints; times in seconds.
 
     bm25_language: None without the BM25 side. weights: of the ranking called `sum`, by side. rows: those of
@@ -50,11 +50,7 @@ class EvaluationReport(Results):
     retriever, None where every document was scored.
     """
 
-    dataset: str
-    split: str
     documents: int
-    queries: int
-    unjudged_queries: int
     checkpoint: str
     adapter: str | None
     lexical: LexicalKind
@@ -67,6 +63,14 @@ class EvaluationReport(Results):
     exhaustive: bool
     index_seconds: float
     search_seconds: float
+
+
+class SuiteReport(TypedDict):
+    """What `tercet eval --suite NAME --json` prints. mean: over the sets, by ranking and measure."""
+
+    suite: str
+    sets: list[EvaluationReport]
+    mean: dict[str, dict[str, float]]
 
 
 def evaluate(
