@@ -15,6 +15,7 @@ import numpy as np
 
 from tercet.evaluation.bm25 import Bm25
 from tercet.evaluation.dataset import Corpus, Dataset
+from tercet.evaluation.metrics import ranks_seen
 from tercet.evaluation.rankings import Ranking, RankingPlan, query_rankings, weightings
 from tercet.evaluation.results import Measuring, Rankings, SetReport, measured
 from tercet.evaluation.runs import check_run_ids, write_runs
@@ -111,11 +112,13 @@ def evaluate(
     sides = encoder.info.sides
     depth = measuring.ranks
     count = max(DEFAULT_CANDIDATES, depth) if candidates is None else candidates
+    # Of many thousand queries, ranks that no measure looks at and no file gets would fill the memory.
+    kept = depth if runs is not None else ranks_seen(measuring.measures) or depth
     plan = RankingPlan(
         weightings(sides, weights, bm25=bm25_language is not None)
         | {name: row.of(sides) for name, row in rows.items()},
         None if exhaustive else CandidateLimits(count, count, count),
-        depth,
+        kept,
     )
     codec = settings.get("token_codec") or DEFAULT_CODEC
     settings["token_codec"] = codec if "colbert" in sides else None
@@ -143,7 +146,7 @@ def evaluate(
                 started = time.monotonic()
                 rankings = rank_queries(dataset, encoder, snapshot, plan)
                 search_seconds = time.monotonic() - started
-                rankings[BM25] = baseline.rankings(dataset.queries, depth)
+                rankings[BM25] = baseline.rankings(dataset.queries, kept)
                 if runs is not None:
                     folder = runs if len(datasets) == 1 else runs / dataset.name
                     make_folder(folder)

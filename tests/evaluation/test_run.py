@@ -156,3 +156,14 @@ def test_work_goes_below_the_folder_given_and_is_cleared(
     work.mkdir()
     report_of(beir_folder, encoder, exhaustive=True, work_dir=work)
     assert list(work.iterdir()) == []
+
+
+def test_ranks_that_no_measure_looks_at_change_no_figure(
+    beir_folder: Path, encoder: Encoder, tmp_path: Path
+) -> None:
+    measuring = Measuring(parse_measures(["nDCG@1,Success@2"]), depth=4)
+    report = report_of(beir_folder, encoder, exhaustive=False, measuring=measuring)
+    whole = report_of(beir_folder, encoder, exhaustive=False, measuring=measuring, runs=tmp_path / "runs")
+    assert report["results"] == whole["results"]
+    assert (report["depth"], report["candidates"]) == (4, 200)
+    assert (tmp_path / "runs" / "dense.run").read_text().count("q1 ") == 4
