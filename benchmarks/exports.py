@@ -61,17 +61,18 @@ def main() -> None:
         sys.exit(f"{folder}: no judged collection is there; give one in BEIR's layout")
     before = machine()
     encoder, dataset = load_encoder("minilm-m3"), read_dataset(folder)
-    documents = encode(encoder, [document.encoded_text for document in dataset.documents])
+    documents = list(dataset.corpus)
+    encoded = encode(encoder, [document.encoded_text for document in documents])
     texts = list(dataset.queries.values())[:QUERIES]
     figures: dict[str, Any] = {}
     for kind in KINDS:
         with tempfile.TemporaryDirectory(prefix="tercet-exports-") as work:
-            snapshot = written(Path(work), kind, encoder, dataset.documents, documents)
+            snapshot = written(Path(work), kind, encoder, documents, encoded)
             figures[kind] = compared(Path(work), snapshot, encoder, texts)
             print(json.dumps({kind: figures[kind]}, indent=2), flush=True)
     record = {
         "collection": folder.name,
-        "documents": len(dataset.documents),
+        "documents": len(documents),
         "queries": len(texts),
         **figures,
     }

@@ -25,11 +25,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from benchmarks.recording import ROOT, dated, earlier, write
-from tercet.evaluation.beir import Dataset, read_dataset
+from tercet.evaluation.beir import read_dataset
+from tercet.evaluation.dataset import Dataset
 from tercet.evaluation.metrics import measure
-from tercet.evaluation.rankings import ranking
+from tercet.evaluation.rankings import DEPTH, ranking
 from tercet.evaluation.results import Rankings
-from tercet.evaluation.run import DEFAULT_CODEC, bm25_rankings, evaluate
+from tercet.evaluation.run import DEFAULT_CODEC, WordPieces, evaluate
 from tercet.index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from tercet.index.candidates import Weights
 from tercet.index.catalog.manifest import Manifest
@@ -183,20 +184,23 @@ def measured(folder: Path, int8: Encoder, float32: Encoder | None) -> dict[str, 
     if folder.name in IN_WINDOWS:
         results[WINDOWED] = every_document(folder, dataset, int8, language, IN_WINDOWS[folder.name])
     if folder.name in THROUGH_THE_INDEX:
-        indexed = evaluate(folder, int8, exhaustive=False, dense_kind="hnsw", lexical="idf", window=False)
+        [indexed] = evaluate(
+            [dataset], int8, exhaustive=False, dense_kind="hnsw", lexical="idf", window=False
+        )
         results[INDEXED] = indexed["results"]
     if float32 is not None:
-        unrounded = evaluate(folder, float32, exhaustive=True, lexical="idf", window=False)
+        [unrounded] = evaluate([dataset], float32, exhaustive=True, lexical="idf", window=False)
         results[FLOAT32] = unrounded["results"]
     figures = {way: {name: means[MEASURE] for name, means in found.items()} for way, found in results.items()}
-    print(f"\n{dataset.name}: {len(dataset.documents)} documents, {len(dataset.queries)} queries; {MEASURE}")
+    documents = sum(1 for _ in dataset.corpus)
+    print(f"\n{dataset.name}: {documents} documents, {len(dataset.queries)} queries; {MEASURE}")
     for way, found in figures.items():
         print(f"  {way:24} {'  '.join(f'{name} {value:.4f}' for name, value in found.items())}", flush=True)
     bars = checked(int8.info.name, dataset.name, figures)
     for bar, holds in bars.items():
         print(f"  {'holds' if holds else 'FAILS'}: {bar}", flush=True)
     return {
-        "documents": len(dataset.documents),
+        "documents": documents,
         "queries": len(dataset.queries),
         "bm25_language": language,
         "results": results,
@@ -236,7 +240,7 @@ def every_document(
             scores = {"idf": idf_scores, "plain": plain_scores}
             for name, (lexical, weights) in VARIANTS.items():
                 rankings.setdefault(name, {})[query_id] = ranking(ids, scores[lexical], weights)
-    rankings[PIECES] = bm25_rankings(dataset, encoder)
+    rankings[PIECES] = WordPieces(dataset.corpus, encoder).rankings(dataset.queries, DEPTH)
     return {name: measure(dataset.qrels, found) for name, found in rankings.items()}
 
 

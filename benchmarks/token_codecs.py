@@ -23,7 +23,8 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from benchmarks.recording import ROOT, dated, write
-from tercet.evaluation.beir import Dataset, read_dataset
+from tercet.evaluation.beir import read_dataset
+from tercet.evaluation.dataset import Dataset
 from tercet.evaluation.metrics import measure
 from tercet.evaluation.rankings import ranking
 from tercet.evaluation.results import Rankings
@@ -84,7 +85,7 @@ class Encoded:
 
 def encoded(name: str, encoder: Any, most_queries: int) -> Encoded:
     dataset = read_dataset(DATA / name)
-    documents = encode(encoder, [each.encoded_text for each in dataset.documents], "document")
+    documents = encode(encoder, [each.encoded_text for each in dataset.corpus], "document")
     queries = encode(encoder, list(dataset.queries.values())[:most_queries], "query")
     with tempfile.TemporaryDirectory() as folder:
         settings = settings_for(name, encoder.info, {"token_codec": "none", "dense_kind": "flat"})
@@ -94,7 +95,7 @@ def encoded(name: str, encoder: Any, most_queries: int) -> Encoded:
         for row in range(len(queries)):
             ids, scores = snapshot.score_all(queries.take(np.array([row])))
             others.append(scores.sum(axis=1))
-    assert ids == [document.id for document in dataset.documents]
+    assert ids == [document.id for document in dataset.corpus]
     return Encoded(dataset, documents, queries, ids, np.stack(others))
 
 
@@ -103,7 +104,7 @@ def filled(
 ) -> Collection:
     collection = Collection.create(root, settings.name, settings)
     with collection.writer() as writer:
-        writer.add(dataset.documents, documents)
+        writer.add(list(dataset.corpus), documents)
         writer.publish()
     return collection
 

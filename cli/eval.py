@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,18 +11,20 @@ import typer
 from tercet.cli import options
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.measuring.flags import MeasuringFlags, parse_rows
-from tercet.cli.measuring.tables import print_details, print_evaluation, print_runs
+from tercet.cli.measuring.tables import print_details, print_evaluation, print_runs, print_suite
 from tercet.cli.output import print_json
 from tercet.index.dense.kinds import DenseKind
 from tercet.index.token_codecs import TokenCodec
 
 if TYPE_CHECKING:
-    from tercet.evaluation.results import Results
+    from tercet.evaluation.results import SetReport
 
 
 @with_flag_groups
 def evaluate(
-    folder: Annotated[Path, typer.Argument(help="BEIR folder: corpus, queries and qrels/SPLIT.tsv.")],
+    folder: Annotated[
+        Path, typer.Argument(help="BEIR folder: corpus, queries and qrels/SPLIT.tsv; or that of a --suite.")
+    ],
     *,
     measuring: MeasuringFlags,
     exhaustive: Annotated[
@@ -33,7 +35,7 @@ def evaluate(
         typer.Option(
             metavar="[NAME=]PRESET|D,S,C[,B]",
             help="Weights of the sum, as for `tercet search`; repeated, each gives another ranking. "
-            "[default: sum]",
+            "[default: sum, or the suite's]",
             show_default=False,
         ),
     ] = None,
@@ -84,7 +86,8 @@ def evaluate(
 
     try:
         wanted = measuring.measuring()
-        from tercet.evaluation.results import score_runs
+        from tercet.evaluation.results import mean_results, score_runs
+        from tercet.evaluation.run import SuiteReport
         from tercet.evaluation.run import evaluate as run
     except ImportError as error:
         raise MissingExtraError(
@@ -106,8 +109,13 @@ def evaluate(
                 raise typer.BadParameter(
                     "says how to rank, but --run gives rankings; leave out one of both", param_hint=flag
                 )
-        scored = score_runs(folder, files, wanted)
-        _report(measuring, scored, lambda: print_runs(scored), as_json=as_json)
+        dataset, *others = measuring.datasets(folder)
+        if others:
+            raise typer.BadParameter(
+                f"scores one set; choose it with --only, such as --only {dataset.name}", param_hint="--run"
+            )
+        scored = score_runs(dataset, files, wanted)
+        _report(measuring, scored, lambda: print_runs(scored, dataset.judgments), as_json=as_json)
         return
     from tercet.cli.encoders import adapted_encoder
     from tercet.cli.progress import build_progress
@@ -115,14 +123,16 @@ def evaluate(
 
     language = options.bm25_language(bm25_language, bm25=bm25) or (DEFAULT_LANGUAGE if bm25 else None)
     window = options.window_from(window_tokens, window_overlap, none=no_windows)
-    total, rows = parse_rows(weights or ["sum"])
+    suite = measuring.preset()
+    total, rows = parse_rows(weights or (suite and suite.weights) or ["sum"])
     for row in (total, *rows.values()):
         if row.bm25 and not bm25:
             raise typer.BadParameter(f"--weights gives bm25 {row.bm25}; give --bm25 too, or three numbers")
+    datasets = measuring.datasets(folder)
     encoder = adapted_encoder(encoding.settings(), adapter)
     with build_progress("auto") as progress, options.window_flags():
-        report = run(
-            folder,
+        reports = run(
+            datasets,
             encoder,
             exhaustive=exhaustive,
             measuring=wanted,
@@ -138,17 +148,39 @@ def evaluate(
             runs=runs,
             progress=progress,
         )
-    _report(measuring, report, lambda: print_evaluation(report), as_json=as_json)
+        sets = list(reports)
+    if measuring.suite is None:
+        [report] = sets
+        _report(measuring, report, lambda: print_evaluation(report), as_json=as_json)
+        return
+    _write_by_query(measuring, sets)
+    whole = SuiteReport(suite=measuring.suite, sets=sets, mean=mean_results(sets))
+    if as_json:
+        print_json(whole)
+    else:
+        print_suite(whole)
 
 
-def _report(flags: MeasuringFlags, report: Results, show: Callable[[], None], *, as_json: bool) -> None:
-    """Writes and prints a report. show: prints the head and the means for people."""
+def _write_by_query(flags: MeasuringFlags, reports: Sequence[SetReport]) -> None:
+    """The figures of each query into the file for them, rankings of several sets as `set/ranking`."""
     from tercet.evaluation.results import write_by_query
 
-    if flags.by_query_file is not None:
-        write_by_query(flags.by_query_file, report["by_query"])
-        if not flags.by_query:
+    if flags.by_query_file is None:
+        return
+    by_query = {
+        name if len(reports) == 1 else f"{report['dataset']}/{name}": figures
+        for report in reports
+        for name, figures in report["by_query"].items()
+    }
+    write_by_query(flags.by_query_file, by_query)
+    if not flags.by_query:
+        for report in reports:
             del report["by_query"]
+
+
+def _report(flags: MeasuringFlags, report: SetReport, show: Callable[[], None], *, as_json: bool) -> None:
+    """Writes and prints a report. show: prints the head and the means for people."""
+    _write_by_query(flags, [report])
     if as_json:
         print_json(report)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import ir_measures
@@ -58,6 +58,11 @@ def deepest(measures: Iterable[Measure]) -> int:
     return max((measure.params.get("cutoff", 0) for measure in measures), default=0)
 
 
+def ranks_seen(measures: Collection[Measure]) -> int | None:
+    """How many ranks the measures look at, None where one has no cutoff."""
+    return deepest(measures) if all("cutoff" in measure.params for measure in measures) else None
+
+
 def figures(
     qrels: Mapping[str, Mapping[str, int]],
     rankings: Mapping[str, Iterable[str]],
@@ -66,8 +71,8 @@ def figures(
     """Each measure of each judged query, and over all of them; gains of nDCG are linear.
 
     qrels: grade by document id, by query id. rankings: document ids by query id, best first. A judged query
-    without a ranking counts 0, and a ranking without judgments nothing. Ranks are handed over as scores, so
-    that ties stay broken as given.
+    without a ranking or a judged document counts 0, and a ranking without judgments nothing.
+    Ranks are handed over as scores, so that ties stay broken as given.
     """
     judgments = [
         ir_measures.Qrel(query, document, grade)
@@ -85,6 +90,10 @@ def figures(
     for metric in ir_measures.iter_calc(measures, judgments, run):
         totals[metric.measure].add(metric.value)
         by_query[metric.query_id][str(metric.measure)] = float(metric.value)
+    for total in totals.values():
+        for grades in qrels.values():
+            if not grades:  # ir-measures does not see such a query
+                total.add(0.0)
     means = {str(measure): float(total.result()) for measure, total in totals.items()}
     return Figures(means, by_query)
 

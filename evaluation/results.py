@@ -11,10 +11,11 @@ from typing import NotRequired, TypedDict
 import numpy as np
 from ir_measures.measures import Measure
 
-from tercet.evaluation.beir import TEST, read_judged_queries
+from tercet.evaluation.answers import judgments_of
 from tercet.evaluation.comparison import TRIALS, is_exact, randomization_test
+from tercet.evaluation.dataset import Dataset
 from tercet.evaluation.errors import DatasetError, MeasureError
-from tercet.evaluation.metrics import MEASURES, Figures, deepest, figures
+from tercet.evaluation.metrics import MEASURES, Figures, deepest, figures, ranks_seen
 from tercet.evaluation.rankings import DEPTH, Ranking
 from tercet.evaluation.runs import read_run
 from tercet.index.files.directory import write_atomically
@@ -27,14 +28,13 @@ Rankings = dict[str, dict[str, Ranking]]
 class Measuring:
     """What is computed of rankings.
 
-    split: the judgments, `qrels/<split>.tsv`. depth: how many of the best documents of each query are kept,
-    by default as many as the measures look at, and 100 at least.
+    depth: how many of the best documents of each query are kept, by default as many as the measures look at,
+    and 100 at least.
     by_query: whether the figures of each query are reported. compare: two rankings by name, whose difference
     is tested with random signs from `seed`.
     """
 
     measures: tuple[Measure, ...] = MEASURES
-    split: str = TEST
     depth: int | None = None
     by_query: bool = False
     compare: tuple[str, str] | None = None
@@ -92,21 +92,27 @@ class Results(TypedDict):
     comparison: NotRequired[Comparison]
 
 
-class RunsReport(Results):
-    """What `tercet eval --run FILE --json` prints.
-
-    missing_queries: by run, how many judged queries it lacks; each counts 0.
-    """
+class SetReport(Results):
+    """Results of one data set by name."""
 
     dataset: str
     split: str
     queries: int
     unjudged_queries: int
+
+
+class RunsReport(SetReport):
+    """What `tercet eval --run FILE --json` prints.
+
+    missing_queries: by run, how many judged queries it lacks; each counts 0.
+    """
+
     missing_queries: dict[str, int]
 
 
-def measured(qrels: Mapping[str, Mapping[str, int]], rankings: Rankings, measuring: Measuring) -> Results:
-    """What is reported of rankings. qrels: grade by document id, by query id."""
+def measured(dataset: Dataset, rankings: Rankings, measuring: Measuring) -> Results:
+    """What is reported of rankings of a data set's queries."""
+    qrels = judgments_of(dataset, rankings.values(), ranks_seen(measuring.measures))
     found = {name: figures(qrels, ranking, measuring.measures) for name, ranking in rankings.items()}
     report = Results(results={name: each.means for name, each in found.items()})
     if measuring.by_query:
@@ -145,33 +151,44 @@ def _comparison(found: Mapping[str, Figures], names: tuple[str, str], seed: int)
     )
 
 
-def score_runs(folder: Path, files: Sequence[Path], measuring: Measuring) -> RunsReport:
-    """Scores run files against the judgments of a folder; neither its corpus nor an encoder is needed.
+def score_runs(dataset: Dataset, files: Sequence[Path], measuring: Measuring) -> RunsReport:
+    """Scores run files against the judgments of a data set; an encoder is not needed, and the corpus only for
+    answers.
 
     A run is called as its file is without the ending, or by its whole path where two would be called alike.
     Raises DatasetError naming file and line, and MeasureError where the depth is less than measures need.
     """
-    judged = read_judged_queries(folder, measuring.split)
     depth = None if measuring.depth is None else measuring.ranks
     named = run_names(files)
     measuring.check_compared(named)
     rankings = {name: read_run(path, depth) for name, path in named.items()}
     for ranking, path in zip(rankings.values(), files, strict=True):
-        if not ranking.keys() & judged.qrels.keys():
+        if not ranking.keys() & dataset.queries.keys():
             raise DatasetError(
-                f"{path}: has none of the queries that qrels/{measuring.split}.tsv judges; "
+                f"{path}: has none of the queries that {dataset.judgments} judges; "
                 "give the run of these queries, or their split"
             )
     return RunsReport(
-        dataset=folder.resolve().name,
-        split=measuring.split,
-        queries=len(judged.queries),
-        unjudged_queries=judged.unjudged_queries,
+        dataset=dataset.name,
+        split=dataset.split,
+        queries=len(dataset.queries),
+        unjudged_queries=dataset.unjudged_queries,
         missing_queries={
-            name: len(judged.qrels.keys() - ranking.keys()) for name, ranking in rankings.items()
+            name: len(dataset.queries.keys() - ranking.keys()) for name, ranking in rankings.items()
         },
-        **measured(judged.qrels, rankings, measuring),
+        **measured(dataset, rankings, measuring),
     )
+
+
+def mean_results(reports: Sequence[Results]) -> dict[str, dict[str, float]]:
+    """The mean of each measure over data sets, each of which counts alike, by ranking."""
+    return {
+        ranking: {
+            measure: sum(report["results"][ranking][measure] for report in reports) / len(reports)
+            for measure in means
+        }
+        for ranking, means in reports[0]["results"].items()
+    }
 
 
 def write_by_query(path: Path, by_query: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:

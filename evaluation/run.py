@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 
-from tercet.evaluation.beir import Dataset, read_dataset
 from tercet.evaluation.bm25 import Bm25
-from tercet.evaluation.rankings import DEPTH, Ranking, RankingPlan, query_rankings, weightings
-from tercet.evaluation.results import Measuring, Rankings, Results, measured
+from tercet.evaluation.dataset import Corpus, Dataset
+from tercet.evaluation.metrics import ranks_seen
+from tercet.evaluation.rankings import Ranking, RankingPlan, query_rankings, weightings
+from tercet.evaluation.results import Measuring, Rankings, SetReport, measured
 from tercet.evaluation.runs import check_run_ids, write_runs
 from tercet.index.bm25.languages import Bm25Language
 from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
@@ -30,17 +32,18 @@ from tercet.ingest.build import BuildProgress, build_collection
 from tercet.ingest.document_encoders import LocalDocuments
 from tercet.ingest.target import RequestedSettings
 from tercet.models.encoder import Encoder, encode
-from tercet.models.representations import LexicalKind
+from tercet.models.representations import LexicalKind, TokenBatch
 
 COLLECTION = "evaluation"
 BM25 = "bm25"
 PLAIN_SUM = Weights()
 NO_ROWS: Mapping[str, Weights] = MappingProxyType({})
 PLAIN_MEASURING = Measuring()
+TOKENIZED_DOCUMENTS = 1024  # at a time
 DEFAULT_CODEC: TokenCodec = "int8"  # what a checkpoint can do, whatever the collection's size
 
 
-class EvaluationReport(Results):
+class EvaluationReport(SetReport):
     """What `tercet eval --json` prints; times in seconds.
 
     bm25_language: None without the BM25 side. weights: of the ranking called `sum`, by side. rows: those of
@@ -48,11 +51,7 @@ class EvaluationReport(Results):
     retriever, None where every document was scored.
     """
 
-    dataset: str
-    split: str
     documents: int
-    queries: int
-    unjudged_queries: int
     checkpoint: str
     adapter: str | None
     lexical: LexicalKind
@@ -67,8 +66,16 @@ class EvaluationReport(Results):
     search_seconds: float
 
 
+class SuiteReport(TypedDict):
+    """What `tercet eval --suite NAME --json` prints. mean: over the sets, by ranking and measure."""
+
+    suite: str
+    sets: list[EvaluationReport]
+    mean: dict[str, dict[str, float]]
+
+
 def evaluate(
-    folder: Path,
+    datasets: Sequence[Dataset],
     encoder: Encoder,
     *,
     exhaustive: bool,
@@ -80,16 +87,16 @@ def evaluate(
     runs: Path | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     **settings: Unpack[RequestedSettings],
-) -> EvaluationReport:
-    """Measures each side and sum on a BEIR folder, by default with nDCG@10, R@100 and RR@10.
+) -> Iterator[EvaluationReport]:
+    """Measures each side and sum on data sets, one after the other, by default with nDCG@10, R@100 and RR@10.
 
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
-    temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
-    called `sum`; rows: weights of further rankings by name, one of which may take another's place;
-    candidates: of each retriever, by default 200, or as many as are ranked; runs: a folder that gets a run
-    file of each ranking; progress: told how far the build is; settings: of the collection, which by default
-    stores token vectors nearly as they are; with a bm25_language it has the BM25 side.
-    Queries without a judged relevant document are left out and counted.
+    temporary files; data sets of one corpus that follow each other share it. exhaustive: score every document
+    instead of the candidates; weights: of the ranking called `sum`; rows: weights of further rankings by
+    name, one of which may take another's place; candidates: of each retriever, by default 200, or as many as
+    are ranked; runs: a folder that gets a run file of each ranking, in folders by data set where there are
+    several; progress: told how far a build is; settings: of the collection, which by default stores token
+    vectors nearly as they are; with a bm25_language it has the BM25 side.
     Raises InvalidQueryError for weights that do not suit, MeasureError for a depth that does not,
     DatasetError or SourceError for a bad line, and what encoder and index raise.
     """
@@ -105,50 +112,66 @@ def evaluate(
     sides = encoder.info.sides
     depth = measuring.ranks
     count = max(DEFAULT_CANDIDATES, depth) if candidates is None else candidates
+    # Of many thousand queries, ranks that no measure looks at and no file gets would fill the memory.
+    kept = depth if runs is not None else ranks_seen(measuring.measures) or depth
     plan = RankingPlan(
         weightings(sides, weights, bm25=bm25_language is not None)
         | {name: row.of(sides) for name, row in rows.items()},
         None if exhaustive else CandidateLimits(count, count, count),
-        depth,
+        kept,
     )
     codec = settings.get("token_codec") or DEFAULT_CODEC
     settings["token_codec"] = codec if "colbert" in sides else None
     measuring.check_compared([*plan.weights, BM25])
-    dataset = read_dataset(folder, measuring.split)
     if runs is not None:
-        check_run_ids([*dataset.queries, *(document.id for document in dataset.documents)])
-        make_folder(runs)
-    with tempfile.TemporaryDirectory(dir=work_dir, prefix="tercet-eval-") as scratch:
-        documents = LocalDocuments(encoder)
-        built = build_collection(documents, Path(scratch), COLLECTION, folder, progress=progress, **settings)
-        snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
-        started = time.monotonic()
-        rankings = rank_queries(dataset, encoder, snapshot, plan)
-        search_seconds = time.monotonic() - started
-        snapshot.close()
-    rankings[BM25] = bm25_rankings(dataset, encoder, depth)
-    if runs is not None:
-        write_runs(runs, rankings)
-    return EvaluationReport(
-        dataset=dataset.name,
-        split=measuring.split,
-        documents=len(dataset.documents),
-        queries=len(dataset.queries),
-        unjudged_queries=dataset.unjudged_queries,
-        checkpoint=encoder.info.name,
-        adapter=encoder.info.adapter,
-        lexical=snapshot.settings.lexical,
-        bm25_language=bm25_language,
-        window=None if snapshot.settings.window is None else asdict(snapshot.settings.window),
-        weights=_weights_record(weights, bm25_language),
-        rows={name: _weights_record(row, bm25_language) for name, row in rows.items()},
-        depth=depth,
-        candidates=None if exhaustive else count,
-        exhaustive=exhaustive,
-        **measured(dataset.qrels, rankings, measuring),
-        index_seconds=built.seconds,
-        search_seconds=search_seconds,
-    )
+        for dataset in datasets:
+            check_run_ids(dataset.queries)
+        for corpus, _ in groupby(datasets, lambda dataset: dataset.corpus):
+            check_run_ids(document.id for document in corpus)
+    for corpus, group in groupby(datasets, lambda dataset: dataset.corpus):
+        with tempfile.TemporaryDirectory(dir=work_dir, prefix="tercet-eval-") as scratch:
+            root = Path(scratch)
+            built = build_collection(
+                LocalDocuments(encoder),
+                root,
+                COLLECTION,
+                corpus.files,
+                reading=corpus.reading,
+                progress=progress,
+                **settings,
+            )
+            snapshot = Collection.open(root, COLLECTION).snapshot()
+            baseline = WordPieces(corpus, encoder)
+            for dataset in group:
+                started = time.monotonic()
+                rankings = rank_queries(dataset, encoder, snapshot, plan)
+                search_seconds = time.monotonic() - started
+                rankings[BM25] = baseline.rankings(dataset.queries, kept)
+                if runs is not None:
+                    folder = runs if len(datasets) == 1 else runs / dataset.name
+                    make_folder(folder)
+                    write_runs(folder, rankings)
+                yield EvaluationReport(
+                    dataset=dataset.name,
+                    split=dataset.split,
+                    documents=built.documents,
+                    queries=len(dataset.queries),
+                    unjudged_queries=dataset.unjudged_queries,
+                    checkpoint=encoder.info.name,
+                    adapter=encoder.info.adapter,
+                    lexical=snapshot.settings.lexical,
+                    bm25_language=bm25_language,
+                    window=None if snapshot.settings.window is None else asdict(snapshot.settings.window),
+                    weights=_weights_record(weights, bm25_language),
+                    rows={name: _weights_record(row, bm25_language) for name, row in rows.items()},
+                    depth=depth,
+                    candidates=None if exhaustive else count,
+                    exhaustive=exhaustive,
+                    **measured(dataset, rankings, measuring),
+                    index_seconds=built.seconds,
+                    search_seconds=search_seconds,
+                )
+            snapshot.close()
 
 
 def _weights_record(weights: Weights, bm25_language: Bm25Language | None) -> dict[str, float]:
@@ -169,20 +192,34 @@ def rank_queries(dataset: Dataset, encoder: Encoder, snapshot: Snapshot, plan: R
     return rankings
 
 
-def bm25_rankings(dataset: Dataset, encoder: Encoder, depth: int = DEPTH) -> dict[str, Ranking]:
-    """BM25 over the encoder's word pieces, of whole texts: what the encoder cuts off counts here."""
-    tokenizer = encoder.tokenizer
-    ids = [document.id for document in dataset.documents]
-    encoded = PackedBytes.of([id.encode() for id in ids])
-    texts = tokenizer.tokenize_whole([document.encoded_text for document in dataset.documents])
-    queries = tokenizer.tokenize_whole(list(dataset.queries.values()))
-    index = Bm25(texts, tokenizer.special_ids)
-    rankings = {}
-    for row, query_id in enumerate(dataset.queries):
-        span = slice(int(queries.offsets[row]), int(queries.offsets[row + 1]))
-        scores = index.scores(queries.token_ids[span]).astype(np.float64)
-        rows = best(scores, depth, encoded.gather).tolist()
-        rankings[query_id] = {
-            ids[best_row]: float(scores[best_row]) for best_row in rows if scores[best_row] > 0
-        }
-    return rankings
+class WordPieces:
+    """BM25 over the encoder's word pieces, of whole texts: what the encoder cuts off counts here.
+
+    Of the corpus, ids and token ids are held, and texts only while they are cut into tokens.
+    """
+
+    def __init__(self, corpus: Corpus, encoder: Encoder) -> None:
+        self._corpus = corpus
+        self._tokenizer = encoder.tokenizer
+        self._ids: list[str] = []
+        self._index = Bm25(self._tokenized(), self._tokenizer.special_ids)
+        self._encoded_ids = PackedBytes.of([id.encode() for id in self._ids])
+
+    def _tokenized(self) -> Iterator[TokenBatch]:
+        documents = iter(self._corpus)
+        while batch := list(islice(documents, TOKENIZED_DOCUMENTS)):
+            self._ids += [document.id for document in batch]
+            yield self._tokenizer.tokenize_whole([document.encoded_text for document in batch])
+
+    def rankings(self, queries: Mapping[str, str], depth: int) -> dict[str, Ranking]:
+        """The best documents of queries, given as text by id."""
+        tokens = self._tokenizer.tokenize_whole(list(queries.values()))
+        rankings = {}
+        for row, query_id in enumerate(queries):
+            span = slice(int(tokens.offsets[row]), int(tokens.offsets[row + 1]))
+            scores = self._index.scores(tokens.token_ids[span]).astype(np.float64)
+            rows = best(scores, depth, self._encoded_ids.gather).tolist()
+            rankings[query_id] = {
+                self._ids[best_row]: float(scores[best_row]) for best_row in rows if scores[best_row] > 0
+            }
+        return rankings

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tercet.evaluation.beir import text_lines
 from tercet.evaluation.errors import DatasetError
+from tercet.evaluation.judgments import text_lines
 from tercet.evaluation.rankings import Ranking
 from tercet.index.files.directory import write_atomically
 from tercet.models.representations import Float32

@@ -11,9 +11,10 @@ from typing import TypedDict
 
 import numpy as np
 
-from tercet.evaluation.beir import TEST, JudgedQueries, read_judged_queries
+from tercet.evaluation.beir import TEST, read_judged_queries
 from tercet.evaluation.errors import TuningError
 from tercet.evaluation.judged_scores import judged_scores, ndcg_table
+from tercet.evaluation.judgments import JudgedQueries
 from tercet.evaluation.weight_search import Choice, Fold, choose, cross_validate, weight_directions
 from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
 from tercet.index.catalog.defaults import SearchDefaults, Tuning

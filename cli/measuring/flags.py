@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli.search import parse_weights
+from tercet.evaluation.suites.names import SuiteName
 
 if TYPE_CHECKING:
+    from tercet.evaluation.dataset import Dataset
     from tercet.evaluation.results import Measuring
+    from tercet.evaluation.suites.presets import Suite
     from tercet.index.candidates import Weights
 
 SIDES = ("dense", "sparse", "colbert", "bm25-words")
@@ -25,6 +28,21 @@ ROW = re.compile(r"(?:([\w.+-]+)=)?(.*)")
 class MeasuringFlags:
     """What is measured of rankings, wherever these come from."""
 
+    suite: Annotated[
+        SuiteName | None,
+        typer.Option(
+            help="FOLDER is this benchmark's as published; measures, depth and weights are its own.",
+            show_default=False,
+        ),
+    ] = None
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Measure this language or set of the suite; may be repeated. [default: all there are]",
+            show_default=False,
+        ),
+    ] = None
     measures: Annotated[
         list[str] | None,
         typer.Option(
@@ -34,7 +52,12 @@ class MeasuringFlags:
             show_default=False,
         ),
     ] = None
-    split: Annotated[str, typer.Option(help="Which judgments: qrels/SPLIT.tsv.")] = "test"
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Which judgments: qrels/SPLIT.tsv. [default: test, or the suite's]", show_default=False
+        ),
+    ] = None
     depth: Annotated[
         int | None,
         typer.Option(
@@ -73,6 +96,30 @@ class MeasuringFlags:
     ] = None
     seed: Annotated[int, typer.Option(min=0, help="Of the random signs of --compare.")] = 0
 
+    def preset(self) -> Suite | None:
+        """The suite that was asked for."""
+        from tercet.evaluation.suites.presets import SUITES
+
+        return None if self.suite is None else SUITES[self.suite]
+
+    def datasets(self, folder: Path) -> list[Dataset]:
+        """The data sets to measure. Raises DatasetError for what the folder lacks."""
+        from tercet.evaluation.beir import TEST, read_dataset
+
+        suite = self.preset()
+        if suite is None:
+            if self.only:
+                raise typer.BadParameter("chooses sets of a --suite; give that, too", param_hint="--only")
+            return [read_dataset(folder, self.split or TEST)]
+        datasets = suite.read(folder, self.split)
+        names = [dataset.name for dataset in datasets]
+        for name in self.only or ():
+            if name not in names:
+                raise typer.BadParameter(
+                    f"{name!r:.80} is no set here; there are {', '.join(names)}", param_hint="--only"
+                )
+        return [dataset for dataset in datasets if not self.only or dataset.name in self.only]
+
     def runs(self) -> list[Path]:
         """The run files to score: those of --run, and of --compare those that are files and no rankings."""
         runs = list(self.run or ())
@@ -82,7 +129,7 @@ class MeasuringFlags:
 
     def measuring(self) -> Measuring:
         """What is measured. Raises MeasureError for a name that is no measure."""
-        from tercet.evaluation.metrics import parse_measures
+        from tercet.evaluation.metrics import deepest, parse_measures
         from tercet.evaluation.results import Measuring, run_names
 
         called = {str(path): name for name, path in run_names(self.runs()).items()}
@@ -90,10 +137,14 @@ class MeasuringFlags:
             called.get(self.compare[0], self.compare[0]),
             called.get(self.compare[1], self.compare[1]),
         )
+        suite = self.preset()
+        measures = parse_measures(self.measures or (() if suite is None else suite.measures))
+        depth = self.depth
+        if depth is None and suite is not None:
+            depth = max(suite.depth, deepest(measures))
         return Measuring(
-            parse_measures(self.measures or ()),
-            self.split,
-            self.depth,
+            measures,
+            depth,
             self.by_query or self.by_query_file is not None,
             compare,
             self.seed,

@@ -12,29 +12,59 @@ from tercet.cli.output import console, counted
 
 if TYPE_CHECKING:
     from tercet.evaluation.results import Comparison, Results, RunsReport
-    from tercet.evaluation.run import EvaluationReport
+    from tercet.evaluation.run import EvaluationReport, SuiteReport
 
 WIDEST = 10_000  # columns of text, more than any table here takes
 
 
 def print_evaluation(report: EvaluationReport) -> None:
     """How rankings were made, and their figures."""
-    way = "every document scored" if report["exhaustive"] else "through the index"
     console().print(
         f"{report['dataset']}: {counted(report['documents'], 'document')}, "
-        f"{counted(report['queries'], 'query', 'queries')}, "
-        f"{report['checkpoint']}{_adapter_words(report['adapter'])}, lexical {report['lexical']}, "
-        f"{_window_words(report['window'])}weights {_weights_words(report['weights'])}, {way}",
+        f"{counted(report['queries'], 'query', 'queries')}, {_way_words(report)}",
         soft_wrap=True,
     )
     _print_results(report)
 
 
-def print_runs(report: RunsReport) -> None:
-    """Whose judgments run files are scored with, and their figures."""
+def print_suite(report: SuiteReport) -> None:
+    """The figures of each set of a suite, their mean, and what else was asked for of each set."""
+    sets, mean = report["sets"], report["mean"]
+    console().print(f"{report['suite']}: {counted(len(sets), 'set')}, {_way_words(sets[0])}", soft_wrap=True)
+    table = _table("set", "documents", "queries", "ranking", *next(iter(mean.values())))
+    for each in sets:
+        sizes = (f"{each['documents']:,}", f"{each['queries']:,}")
+        _add_rows(table, (each["dataset"], *sizes), each["results"])
+    if len(sets) > 1:
+        _add_rows(table, ("mean", "", ""), mean)
+    _print_whole(table)
+    for each in sets:
+        if "by_query" in each or "comparison" in each:
+            console().print(f"{each['dataset']}:")
+            print_details(each)
+
+
+def _add_rows(table: Table, name: tuple[str, str, str], results: Mapping[str, Mapping[str, float]]) -> None:
+    """A group of rows, one for each ranking, the first of which says what they are of."""
+    for number, (ranking, means) in enumerate(results.items()):
+        table.add_row(*(("", "", "") if number else name), ranking, *_cells(means))
+    table.add_section()
+
+
+def _way_words(report: EvaluationReport) -> str:
+    """How rankings were made."""
+    way = "every document scored" if report["exhaustive"] else "through the index"
+    return (
+        f"{report['checkpoint']}{_adapter_words(report['adapter'])}, lexical {report['lexical']}, "
+        f"{_window_words(report['window'])}weights {_weights_words(report['weights'])}, {way}"
+    )
+
+
+def print_runs(report: RunsReport, judgments: str) -> None:
+    """Whose judgments run files are scored with, and their figures. judgments: what holds them."""
     out = console()
     queries = counted(report["queries"], "query", "queries")
-    out.print(f"{report['dataset']}: {queries} of qrels/{report['split']}.tsv", soft_wrap=True)
+    out.print(f"{report['dataset']}: {queries} of {judgments}", soft_wrap=True)
     _print_results(report)
     for name, missing in report["missing_queries"].items():
         if missing:

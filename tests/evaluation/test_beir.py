@@ -15,7 +15,7 @@ from tercet.ingest.errors import SourceError
 def test_reads_documents_judged_queries_and_judgments(beir_folder: Path) -> None:
     dataset = read_dataset(beir_folder)
     assert dataset.name == "things"
-    assert [document.id for document in dataset.documents] == ["bread", "moon", "violin", "tide"]
+    assert [document.id for document in dataset.corpus] == ["bread", "moon", "violin", "tide"]
     assert list(dataset.queries) == ["q1", "q2", "q3"]
     assert dataset.qrels["q2"] == {"tide": 2, "moon": 1}
     assert dataset.unjudged_queries == 1
@@ -27,7 +27,9 @@ def test_packed_files_read_alike(beir_folder: Path) -> None:
         content = (beir_folder / name).read_bytes()
         (beir_folder / name).unlink()
         (beir_folder / f"{name}.gz").write_bytes(gzip.compress(content))
-    assert read_dataset(beir_folder) == plain
+    packed = read_dataset(beir_folder)
+    assert packed == plain
+    assert len(list(packed.corpus)) == 4
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_a_bad_document_is_named(beir_folder: Path) -> None:
     with (beir_folder / "corpus.jsonl").open("a") as file:
         file.write('{"_id": "x"}\n')
     with pytest.raises(SourceError, match="line 5"):
-        read_dataset(beir_folder)
+        list(read_dataset(beir_folder).corpus)
 
 
 @pytest.mark.parametrize("name", ["queries.jsonl", "qrels/test.tsv"])

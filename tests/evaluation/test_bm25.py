@@ -27,7 +27,7 @@ def expected(frequency: int, length: int, holding: int, documents: int, mean_len
 
 def test_scores_follow_the_formula_and_leave_special_tokens_out() -> None:
     # 1 and 2 are special; the words are 10, 11, 12.
-    index = Bm25(batch([1, 10, 11, 2], [1, 10, 10, 10, 12, 2], [1, 2]), frozenset({1, 2}))
+    index = Bm25([batch([1, 10, 11, 2]), batch([1, 10, 10, 10, 12, 2], [1, 2])], frozenset({1, 2}))
     scores = index.scores(np.array([1, 10, 12, 99, 2], np.int32))
     mean = 6 / 3
     assert scores == pytest.approx(
@@ -36,10 +36,10 @@ def test_scores_follow_the_formula_and_leave_special_tokens_out() -> None:
 
 
 def test_a_query_without_known_words_scores_nothing() -> None:
-    index = Bm25(batch([1, 10, 2]), frozenset({1, 2}))
+    index = Bm25([batch([1, 10, 2])], frozenset({1, 2}))
     assert index.scores(np.array([1, 77, 2], np.int32)).tolist() == [0.0]
 
 
 def test_documents_without_words_score_nothing() -> None:
-    index = Bm25(batch([1, 2], [1, 2]), frozenset({1, 2}))
+    index = Bm25([batch([1, 2], [1, 2])], frozenset({1, 2}))
     assert index.scores(np.array([1, 10, 2], np.int32)).tolist() == [0.0, 0.0]

@@ -13,7 +13,7 @@ from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.errors import DatasetError, MeasureError
 from tercet.evaluation.metrics import parse_measures
 from tercet.evaluation.results import Measuring, Rankings
-from tercet.evaluation.run import EvaluationReport, bm25_rankings, evaluate, rank_queries
+from tercet.evaluation.run import EvaluationReport, WordPieces, evaluate, rank_queries
 from tercet.index.candidates import Weights
 from tercet.index.errors import InvalidQueryError
 from tercet.index.snapshot import Snapshot
@@ -28,6 +28,11 @@ def encoder(embedded_checkpoint: Path) -> Encoder:
     return load_encoder(str(embedded_checkpoint), threads=1)
 
 
+def report_of(folder: Path, encoder: Encoder, split: str = "test", **options: Any) -> EvaluationReport:
+    [report] = evaluate([read_dataset(folder, split)], encoder, **options)
+    return report
+
+
 def facts(report: EvaluationReport) -> tuple[str, int, int, int, str]:
     return (
         report["dataset"],
@@ -40,7 +45,7 @@ def facts(report: EvaluationReport) -> tuple[str, int, int, int, str]:
 
 @pytest.mark.parametrize("exhaustive", [True, False])
 def test_easy_questions_are_answered(beir_folder: Path, encoder: Encoder, exhaustive: bool) -> None:
-    report = evaluate(beir_folder, encoder, exhaustive=exhaustive)
+    report = report_of(beir_folder, encoder, exhaustive=exhaustive)
     assert facts(report) == ("things", 4, 3, 1, "minilm-m3")
     assert report["exhaustive"] is exhaustive
     assert list(report["results"]) == RANKINGS
@@ -52,14 +57,14 @@ def test_easy_questions_are_answered(beir_folder: Path, encoder: Encoder, exhaus
 
 
 def test_a_side_sees_its_own_candidates_only(beir_folder: Path, encoder: Encoder) -> None:
-    report = evaluate(beir_folder, encoder, exhaustive=False, candidates=1)
+    report = report_of(beir_folder, encoder, exhaustive=False, candidates=1)
     # One candidate: q2 has two relevant documents, so half of them; the union may find both.
     assert report["results"]["dense"]["R@100"] == pytest.approx((1 + 0.5 + 1) / 3)
     assert report["results"]["sparse"]["R@100"] <= (1 + 0.5 + 1) / 3 + 1e-9
 
 
 def test_weights_rank_the_sum(beir_folder: Path, encoder: Encoder) -> None:
-    report = evaluate(beir_folder, encoder, exhaustive=True, weights=Weights(1.0, 0.0, 0.0))
+    report = report_of(beir_folder, encoder, exhaustive=True, weights=Weights(1.0, 0.0, 0.0))
     assert report["weights"] == {"dense": 1, "sparse": 0, "colbert": 0}
     assert report["results"]["sum"] == report["results"]["dense"]
 
@@ -69,7 +74,7 @@ def test_rows_of_ones_own_stand_beside_the_others(
     beir_folder: Path, encoder: Encoder, exhaustive: bool
 ) -> None:
     rows = {"dense+sparse": Weights(1.0, 0.3, 0.0), "late": Weights(0.0, 0.0, 2.0)}
-    report = evaluate(beir_folder, encoder, exhaustive=exhaustive, rows=rows)
+    report = report_of(beir_folder, encoder, exhaustive=exhaustive, rows=rows)
     assert list(report["results"]) == [*RANKINGS[:-1], "late", "bm25"]
     assert report["rows"]["dense+sparse"] == {"dense": 1, "sparse": 0.3, "colbert": 0}
     assert report["results"]["late"] == report["results"]["colbert"]
@@ -77,23 +82,23 @@ def test_rows_of_ones_own_stand_beside_the_others(
 
 def test_measures_decide_how_deep_rankings_are(beir_folder: Path, encoder: Encoder, tmp_path: Path) -> None:
     measuring = Measuring(parse_measures(["P@1,AP@1000", "Success@5"]))
-    report = evaluate(beir_folder, encoder, exhaustive=False, measuring=measuring)
+    report = report_of(beir_folder, encoder, exhaustive=False, measuring=measuring)
     assert (report["depth"], report["candidates"], report["split"]) == (1000, 1000, "test")
     assert list(report["results"]["sum"]) == ["P@1", "AP@1000", "Success@5"]
     assert report["results"]["sum"]["P@1"] == 1.0
     shallow = Measuring(parse_measures(["P@1"]), depth=2)
-    report = evaluate(beir_folder, encoder, exhaustive=True, measuring=shallow, runs=tmp_path / "runs")
+    report = report_of(beir_folder, encoder, exhaustive=True, measuring=shallow, runs=tmp_path / "runs")
     assert report["candidates"] is None
     assert (tmp_path / "runs" / "dense.run").read_text().count("q1 ") == 2
     with pytest.raises(MeasureError, match=r"AP@1000 looks at 1000 ranks, and the depth is 2; keep 1000"):
-        evaluate(beir_folder, encoder, exhaustive=True, measuring=Measuring(measuring.measures, depth=2))
+        report_of(beir_folder, encoder, exhaustive=True, measuring=Measuring(measuring.measures, depth=2))
 
 
 def test_another_split_is_measured(beir_folder: Path, encoder: Encoder) -> None:
     (beir_folder / "qrels" / "test.tsv").rename(beir_folder / "qrels" / "dev.tsv")
     with pytest.raises(DatasetError, match=r"test\.tsv: no such file.* is there for dev; give --split dev"):
-        evaluate(beir_folder, encoder, exhaustive=True)
-    report = evaluate(beir_folder, encoder, exhaustive=True, measuring=Measuring(split="dev"))
+        report_of(beir_folder, encoder, exhaustive=True)
+    report = report_of(beir_folder, encoder, exhaustive=True, split="dev")
     assert (report["split"], report["queries"]) == ("dev", 3)
 
 
@@ -108,19 +113,19 @@ def test_queries_are_asked_of_a_collection_with_the_recommended_idf(
 
     monkeypatch.setattr(run, "rank_queries", seen)
     for lexical, expected in ((None, "idf"), ("plain", "plain"), ("idf", "idf")):
-        report = evaluate(beir_folder, encoder, exhaustive=True, lexical=lexical)
+        report = report_of(beir_folder, encoder, exhaustive=True, lexical=lexical)
         assert report["lexical"] == expected
         assert (searched.pop().idf is None) is (expected == "plain")
 
 
 @pytest.mark.parametrize("exhaustive", [True, False])
 def test_the_bm25_side_has_rankings_of_its_own(beir_folder: Path, encoder: Encoder, exhaustive: bool) -> None:
-    report = evaluate(beir_folder, encoder, exhaustive=exhaustive, bm25_language="english")
+    report = report_of(beir_folder, encoder, exhaustive=exhaustive, bm25_language="english")
     assert report["bm25_language"] == "english"
     assert report["weights"] == {"dense": 1, "sparse": 1, "colbert": 1, "bm25": 0}
     assert list(report["results"]) == [*RANKINGS[:-1], "bm25-words", "sum+bm25-words", "bm25"]
     assert report["results"]["bm25-words"]["RR@10"] == 1.0
-    alone = evaluate(
+    alone = report_of(
         beir_folder,
         encoder,
         exhaustive=exhaustive,
@@ -130,7 +135,7 @@ def test_the_bm25_side_has_rankings_of_its_own(beir_folder: Path, encoder: Encod
     assert alone["sum"] == alone["bm25-words"] == alone["sum+bm25-words"]
     built: list[object] = []
     with pytest.raises(InvalidQueryError, match="so BM25 is no side"):
-        evaluate(
+        report_of(
             beir_folder, encoder, exhaustive=exhaustive, weights=Weights(bm25=1.0), progress=built.append
         )
     assert built == []
@@ -140,12 +145,8 @@ def test_bm25_reads_whole_texts(beir_folder: Path, encoder: Encoder) -> None:
     lines = (beir_folder / "corpus.jsonl").read_text().splitlines()
     long = {"_id": "long", "title": "", "text": "sea " * 600 + "zeppelin"}
     (beir_folder / "corpus.jsonl").write_text("\n".join([*lines, json.dumps(long)]) + "\n")
-    with (beir_folder / "queries.jsonl").open("a") as file:
-        file.write(json.dumps({"_id": "q9", "text": "zeppelin"}) + "\n")
-    with (beir_folder / "qrels" / "test.tsv").open("a") as file:
-        file.write("q9\tlong\t1\n")
-    dataset = read_dataset(beir_folder)
-    assert list(bm25_rankings(dataset, encoder)["q9"]) == ["long"]
+    baseline = WordPieces(read_dataset(beir_folder).corpus, encoder)
+    assert list(baseline.rankings({"q9": "zeppelin"}, 100)["q9"]) == ["long"]
 
 
 def test_work_goes_below_the_folder_given_and_is_cleared(
@@ -153,5 +154,16 @@ def test_work_goes_below_the_folder_given_and_is_cleared(
 ) -> None:
     work = tmp_path / "work"
     work.mkdir()
-    evaluate(beir_folder, encoder, exhaustive=True, work_dir=work)
+    report_of(beir_folder, encoder, exhaustive=True, work_dir=work)
     assert list(work.iterdir()) == []
+
+
+def test_ranks_that_no_measure_looks_at_change_no_figure(
+    beir_folder: Path, encoder: Encoder, tmp_path: Path
+) -> None:
+    measuring = Measuring(parse_measures(["nDCG@1,Success@2"]), depth=4)
+    report = report_of(beir_folder, encoder, exhaustive=False, measuring=measuring)
+    whole = report_of(beir_folder, encoder, exhaustive=False, measuring=measuring, runs=tmp_path / "runs")
+    assert report["results"] == whole["results"]
+    assert (report["depth"], report["candidates"]) == (4, 200)
+    assert (tmp_path / "runs" / "dense.run").read_text().count("q1 ") == 4

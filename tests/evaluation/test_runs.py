@@ -75,12 +75,13 @@ def test_a_run_that_is_written_and_read_again_agrees_with_trec_eval(
 ) -> None:
     encoder = load_encoder(str(embedded_checkpoint), threads=1)
     measuring = Measuring(parse_measures(["nDCG@3,AP@1000,R@2,P@2,Success@1,RR"]))
-    report = evaluate(beir_folder, encoder, exhaustive=True, measuring=measuring, runs=tmp_path)
+    dataset = read_dataset(beir_folder)
+    [report] = evaluate([dataset], encoder, exhaustive=True, measuring=measuring, runs=tmp_path)
     files = sorted(tmp_path.glob("*.run"))
-    scored = score_runs(beir_folder, files, measuring)
+    scored = score_runs(dataset, files, measuring)
     names = {"nDCG@3": "ndcg_cut_3", "AP@1000": "map_cut_1000", "R@2": "recall_2", "P@2": "P_2"}
     names |= {"Success@1": "success_1", "RR": "recip_rank"}
-    qrels = read_dataset(beir_folder).qrels
+    qrels = dataset.qrels
     evaluator = pytrec_eval.RelevanceEvaluator(
         qrels, {"ndcg_cut.3", "map_cut.1000", "recall.2", "P.2", "success.1", "recip_rank"}
     )
@@ -99,15 +100,16 @@ def test_runs_are_named_by_their_files_and_may_lack_queries(beir_folder: Path, t
     for path in (first, second):
         path.parent.mkdir()
         path.write_text("q1 Q0 bread 1 1.0 x\nunknown Q0 bread 1 1.0 x\n")
-    report = score_runs(beir_folder, [first], Measuring())
+    dataset = read_dataset(beir_folder)
+    report = score_runs(dataset, [first], Measuring())
     assert report["results"]["sum"]["RR@10"] == pytest.approx(1 / 3)
     assert (report["queries"], report["missing_queries"]) == (3, {"sum": 2})
-    assert list(score_runs(beir_folder, [first, second], Measuring())["results"]) == [str(first), str(second)]
+    assert list(score_runs(dataset, [first, second], Measuring())["results"]) == [str(first), str(second)]
     with pytest.raises(DatasetError, match="given twice"):
-        score_runs(beir_folder, [first, first], Measuring())
+        score_runs(dataset, [first, first], Measuring())
     first.write_text("q9 Q0 bread 1 1.0 x\n")
     with pytest.raises(DatasetError, match=r"has none of the queries that qrels/test\.tsv judges"):
-        score_runs(beir_folder, [first], Measuring())
+        score_runs(dataset, [first], Measuring())
 
 
 def test_another_tool_measures_what_the_report_says(
@@ -115,7 +117,7 @@ def test_another_tool_measures_what_the_report_says(
 ) -> None:
     encoder = load_encoder(str(embedded_checkpoint), threads=1)
     runs = tmp_path / "new" / "runs"
-    report = evaluate(beir_folder, encoder, exhaustive=False, runs=runs)
+    report = next(evaluate([read_dataset(beir_folder)], encoder, exhaustive=False, runs=runs))
     assert sorted(path.stem for path in runs.iterdir()) == sorted(report["results"])
     qrels = read_dataset(beir_folder).qrels
     for name, means in report["results"].items():
@@ -131,12 +133,12 @@ def test_an_id_with_a_blank_is_refused_before_anything_is_encoded(
     with (beir_folder / "corpus.jsonl").open("a") as file:
         file.write(json.dumps({"_id": "two words", "text": "A door."}) + "\n")
     encoder = load_encoder(str(embedded_checkpoint), threads=1)
-    encoded: list[object] = []
+    dataset, encoded = read_dataset(beir_folder), list[object]()
     with pytest.raises(DatasetError, match="id 'two words' has blanks"):
-        evaluate(beir_folder, encoder, exhaustive=True, runs=tmp_path / "runs", progress=encoded.append)
+        next(evaluate([dataset], encoder, exhaustive=True, runs=tmp_path / "runs", progress=encoded.append))
     assert encoded == []
     assert not (tmp_path / "runs").exists()
-    assert evaluate(beir_folder, encoder, exhaustive=True)["documents"] == 5
+    assert next(evaluate([dataset], encoder, exhaustive=True))["documents"] == 5
 
 
 def test_two_runs_are_compared_query_by_query(beir_folder: Path, tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_two_runs_are_compared_query_by_query(beir_folder: Path, tmp_path: Path)
     good.write_text("q1 Q0 bread 1 1.0 x\nq2 Q0 tide 1 1.0 x\nq3 Q0 violin 1 1.0 x\n")
     bad.write_text("q1 Q0 bread 1 1.0 x\nq2 Q0 bread 1 1.0 x\nq2 Q0 tide 2 0.5 x\n")
     measuring = Measuring(parse_measures(["RR"]), by_query=True, compare=("bad", "good"))
-    report = score_runs(beir_folder, [good, bad], measuring)
+    report = score_runs(read_dataset(beir_folder), [good, bad], measuring)
     assert report["by_query"]["bad"] == {"q1": {"RR": 1.0}, "q2": {"RR": 0.5}, "q3": {"RR": 0.0}}
     comparison = report["comparison"]
     assert (comparison["queries"], comparison["exact"], comparison["trials"]) == (3, True, 8)
@@ -155,4 +157,4 @@ def test_two_runs_are_compared_query_by_query(beir_folder: Path, tmp_path: Path)
     assert lines[:2] == ["ranking\tquery\tmeasure\tvalue", "good\tq1\tRR\t1.0"]
     assert len(lines) == 1 + 6
     with pytest.raises(DatasetError, match=r"'sum' cannot be compared: .* there are good, bad"):
-        score_runs(beir_folder, [good, bad], Measuring(compare=("good", "sum")))
+        score_runs(read_dataset(beir_folder), [good, bad], Measuring(compare=("good", "sum")))

@@ -156,9 +156,8 @@ def apart(work: Callable[..., dict[str, Any]], *arguments: object) -> dict[str, 
 def prepare(folder: Path, name: str, rounds: int) -> tuple[dict[str, dict[str, int]], list[str]]:
     """Writes what is put, deleted and asked, and two empty collections. Returns judgments and query ids."""
     encoder, dataset = load_encoder(str(ROOT / "checkpoints" / SHIPPED[0])), read_dataset(DATA / name)
-    judged = Batch(
-        list(dataset.documents), encode(encoder, [each.encoded_text for each in dataset.documents])
-    )
+    documents = list(dataset.corpus)
+    judged = Batch(documents, encode(encoder, [each.encoded_text for each in documents]))
     texts = scale.passages()[0][: rounds * (PUT - DELETED) + DELETED]
     named = [Document(f"other{number:05}", text) for number, text in enumerate(texts)]
     rounds_of(judged, Batch(named, encode(encoder, texts)), rounds, folder)

@@ -77,11 +77,12 @@ def main() -> None:
     if not folder.is_dir():
         sys.exit(f"{folder}: no judged collection is there; give one in BEIR's layout")
     encoder, dataset = load_encoder("minilm-m3"), read_dataset(folder)
-    documents = encode(encoder, [document.encoded_text for document in dataset.documents])
+    texts = list(dataset.corpus)
+    documents = encode(encoder, [document.encoded_text for document in texts])
     queries = [encode(encoder, [text], "query") for text in list(dataset.queries.values())[:QUERIES]]
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="tercet-backends-") as work:
-        own = written(Path(work), encoder, dataset.documents, documents)
+        own = written(Path(work), encoder, texts, documents)
         for engine in ("qdrant_local", "milvus_lite"):
             figures[engine] = compared(own, opened(engine, Path(work), own), queries)
             print(json.dumps({engine: figures[engine]}, indent=2), flush=True)

@@ -1,0 +1,1 @@
+"""Benchmarks as their publishers lay them out on disk, and what is measured of each."""
