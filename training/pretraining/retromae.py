@@ -114,13 +114,15 @@ class RetroMae(nn.Module):
 
     vocabulary_losses = 2
 
-    def __init__(self, body: nn.Module, head: MlmHead, settings: EncodingSettings) -> None:
+    def __init__(
+        self, body: nn.Module, head: MlmHead, settings: EncodingSettings, *, decoder_layers: int = 1
+    ) -> None:
         """settings: of the checkpoint. Raises UnsupportedError for a body of another family."""
         super().__init__()
         require_supported(body)
         self.body = body
         self.head = head
-        self.decoder = TransformerLayer(body.config)
+        self.decoder = nn.ModuleList(TransformerLayer(body.config) for _ in range(decoder_layers))
         self.settings = settings
 
     def forward(
@@ -153,12 +155,19 @@ class RetroMae(nn.Module):
         Context: the embedding h in place of the first token, then the tokens with their positions (as the
         body embeds them, normalization included). Queries: the same in basic decoding; in enhanced decoding
         h + p_i, with the raw position embeddings, as in the released code.
+
+        In basic decoding each further layer reads the states below it, as in BERT. In enhanced decoding it
+        reads the same context by the same sample, and takes the states below it as queries alone. States as
+        context would show a token to its own prediction: those of other positions have seen it.
         """
         first = embeddings.unsqueeze(1)
         context = torch.cat([first, token_embeddings(self.body, inputs.decoder.ids)[:, 1:]], dim=1)
         if inputs.visible is None:
-            states: Tensor = self.decoder(context, context, inputs.decoder.mask.bool().unsqueeze(1))
-            return states
-        queries = first + position_embeddings(self.body, context.shape[1])
-        enhanced: Tensor = self.decoder(queries, context, inputs.visible)
-        return enhanced
+            present = inputs.decoder.mask.bool().unsqueeze(1)
+            for layer in self.decoder:
+                context = layer(context, context, present)
+            return context
+        states = first + position_embeddings(self.body, context.shape[1])
+        for layer in self.decoder:
+            states = layer(states, context, inputs.visible)
+        return states

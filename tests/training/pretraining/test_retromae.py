@@ -50,9 +50,10 @@ def texts_of(lengths: list[int]) -> PaddedTexts:
     return PaddedTexts(mask, mask, np.array(lengths), np.arange(len(lengths)), np.array(lengths))
 
 
-def model_of(body: Any, pooling: Pooling = "cls") -> RetroMae:
+def model_of(body: Any, pooling: Pooling = "cls", layers: int = 1) -> RetroMae:
     torch.manual_seed(11)
-    return RetroMae(body, MlmHead(body.config), EncodingSettings(pooling=pooling)).eval()
+    settings = EncodingSettings(pooling=pooling)
+    return RetroMae(body, MlmHead(body.config), settings, decoder_layers=layers).eval()
 
 
 def attended_alone(layer: Any, query: Tensor, context: list[Tensor]) -> Tensor:
@@ -71,6 +72,11 @@ def attended_alone(layer: Any, query: Tensor, context: list[Tensor]) -> Tensor:
     inner = layer.contract(layer.activation(layer.expand(state)))
     result: Tensor = layer.output_norm(state + inner)
     return result
+
+
+def seen_from(visible: Tensor | None, row: int, i: int, length: int) -> list[int]:
+    """The positions that a position attends to."""
+    return [j for j in range(length) if visible is None or visible[row, i, j]]
 
 
 def loss_alone(model: Any, states: list[Tensor], labels: list[int]) -> float:
@@ -92,8 +98,11 @@ def sentence(model: Any, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("decoding", DECODINGS)
-def test_losses_equal_a_loop_over_positions(tiny_body: Any, decoding: Decoding, pooling: Pooling) -> None:
-    model = model_of(tiny_body, pooling)
+@pytest.mark.parametrize("layers", [1, 3])
+def test_losses_equal_a_loop_over_positions(
+    tiny_body: Any, decoding: Decoding, pooling: Pooling, layers: int
+) -> None:
+    model = model_of(tiny_body, pooling, layers)
     inputs = drawn(tiny_body, CONTENTS, decoding)
     # RoBERTa's first token has position padding id + 1.
     first_position = 0 if tiny_body.config.model_type == "bert" else tiny_body.config.pad_token_id + 1
@@ -106,18 +115,25 @@ def test_losses_equal_a_loop_over_positions(tiny_body: Any, decoding: Decoding, 
             h, hidden = sentence(model, inputs.encoder.ids[row, :length])
             ids = inputs.decoder.ids[row, :length]
             context = [h, *tiny_body.embeddings(input_ids=ids.unsqueeze(0))[0, 1:]]
+            states = context
+            if inputs.visible is not None:
+                states = [h + table[first_position + i] for i in range(length)]
+            for layer in model.decoder:
+                # Enhanced decoding reads the text's own embeddings in every layer, never states.
+                read = states if inputs.visible is None else context
+                states = [
+                    attended_alone(
+                        layer, states[i], [read[j] for j in seen_from(inputs.visible, row, i, length)]
+                    )
+                    for i in range(length)
+                ]
             for i in range(length):
                 if (label := int(inputs.encoder.labels[row, i])) != IGNORED:
                     encoded[0].append(hidden[i])
                     encoded[1].append(label)
-                if (label := int(inputs.decoder.labels[row, i])) == IGNORED:
-                    continue
-                query, seen = context[i], range(length)
-                if inputs.visible is not None:
-                    query = h + table[first_position + i]
-                    seen = [j for j in range(length) if inputs.visible[row, i, j]]  # type: ignore[assignment]
-                decoded[0].append(attended_alone(model.decoder, query, [context[j] for j in seen]))
-                decoded[1].append(label)
+                if (label := int(inputs.decoder.labels[row, i])) != IGNORED:
+                    decoded[0].append(states[i])
+                    decoded[1].append(label)
         losses = model(inputs).losses
         assert losses["encoder_mlm"].item() == pytest.approx(loss_alone(model, *encoded), rel=1e-4)
         assert losses["decoder"].item() == pytest.approx(loss_alone(model, *decoded), rel=1e-4)
@@ -174,8 +190,9 @@ def test_the_decoders_ratio_must_be_between_0_and_1() -> None:
         enhanced_decoding_mask(texts_of([3]), 1.0, 0)
 
 
-def test_only_the_embedding_and_visible_tokens_reach_a_prediction(tiny_body: Any) -> None:
-    model = model_of(tiny_body)
+@pytest.mark.parametrize("layers", [1, 3])
+def test_only_the_embedding_and_visible_tokens_reach_a_prediction(tiny_body: Any, layers: int) -> None:
+    model = model_of(tiny_body, layers=layers)
     inputs = drawn(tiny_body, CONTENTS, "enhanced")
     assert inputs.visible is not None
     embeddings = torch.randn(3, 16)

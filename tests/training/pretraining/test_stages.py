@@ -26,7 +26,7 @@ from tercet.training.step import StepReport
 STAGES: dict[str, dict[str, Any]] = {
     "mlm": {"stage": "mlm"},
     "basic": {"stage": "retromae", "pretraining.decoding": "basic"},
-    "enhanced": {"stage": "retromae"},
+    "enhanced": {"stage": "retromae", "pretraining.decoder_layers": 2},
     "condenser": {"stage": "condenser"},
     "cocondenser": {"stage": "cocondenser", "pretraining.span_tokens": 5, "pretraining.span_weight": 0.5},
 }
