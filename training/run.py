@@ -268,7 +268,9 @@ def pretraining(
     head, _ = load_mlm_head(body.config, base.folder)
     rest = (base.tokenizer, stores)
     if isinstance(settings, RetroMaeRun):
-        decoder = RetroMae(body, head, base.encoding).to(device)
+        decoder = RetroMae(body, head, base.encoding, decoder_layers=settings.pretraining.decoder_layers).to(
+            device
+        )
         return RetroMaePretraining(decoder, *rest, settings, device, ranks), counts, decoder
     if isinstance(settings, MlmRun):
         alone = MaskedLm(body, head, base.encoding).to(device)

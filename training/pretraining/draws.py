@@ -4,7 +4,7 @@ There is no state that one draw takes over from another, so it does not matter i
 or in how large a batch they are drawn (a counter-based generator, Salmon et al. 2011). Numbers are mixed by
 Wellons' 32-bit hash with two multiplications, which is as unbiased as such a hash is known to be.
 
-Letters in shapes: B texts, L tokens.
+Letters in shapes: B texts, L tokens, N of them.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Draws:
         """One number for each place of each text, int32[B, L], any as likely; each stream has its own."""
         return _mixed(_mixed(self.keys + stream)[:, None] + self._positions(length))
 
-    def of_pairs(self, length: int, stream: int) -> Tensor:
-        """One for each pair of places of each text, int32[B, L, L]."""
-        return _mixed(self.of_positions(length, stream)[:, :, None] + self._positions(length))
+    def of_pairs(self, length: int, stream: int, rows: slice) -> Tensor:
+        """One for each pair of places of each text of which the first is among `rows`, int32[B, N, L]."""
+        return _mixed(self.of_positions(length, stream)[:, rows, None] + self._positions(length))
 
     def _positions(self, length: int) -> Tensor:
         return _mixed(torch.arange(length, dtype=torch.int32, device=self.keys.device))

@@ -21,11 +21,11 @@ from tercet.training.pretraining.body_states import (
     token_embeddings,
     word_embeddings,
 )
-from tercet.training.pretraining.draws import Draws, reaches
 from tercet.training.pretraining.masking import MaskedText, PaddedTexts, content_predicted, mask_tokens
 from tercet.training.pretraining.masking_vocabulary import MaskingVocabulary
 from tercet.training.pretraining.mlm_head import MlmHead
 from tercet.training.pretraining.outputs import PretrainingOutputs
+from tercet.training.pretraining.sampled_attention import SampledAttention
 from tercet.training.pretraining.transformer_layer import TransformerLayer
 from tercet.training.pretraining.vocabulary_gradient import VocabularyGradient
 
@@ -36,13 +36,13 @@ Decoding = Literal["basic", "enhanced"]
 class RetroMaeInputs:
     """All that was drawn at random for a batch, so that it can be cut up or run again.
 
-    encoder, decoder: what either reads and predicts; visible: bool[B, L, L], the positions that each position
-    attends to in enhanced decoding, or None for basic decoding.
+    encoder, decoder: what either reads and predicts; sample: which tokens each position attends to in
+    enhanced decoding, or None for basic decoding.
     """
 
     encoder: MaskedText
     decoder: MaskedText
-    visible: Tensor | None
+    sample: SampledAttention | None
 
     @property
     def predicted(self) -> dict[str, int]:
@@ -51,8 +51,8 @@ class RetroMaeInputs:
 
     def rows(self, rows: slice) -> RetroMaeInputs:
         """Some of the texts, for a sub-batch."""
-        visible = None if self.visible is None else self.visible[rows]
-        return RetroMaeInputs(self.encoder.rows(rows), self.decoder.rows(rows), visible)
+        sample = None if self.sample is None else self.sample.rows(rows)
+        return RetroMaeInputs(self.encoder.rows(rows), self.decoder.rows(rows), sample)
 
 
 def draw_retromae_inputs(
@@ -79,30 +79,8 @@ def draw_retromae_inputs(
             texts, ratio=decoder_ratio, vocabulary=vocabulary, seed=seeds[1], random=0.0, kept=0.0
         )
         return RetroMaeInputs(encoder, decoder, None)
-    visible = enhanced_decoding_mask(texts, decoder_ratio, seeds[1])
-    return RetroMaeInputs(encoder, content_predicted(texts, vocabulary), visible)
-
-
-def enhanced_decoding_mask(texts: PaddedTexts, ratio: float, seed: int) -> Tensor:
-    """Which positions each position of a text attends to, bool[B, L, L] (equation 7 of the paper).
-
-    Position 0, the text's embedding, is visible to all, also to itself and to padding, which keeps every
-    softmax finite and gives away nothing, since neither is predicted. Any other position never sees itself,
-    and sees each other token with probability 1 − ratio, drawn for each row anew. The paper draws single
-    tokens; the released code draws from at most 256 sets of whole words. What a text draws depends on its
-    number and the seed alone. Raises ValueError for a ratio out of range.
-    """
-    if not 0 < ratio < 1:
-        raise ValueError(
-            f"the decoder's masking ratio is {ratio}; it must lie between 0 and 1, as 0.5 or 0.7"
-        )
-    present = texts.mask.bool()
-    draws = Draws.of(seed, texts.numbers, texts.device)
-    visible = reaches(draws.of_pairs(present.shape[1], 0), ratio)
-    visible &= present.unsqueeze(2) & present.unsqueeze(1)
-    visible.diagonal(dim1=1, dim2=2).fill_(False)
-    visible[:, :, 0] = True
-    return visible
+    sample = SampledAttention.of(texts, decoder_ratio, seeds[1])
+    return RetroMaeInputs(encoder, content_predicted(texts, vocabulary), sample)
 
 
 class RetroMae(nn.Module):
@@ -114,13 +92,15 @@ class RetroMae(nn.Module):
 
     vocabulary_losses = 2
 
-    def __init__(self, body: nn.Module, head: MlmHead, settings: EncodingSettings) -> None:
+    def __init__(
+        self, body: nn.Module, head: MlmHead, settings: EncodingSettings, *, decoder_layers: int = 1
+    ) -> None:
         """settings: of the checkpoint. Raises UnsupportedError for a body of another family."""
         super().__init__()
         require_supported(body)
         self.body = body
         self.head = head
-        self.decoder = TransformerLayer(body.config)
+        self.decoder = nn.ModuleList(TransformerLayer(body.config) for _ in range(decoder_layers))
         self.settings = settings
 
     def forward(
@@ -153,12 +133,19 @@ class RetroMae(nn.Module):
         Context: the embedding h in place of the first token, then the tokens with their positions (as the
         body embeds them, normalization included). Queries: the same in basic decoding; in enhanced decoding
         h + p_i, with the raw position embeddings, as in the released code.
+
+        In basic decoding each further layer reads the states below it, as in BERT. In enhanced decoding it
+        reads the same context by the same sample, and takes the states below it as queries alone. States as
+        context would show a token to its own prediction: those of other positions have seen it.
         """
         first = embeddings.unsqueeze(1)
         context = torch.cat([first, token_embeddings(self.body, inputs.decoder.ids)[:, 1:]], dim=1)
-        if inputs.visible is None:
-            states: Tensor = self.decoder(context, context, inputs.decoder.mask.bool().unsqueeze(1))
-            return states
-        queries = first + position_embeddings(self.body, context.shape[1])
-        enhanced: Tensor = self.decoder(queries, context, inputs.visible)
-        return enhanced
+        if inputs.sample is None:
+            present = inputs.decoder.mask.bool().unsqueeze(1)
+            for layer in self.decoder:
+                context = layer(context, context, present)
+            return context
+        states = first + position_embeddings(self.body, context.shape[1])
+        for layer in self.decoder:
+            states = layer(states, context, inputs.sample)
+        return states

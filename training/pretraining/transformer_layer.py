@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from transformers.activations import ACT2FN
+
+from tercet.training.pretraining.sampled_attention import SampledAttention
 
 
 class TransformerLayer(nn.Module):
@@ -36,24 +40,66 @@ class TransformerLayer(nn.Module):
                 nn.init.normal_(module.weight, std=config.initializer_range)
                 nn.init.zeros_(module.bias)
 
-    def forward(self, queries: Tensor, context: Tensor, visible: Tensor) -> Tensor:
+    def forward(self, queries: Tensor, context: Tensor, visible: Tensor | SampledAttention) -> Tensor:
         """New states float[B, L, D] of the queries float[B, L, D].
 
         context: float[B, M, D], keys and values; visible: bool[B, L, M] or bool[B, 1, M], which of them each
-        query attends to, at least one.
+        query attends to, at least one, or a sample of them.
         """
-        attended = functional.scaled_dot_product_attention(
+        query, key, value = (
             self._split(self.query(queries)),
             self._split(self.key(context)),
             self._split(self.value(context)),
-            attn_mask=visible.unsqueeze(1),
-            dropout_p=self.attention_dropout if self.training else 0.0,
-        )  # (B, heads, L, D / heads)
+        )
+        if isinstance(visible, SampledAttention):
+            attended = self._attend_by_blocks(query, key, value, visible)
+        else:
+            attended = self._attend(query, key, value, visible)
         joined = self.attention_output(attended.transpose(1, 2).flatten(2))
         states = self.attention_norm(queries + self.dropout(joined))
         inner = self.contract(self.activation(self.expand(states)))
         result: Tensor = self.output_norm(states + self.dropout(inner))
         return result
+
+    def _attend_by_blocks(
+        self, queries: Tensor, keys: Tensor, values: Tensor, sample: SampledAttention
+    ) -> Tensor:
+        """`_attend` for some queries at a time, each block drawn anew in the backward pass: then no more than
+        one is held.
+        """
+        blocks = sample.blocks()
+        if len(blocks) == 1:
+            return self._attend(queries, keys, values, sample.visible(blocks[0]))
+
+        def attend(part: Tensor, keys: Tensor, values: Tensor, block: slice) -> Tensor:
+            return self._attend(part, keys, values, sample.visible(block))
+
+        return torch.cat(
+            [
+                checkpoint(
+                    attend,
+                    queries[:, :, block],
+                    keys,
+                    values,
+                    block,
+                    use_reentrant=False,
+                    preserve_rng_state=self._dropped > 0,
+                )
+                for block in blocks
+            ],
+            dim=2,
+        )
+
+    def _attend(self, queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor) -> Tensor:
+        """Attention of float[B, heads, N, D / heads] over float[B, heads, M, D / heads]."""
+        return functional.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=visible.unsqueeze(1), dropout_p=self._dropped
+        )
+
+    @property
+    def _dropped(self) -> float:
+        """Share of attention weights that are dropped."""
+        return self.attention_dropout if self.training else 0.0
 
     def _split(self, states: Tensor) -> Tensor:
         """float[B, L, D] to float[B, heads, L, D / heads]."""

@@ -26,6 +26,7 @@ from tercet.training.errors import ConfigError
 from tercet.training.passes import prepare
 from tercet.training.runs.base_checkpoint import locate_base
 from tercet.training.runs.fresh_body import write_fresh_base
+from tercet.training.runs.positions import require_widening, widen_positions
 from tercet.training.settings.objective import HeadSettings
 from tercet.training.settings.run import FinetuneRun, PairRun, RunSettings
 
@@ -80,7 +81,8 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
             raise ConfigError(
                 "heads: the base has heads, which the run goes on with; leave this table out, or set fresh"
             )
-        model = load_model(folder, encoding)
+        # Until it is widened the body has the positions that it was saved with.
+        model = load_model(folder, replace(encoding, max_length=read_settings(folder).max_length))
         model.heads.weights().both()
     else:
         encoding = replace(encoding, colbert_dimension=None)  # that of heads which are not taken
@@ -91,6 +93,8 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
             )
         heads = Heads(width, dimension, encoding)
         model = EncoderModel(load_body(folder), heads)
+    if settings.encoder.positions is not None:
+        widen_positions(model.body, settings.encoder.positions)
     set_dropout(model.body, settings.optimization.dropout)
     if written_out_attention(settings, device):
         model.body.set_attn_implementation("eager")  # type: ignore[operator]  # a method
@@ -127,7 +131,13 @@ def encoding_settings(base: Path, settings: RunSettings) -> EncodingSettings:
     Raises ConfigError where these, or the lengths of training texts, do not fit the base.
     """
     given = {name: value for name, value in dict(settings.encoder).items() if value is not None}
-    limit = position_limit(read_json(base / CONFIG_FILE))
+    config = read_json(base / CONFIG_FILE)
+    limit, wider = position_limit(config), given.pop("positions", None)
+    if wider is not None:
+        require_widening(config, wider)
+        limit = wider
+        given.setdefault("max_length", wider)
+    owner = "the base has" if wider is None else "encoder.positions gives it"
     lengths = {
         "encoder.max_length": settings.encoder.max_length,
         "data.query_tokens": settings.data.query_tokens if isinstance(settings, PairRun) else None,
@@ -135,7 +145,7 @@ def encoding_settings(base: Path, settings: RunSettings) -> EncodingSettings:
     }
     for name, length in lengths.items():
         if limit is not None and length is not None and length > limit:
-            raise ConfigError(f"{name}: it is {length}, but the base has positions for {limit} tokens")
+            raise ConfigError(f"{name}: it is {length}, but {owner} positions for {limit} tokens")
     try:
         return replace(read_settings(base), **given)
     except CheckpointError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import nn
 
-from tercet.models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
+from tercet.models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_json
 from tercet.models.encoder_model import EncoderModel, without_loading_report
 from tercet.models.tokenizer import TOKENIZER_FILES
 from tercet.models.weights.head_weights import write_heads
@@ -29,7 +29,20 @@ def write_checkpoint(
         encoding = replace(encoding, colbert_dimension=weights.colbert_dimension)
     settings = {name: value for name, value in encoding.to_json().items() if value is not None}
     (folder / SETTINGS_FILE).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    lift_tokenizer_limit(folder / TOKENIZER_CONFIG, encoding.max_length)
     make_readable(folder)
+
+
+def lift_tokenizer_limit(path: Path, max_length: int) -> None:
+    """Lets other libraries read as many tokens, whose tokenizers cut texts at a limit in their configuration.
+
+    path: of that configuration, which need not exist.
+    """
+    values = read_json(path) if path.is_file() else {}
+    limit = values.get("model_max_length")
+    if isinstance(limit, int) and limit < max_length:
+        text = json.dumps({**values, "model_max_length": max_length}, indent=2, ensure_ascii=False)
+        path.write_text(text + "\n", encoding="utf-8")
 
 
 def write_body(folder: Path, base: Path, model: nn.Module) -> None:

@@ -59,11 +59,13 @@ class ArchitectureSettings(Table):
 class EncodingOverrides(Table):
     """What the written `tercet.json` says about encoding where it is not what the base says.
 
-    lexical: what it recommends to collections; training scores as they will.
+    lexical: what it recommends to collections; training scores as they will. positions: of the written model,
+    for longer texts than the base's; see `tercet.training.runs.positions`.
     """
 
     pooling: Literal["cls", "mean"] | None = None
     max_length: int | None = None
+    positions: int | None = None
     lower_capitals: bool | None = None
     query_instruction: str | None = None
     document_instruction: str | None = None

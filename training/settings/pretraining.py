@@ -10,11 +10,14 @@ from tercet.training.settings.table import AtLeast1, Factor, Positive, Share, Ta
 
 
 class RetroMaeSettings(Table):
-    """Of RetroMAE: see `tercet.training.pretraining.retromae`."""
+    """Of RetroMAE: see `tercet.training.pretraining.retromae`. decoder_layers: transformer layers of the
+    decoder.
+    """
 
     decoding: Literal["basic", "enhanced"] = "enhanced"
     encoder_ratio: Share = 0.3
     decoder_ratio: Share = 0.5
+    decoder_layers: Annotated[int, Field(ge=1, le=3)] = 1
 
 
 class MlmSettings(Table):

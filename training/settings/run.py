@@ -69,6 +69,9 @@ class Run(Table):
         require(re.fullmatch(r"\w[\w.-]*", self.name) is not None, "name", self.name, NAME_RULE)
         longest, cut = self.batches.groups[-1].tokens, self.data.passage_tokens
         require(longest >= cut, "batches.groups[-1].tokens", longest, f"at least data.passage_tokens, {cut}")
+        fresh, positions = self.architecture is not None, self.encoder.positions
+        rule = "left out with [architecture], which has its own"
+        require(not fresh or positions is None, "encoder.positions", positions, rule)
         return self
 
 

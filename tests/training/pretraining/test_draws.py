@@ -22,8 +22,9 @@ def test_neither_other_texts_nor_padding_nor_order_matter() -> None:
     together = draws([4, 9, 2]).of_positions(50, 1)
     assert torch.equal(draws([9]).of_positions(7, 1)[0], together[1, :7])
     assert torch.equal(draws([2, 4]).of_positions(50, 1), together[[2, 0]])
-    pairs = draws([4, 9]).of_pairs(20, 0)
-    assert torch.equal(draws([9]).of_pairs(5, 0)[0], pairs[1, :5, :5])
+    pairs = draws([4, 9]).of_pairs(20, 0, slice(0, 20))
+    assert torch.equal(draws([9]).of_pairs(5, 0, slice(0, 5))[0], pairs[1, :5, :5])
+    assert torch.equal(draws([4, 9]).of_pairs(20, 0, slice(7, 11)), pairs[:, 7:11])
 
 
 def test_numbers_are_spread_evenly() -> None:
@@ -49,7 +50,7 @@ def test_neighbours_do_not_depend_on_one_another(apart: str) -> None:
 
 
 def test_pairs_of_places_do_not_depend_on_one_another() -> None:
-    pairs = uniform(draws([1, 2]).of_pairs(300, 0))
+    pairs = uniform(draws([1, 2]).of_pairs(300, 0, slice(0, 300)))
     for one, other in (
         (pairs[:, 1:], pairs[:, :-1]),
         (pairs[:, :, 1:], pairs[:, :, :-1]),

@@ -21,7 +21,6 @@ from tercet.training.pretraining.retromae import (
     RetroMae,
     RetroMaeInputs,
     draw_retromae_inputs,
-    enhanced_decoding_mask,
 )
 
 CLS, SEP, MASK = 2, 3, 4
@@ -44,15 +43,16 @@ def drawn(body: Any, contents: list[list[int]], decoding: Decoding, seed: int = 
     return draw_retromae_inputs(batch_of(body, contents), VOCABULARY, (seed, seed + 1), decoding=decoding)
 
 
-def texts_of(lengths: list[int]) -> PaddedTexts:
-    """Texts of so many tokens, whose ids do not matter."""
-    mask = (torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)).long()
-    return PaddedTexts(mask, mask, np.array(lengths), np.arange(len(lengths)), np.array(lengths))
+def visible_in(inputs: RetroMaeInputs) -> Tensor | None:
+    """What every position attends to in enhanced decoding, bool[B, L, L]."""
+    whole = slice(0, inputs.decoder.ids.shape[1])
+    return None if inputs.sample is None else inputs.sample.visible(whole)
 
 
-def model_of(body: Any, pooling: Pooling = "cls") -> RetroMae:
+def model_of(body: Any, pooling: Pooling = "cls", layers: int = 1) -> RetroMae:
     torch.manual_seed(11)
-    return RetroMae(body, MlmHead(body.config), EncodingSettings(pooling=pooling)).eval()
+    settings = EncodingSettings(pooling=pooling)
+    return RetroMae(body, MlmHead(body.config), settings, decoder_layers=layers).eval()
 
 
 def attended_alone(layer: Any, query: Tensor, context: list[Tensor]) -> Tensor:
@@ -71,6 +71,11 @@ def attended_alone(layer: Any, query: Tensor, context: list[Tensor]) -> Tensor:
     inner = layer.contract(layer.activation(layer.expand(state)))
     result: Tensor = layer.output_norm(state + inner)
     return result
+
+
+def seen_from(visible: Tensor | None, row: int, i: int, length: int) -> list[int]:
+    """The positions that a position attends to."""
+    return [j for j in range(length) if visible is None or visible[row, i, j]]
 
 
 def loss_alone(model: Any, states: list[Tensor], labels: list[int]) -> float:
@@ -92,8 +97,11 @@ def sentence(model: Any, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("decoding", DECODINGS)
-def test_losses_equal_a_loop_over_positions(tiny_body: Any, decoding: Decoding, pooling: Pooling) -> None:
-    model = model_of(tiny_body, pooling)
+@pytest.mark.parametrize("layers", [1, 3])
+def test_losses_equal_a_loop_over_positions(
+    tiny_body: Any, decoding: Decoding, pooling: Pooling, layers: int
+) -> None:
+    model = model_of(tiny_body, pooling, layers)
     inputs = drawn(tiny_body, CONTENTS, decoding)
     # RoBERTa's first token has position padding id + 1.
     first_position = 0 if tiny_body.config.model_type == "bert" else tiny_body.config.pad_token_id + 1
@@ -106,18 +114,23 @@ def test_losses_equal_a_loop_over_positions(tiny_body: Any, decoding: Decoding, 
             h, hidden = sentence(model, inputs.encoder.ids[row, :length])
             ids = inputs.decoder.ids[row, :length]
             context = [h, *tiny_body.embeddings(input_ids=ids.unsqueeze(0))[0, 1:]]
+            states, visible = context, visible_in(inputs)
+            if visible is not None:
+                states = [h + table[first_position + i] for i in range(length)]
+            for layer in model.decoder:
+                # Enhanced decoding reads the text's own embeddings in every layer, never states.
+                read = states if visible is None else context
+                states = [
+                    attended_alone(layer, states[i], [read[j] for j in seen_from(visible, row, i, length)])
+                    for i in range(length)
+                ]
             for i in range(length):
                 if (label := int(inputs.encoder.labels[row, i])) != IGNORED:
                     encoded[0].append(hidden[i])
                     encoded[1].append(label)
-                if (label := int(inputs.decoder.labels[row, i])) == IGNORED:
-                    continue
-                query, seen = context[i], range(length)
-                if inputs.visible is not None:
-                    query = h + table[first_position + i]
-                    seen = [j for j in range(length) if inputs.visible[row, i, j]]  # type: ignore[assignment]
-                decoded[0].append(attended_alone(model.decoder, query, [context[j] for j in seen]))
-                decoded[1].append(label)
+                if (label := int(inputs.decoder.labels[row, i])) != IGNORED:
+                    decoded[0].append(states[i])
+                    decoded[1].append(label)
         losses = model(inputs).losses
         assert losses["encoder_mlm"].item() == pytest.approx(loss_alone(model, *encoded), rel=1e-4)
         assert losses["decoder"].item() == pytest.approx(loss_alone(model, *decoded), rel=1e-4)
@@ -134,7 +147,7 @@ def test_enhanced_decoding_predicts_all_tokens_but_special_ones(tiny_body: Any) 
 
 def test_basic_decoding_hides_half_behind_the_mask_token(tiny_body: Any) -> None:
     inputs = drawn(tiny_body, CONTENTS, "basic")
-    assert inputs.visible is None
+    assert inputs.sample is None
     hidden = inputs.decoder.labels != IGNORED
     assert hidden.sum(1).tolist() == [4, 2, 3]
     assert (inputs.decoder.ids[hidden] == MASK).all()
@@ -147,37 +160,12 @@ def test_encoder_and_decoder_are_masked_apart(tiny_body: Any) -> None:
     assert (encoder & ~decoder).any()
 
 
-def test_mask_rules_position_by_position() -> None:
-    lengths = [6, 3, 1]
-    for seed in range(30):
-        visible = enhanced_decoding_mask(texts_of(lengths), 0.5, seed)
-        for row, length in enumerate(lengths):
-            for i in range(6):
-                assert visible[row, i, 0]
-                for j in range(1, 6):
-                    if i == j or i >= length or j >= length:
-                        assert not visible[row, i, j]
-
-
-@pytest.mark.parametrize("ratio", [0.5, 0.7])
-def test_each_row_sees_its_own_sample(ratio: float) -> None:
-    visible = enhanced_decoding_mask(texts_of([60] * 4), ratio, 1)
-    others = ~torch.eye(60, dtype=torch.bool).expand(4, 60, 60).clone()
-    others[:, :, 0] = False
-    assert visible[others].float().mean().item() == pytest.approx(1 - ratio, abs=0.02)
-    rows = visible[0, :, 1:].int()
-    assert len({tuple(row.tolist()) for row in rows}) == 60
-
-
-def test_the_decoders_ratio_must_be_between_0_and_1() -> None:
-    with pytest.raises(ValueError, match="decoder's masking ratio is 1"):
-        enhanced_decoding_mask(texts_of([3]), 1.0, 0)
-
-
-def test_only_the_embedding_and_visible_tokens_reach_a_prediction(tiny_body: Any) -> None:
-    model = model_of(tiny_body)
+@pytest.mark.parametrize("layers", [1, 3])
+def test_only_the_embedding_and_visible_tokens_reach_a_prediction(tiny_body: Any, layers: int) -> None:
+    model = model_of(tiny_body, layers=layers)
     inputs = drawn(tiny_body, CONTENTS, "enhanced")
-    assert inputs.visible is not None
+    visible = visible_in(inputs)
+    assert visible is not None
     embeddings = torch.randn(3, 16)
     with torch.no_grad():
         before = model.decode(embeddings, inputs)
@@ -185,10 +173,10 @@ def test_only_the_embedding_and_visible_tokens_reach_a_prediction(tiny_body: Any
             ids = inputs.decoder.ids.clone()
             ids[:, j] = 39
             text = replace(inputs.decoder, ids=ids)
-            after = model.decode(embeddings, RetroMaeInputs(inputs.encoder, text, inputs.visible))
+            after = model.decode(embeddings, RetroMaeInputs(inputs.encoder, text, inputs.sample))
             changed = (after - before).abs().sum(2) > 1e-6
             # All texts are alike in this: a position changes exactly where it sees the token replaced.
-            replaced = inputs.visible[:, :, j] & (inputs.decoder.mask[:, j] == 1).unsqueeze(1)
+            replaced = visible[:, :, j] & (inputs.decoder.mask[:, j] == 1).unsqueeze(1)
             assert torch.equal(changed, replaced)
         changed = (model.decode(embeddings + 1.0, inputs) - before).abs().sum(2) > 1e-6
     assert changed.all()
@@ -213,15 +201,8 @@ def cut_to(inputs: RetroMaeInputs, length: int) -> RetroMaeInputs:
         replace(text, ids=text.ids[:, :length], labels=text.labels[:, :length], mask=text.mask[:, :length])
         for text in (inputs.encoder, inputs.decoder)
     ]
-    visible = None if inputs.visible is None else inputs.visible[:, :length, :length]
-    return RetroMaeInputs(texts[0], texts[1], visible)
-
-
-def test_padding_does_not_change_the_sampled_attention() -> None:
-    together = enhanced_decoding_mask(texts_of([3, 5]), 0.5, 4)
-    for row, length in enumerate((3, 5)):
-        alone = enhanced_decoding_mask(replace(texts_of([length]), numbers=np.array([row])), 0.5, 4)
-        assert torch.equal(together[row, :length, :length], alone[0])
+    sample = inputs.sample and replace(inputs.sample, present=inputs.sample.present[:, :length])
+    return RetroMaeInputs(texts[0], texts[1], sample)
 
 
 @pytest.mark.parametrize("decoding", DECODINGS)

@@ -26,7 +26,7 @@ from tercet.training.step import StepReport
 STAGES: dict[str, dict[str, Any]] = {
     "mlm": {"stage": "mlm"},
     "basic": {"stage": "retromae", "pretraining.decoding": "basic"},
-    "enhanced": {"stage": "retromae"},
+    "enhanced": {"stage": "retromae", "pretraining.decoder_layers": 2},
     "condenser": {"stage": "condenser"},
     "cocondenser": {"stage": "cocondenser", "pretraining.span_tokens": 5, "pretraining.span_weight": 0.5},
 }
@@ -140,12 +140,12 @@ def test_the_ratios_are_those_of_the_settings(settings_of: Changed, tmp_path: Pa
         stage.accumulate(0, lambda loss: loss)
         (inputs,) = seen
         assert inputs.encoder.predicted == round(8 * 6 * encoder_ratio)
-        if inputs.visible is None:
+        if inputs.sample is None:
             assert inputs.decoder.predicted == round(8 * 6 * decoder_ratio)
             continue
         others = ~torch.eye(8, dtype=torch.bool)
         others[:, 0] = False  # the embedding, which all see
-        hidden = (~inputs.visible[:, others]).float().mean().item()
+        hidden = (~inputs.sample.visible(slice(0, 8))[:, others]).float().mean().item()
         assert hidden == pytest.approx(decoder_ratio, abs=0.1)
 
 

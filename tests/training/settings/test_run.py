@@ -130,6 +130,8 @@ def test_what_is_refused(path: str, value: object, message: str) -> None:
         ("cocondenser", "span_tokens", 2, "it is 2, but must be at least 3"),
         ("condenser", "ratio", 1.0, "it is 1.0, but must be below 1"),
         ("retromae", "decoder_ratio", 0, "it is 0, but must be above 0"),
+        ("retromae", "decoder_layers", 0, "it is 0, but must be at least 1"),
+        ("retromae", "decoder_layers", 4, "it is 4, but must be at most 3"),
         ("retromae", "decoding", "weak", 'expected one of "basic" or "enhanced", found "weak"'),
     ],
 )
