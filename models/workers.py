@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from tercet.models.priority import yield_to_main_thread
-
-# They compute without Python's lock. Whoever holds that lock is to have the processor first, since all others
-# wait for it: in a server the event loop, with all requests and all refusals.
-NICENESS = 5
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class Workers:
-    """A number of threads, started when they are first needed. Safe to use from several threads."""
+    """A number of threads, started when they are first needed. Safe to use from several threads.
+
+    niceness: of threads that begin from now on, below the main thread; a server sets it for its process.
+    """
+
+    niceness: ClassVar[int] = 0
 
     def __init__(self, count: int, name: str) -> None:
         self._count = count
@@ -32,4 +33,8 @@ class Workers:
         return self._pool.map(function, items)
 
     def _started(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._count, self._name, yield_to_main_thread, (NICENESS,))
+        return ThreadPoolExecutor(self._count, self._name, self._begin)
+
+    def _begin(self) -> None:
+        if self.niceness:
+            yield_to_main_thread(self.niceness)

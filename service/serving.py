@@ -12,6 +12,7 @@ import threading
 import uvicorn
 from fastapi import FastAPI
 
+from tercet.models.workers import Workers
 from tercet.service.http.hosts import ANY, names_of
 from tercet.service.http.listening import address_of, is_loopback, listening_socket, url_of
 from tercet.service.keys.key_file import KeyFile
@@ -27,6 +28,10 @@ from tercet.service.wire.server import DrainingServer
 # Python's own 5 ms are long for an event loop that waits for its turn several times a request, behind threads
 # that search and encode.
 SWITCH_SECONDS = 0.001
+
+# Threads that encode compute without Python's lock. Whoever holds it is to have the processor first, since
+# all others wait for it: the event loop, with all requests and all refusals.
+ENCODER_NICENESS = 5
 
 log = logging.getLogger("tercet")
 
@@ -74,6 +79,7 @@ def _run(app: FastAPI, settings: Settings) -> None:
     require_open_files()
     share_arenas()
     sys.setswitchinterval(SWITCH_SECONDS)
+    Workers.niceness = ENCODER_NICENESS
     runtime: Runtime = app.state.runtime
     server = server_for(app, settings)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tercet.evaluation.run import EvaluationReport, SuiteReport
 
 WIDEST = 10_000  # columns of text, more than any table here takes
+SMALLEST_P = 0.0001  # that is shown
 
 
 def print_evaluation(report: EvaluationReport) -> None:
@@ -102,8 +103,9 @@ def _print_comparison(comparison: Comparison) -> None:
     console().print(f"{second} less {first}, {queries}, randomization test over {signs}:", soft_wrap=True)
     table = _table("measure", first, second, "difference", "p")
     for measure, values in comparison["measures"].items():
+        p_value = f"{values['p_value']:.4f}" if values["p_value"] >= SMALLEST_P else f"<{SMALLEST_P}"
         means = _cells({"first": values["first"], "second": values["second"]})
-        table.add_row(measure, *means, f"{values['difference']:+.4f}", f"{values['p_value']:.4f}")
+        table.add_row(measure, *means, f"{values['difference']:+.4f}", p_value)
     _print_whole(table)
 
 

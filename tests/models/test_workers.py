@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tercet.models.workers import NICENESS, Workers
+from tercet.models.workers import Workers
 
 
 def test_results_come_in_the_order_of_their_items() -> None:
@@ -16,8 +16,12 @@ def test_results_come_in_the_order_of_their_items() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
-def test_they_leave_the_processor_to_the_main_thread_and_to_others() -> None:
+@pytest.mark.parametrize("niceness", [0, 5])
+def test_they_leave_the_processor_to_the_main_thread_where_a_server_asks(
+    niceness: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Relative to the main thread, whoever starts them."""
+    monkeypatch.setattr(Workers, "niceness", niceness)
     own = os.getpriority(os.PRIO_PROCESS, os.getpid())
     found: list[int] = []
 
@@ -31,5 +35,5 @@ def test_they_leave_the_processor_to_the_main_thread_and_to_others() -> None:
     thread = threading.Thread(target=start)
     thread.start()
     thread.join()
-    assert found == [min(19, own + NICENESS)] * 2
+    assert found == [min(19, own + (niceness or 2))] * 2  # a thread begins as who starts it
     assert os.getpriority(os.PRIO_PROCESS, os.getpid()) == own

@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tercet.service.serving import run_server
+from tercet.service.serving import ENCODER_NICENESS, run_server
 from tests.ports import held_port
 
 DOCUMENTS = [
@@ -123,6 +123,19 @@ def test_a_free_port_is_told(serve: Serve, tmp_path: Path) -> None:
         time.sleep(PAUSE_SECONDS)
     assert url is not None
     assert httpx.get(f"{url}/health").status_code == 200
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
+def test_threads_that_encode_yield_to_the_event_loop(serve: Serve) -> None:
+    process, client = serve("serve", "--threads", "2")
+    wait_ready(process, client)
+    assert client.post("/embed", json={"inputs": ["bees dance"] * 64}).status_code == 200
+    own = os.getpriority(os.PRIO_PROCESS, process.pid)  # of the main thread, which runs the loop
+    threads = [int(path.name) for path in Path(f"/proc/{process.pid}/task").iterdir()]
+    found = [os.getpriority(os.PRIO_PROCESS, thread) for thread in threads]
+    assert found.count(min(19, own + ENCODER_NICENESS)) == 2
+    assert set(found) == {own, min(19, own + ENCODER_NICENESS)}
 
 
 def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> None:
