@@ -154,7 +154,7 @@ def test_no_texts(encoder: Encoder) -> None:
 
 def test_an_unknown_adapter_is_never_ignored(encoder: Encoder) -> None:
     tokens = encoder.tokenizer.tokenize(["wing", "air"])
-    with pytest.raises(AdapterNotFoundError, match="no adapter 'law'; there are bottleneck, ia3, lora"):
+    with pytest.raises(AdapterNotFoundError, match="no adapter 'law'; there are bias, bottleneck, ia3, lora"):
         encoder.encode_tokens(tokens, OUTPUTS, [None, "law"])
     with pytest.raises(AdapterNotFoundError):
         with_adapter(encoder, "law")
