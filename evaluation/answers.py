@@ -57,5 +57,5 @@ def judgments_of(
 
 def words(text: str) -> str:
     """The words and signs of a text in small letters, each between blanks, so that words are found whole."""
-    found = WORD.findall(unicodedata.normalize("NFD", text.translate(SAME_SIGNS)))
-    return f" {' '.join(found).lower()} "
+    pieces = WORD.findall(unicodedata.normalize("NFD", text.translate(SAME_SIGNS)))
+    return f" {' '.join(pieces).lower()} "

@@ -38,7 +38,7 @@ def parse_measures(words: Iterable[str]) -> tuple[Measure, ...]:
 def _parse_measure(name: str) -> Measure:
     try:
         measure = ir_measures.parse_measure(name)
-        computed: bool = ir_measures.DefaultPipeline.supports(measure)  # type: ignore[no-untyped-call]
+        computed: bool = ir_measures.DefaultPipeline.supports(measure)  # type: ignore[no-untyped-call]  # untyped library
     except (NameError, ValueError, AssertionError, SyntaxError):
         computed = False
     if not computed or measure.params.get("cutoff", 1) < 1:  # trec_eval ends the process at a cutoff of 0

@@ -8,6 +8,7 @@ added, scaled and subtracted (Ilharco et al. 2023, arXiv 2212.04089, section 2).
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tercet.models.encoder_model import EncoderModel, load_body, load_model
 from tercet.models.errors import CheckpointError
 from tercet.models.fingerprint import file_digest
 from tercet.models.tokenizer import TOKENIZER_FILES
+from tercet.training.runs.base import require_body_and_heads
 from tercet.training.runs.checkpoint_writer import write_checkpoint
 
 SUM_TOLERANCE = 1e-6
@@ -32,13 +34,16 @@ def merge_checkpoints(
 
     base: may lack heads; then the mean of the others' heads is taken. weights: of each folder, by default
     equal without a base, and 1 with one.
-    Raises CheckpointError where the folders do not go together, or the output exists.
+    Raises CheckpointError where the folders do not go together, or the output exists, and ConfigError for a
+    kind of checkpoint that is not written here. The output is there once it is whole.
     """
     if output.exists():
         raise CheckpointError(f"{output} exists; name a new folder")
     weights = weights or [1.0 if base is not None else 1 / len(folders)] * len(folders)
     _require_weights(weights, folders, base)
     encoding = read_settings(folders[0])
+    for folder in folders:
+        require_body_and_heads(folder, read_settings(folder), str(folder))
     for folder in folders[1:]:
         own, others = encoding.to_json(), read_settings(folder).to_json()
         if differing := ", ".join(key for key in {**own, **others} if own.get(key) != others.get(key)):
@@ -54,9 +59,12 @@ def merge_checkpoints(
     theirs = _base_heads(base, heads.state_dict())
     shares = weights if base is None or theirs is not None else [1 / len(folders)] * len(folders)
     heads.load_state_dict(merged([model.heads.state_dict() for model in models], shares, theirs))
-    write_checkpoint(
-        output, folders[0], EncoderModel(body, heads), encoding, with_heads=bool(heads.state_dict())
-    )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:
+        whole = Path(work) / output.name
+        model, has_heads = EncoderModel(body, heads), bool(heads.state_dict())
+        write_checkpoint(whole, folders[0], model, encoding, with_heads=has_heads)
+        whole.rename(output)
 
 
 def merged(models: Sequence[Tensors], weights: Sequence[float], base: Tensors | None) -> dict[str, Tensor]:

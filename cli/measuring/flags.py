@@ -97,7 +97,7 @@ class MeasuringFlags:
     seed: Annotated[int, typer.Option(min=0, help="Of the random signs of --compare.")] = 0
 
     def preset(self) -> Suite | None:
-        """The suite that was asked for."""
+        """The preset of --suite, None without one."""
         from tercet.evaluation.suites.presets import SUITES
 
         return None if self.suite is None else SUITES[self.suite]

@@ -29,7 +29,7 @@ def print_evaluation(report: EvaluationReport) -> None:
 
 
 def print_suite(report: SuiteReport) -> None:
-    """The figures of each set of a suite, their mean, and what else was asked for of each set."""
+    """The figures of each set of a suite, and their mean."""
     sets, mean = report["sets"], report["mean"]
     console().print(f"{report['suite']}: {counted(len(sets), 'set')}, {_way_words(sets[0])}", soft_wrap=True)
     table = _table("set", "documents", "queries", "ranking", *next(iter(mean.values())))

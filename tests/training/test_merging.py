@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import load_file
 
+from tercet.training.errors import ConfigError
 from tercet.training.merging import merge_checkpoints, merged
 
 TEXTS = ["word1 word2 word3", "word30 word31", ""]
@@ -116,4 +117,24 @@ def test_what_is_refused(trained: list[Path], tmp_path: Path) -> None:
     tokenizer.write_text(tokenizer.read_text() + " ")
     with pytest.raises(CheckpointError, match="second has another tokenizer"):
         merge_checkpoints(trained[:1], tmp_path / "no", trained[1])
+    settings.write_text('{"splade": {}, "max_length": 32}')
+    with pytest.raises(ConfigError, match=r"second: its lexical weights are by SPLADE"):
+        merge_checkpoints(trained[1:], tmp_path / "no")
     assert not (tmp_path / "no").exists()
+    assert not list(tmp_path.glob(".no*"))
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_a_merge_that_fails_while_it_is_written(
+    trained: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(folder: Path, *_: object, **__: object) -> None:
+        folder.mkdir()
+        (folder / "config.json").write_text("{}")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("tercet.training.merging.write_checkpoint", fail)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(OSError, match="full"):
+        merge_checkpoints(trained, tmp_path / "no")
+    assert sorted(tmp_path.iterdir()) == before

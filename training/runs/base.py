@@ -60,18 +60,7 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
         write_fresh_base(settings.architecture, source, folder, settings.seed)
     encoding = encoding_settings(folder, settings)
     tokenizer = Tokenizer.load(folder, encoding)
-    if encoding.late_interaction is not None or dense_after_pooling(folder).folders:
-        raise ConfigError(
-            "base: encoders of ColBERT's kind and Dense modules after the pooling are not trained here; take "
-            "a body without"
-        )
-    if encoding.tasks is not None:
-        raise ConfigError(
-            "base: its texts go through adapters by task, which are not trained here; "
-            'give its tercet.json {"tasks": null} to train the body alone'
-        )
-    if encoding.splade is not None:
-        raise ConfigError("base: its lexical weights are by SPLADE, which is not trained here; take another")
+    require_body_and_heads(folder, encoding)
     if encoding.pooling == "none":
         raise ConfigError("base: its pooling is none, but training needs dense vectors; set encoder.pooling")
     head_settings = settings.heads if isinstance(settings, FinetuneRun) else HeadSettings()
@@ -103,6 +92,27 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
     if settings.batches.gradient_checkpointing:
         model.body.activation_checkpointing_enable()  # type: ignore[operator]  # a method
     return Base(folder, encoding, tokenizer, model, has_heads)
+
+
+def require_body_and_heads(folder: Path, encoding: EncodingSettings, where: str = "base") -> None:
+    """Raises ConfigError for a checkpoint with parts that no checkpoint written here has.
+
+    where: what the checkpoint is, for the message.
+    """
+    if encoding.late_interaction is not None or dense_after_pooling(folder).folders:
+        raise ConfigError(
+            f"{where}: encoders of ColBERT's kind and Dense modules after the pooling are not trained here; "
+            "take a body without"
+        )
+    if encoding.tasks is not None:
+        raise ConfigError(
+            f"{where}: its texts go through adapters by task, which are not trained here; "
+            'give its tercet.json {"tasks": null} to train the body alone'
+        )
+    if encoding.splade is not None:
+        raise ConfigError(
+            f"{where}: its lexical weights are by SPLADE, which is not trained here; take another"
+        )
 
 
 def set_dropout(model: nn.Module, share: float | None) -> None:

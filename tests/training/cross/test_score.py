@@ -34,7 +34,7 @@ SCORE = {
     "data.sources": [{"path": "pairs.jsonl", "title": "Made pairs", "licence": "CC0 1.0"}],
     "optimization": {"steps": 60, "learning_rate": 0.01, "dropout": 0.0},
 }
-WRITES = {**SCORE, "data.sources": [{**SCORE["data.sources"][0], "write_scores": True}]}  # type: ignore[index]
+WRITES = {**SCORE, "data.sources": [{**SCORE["data.sources"][0], "write_scores": True}]}  # type: ignore[index]  # a list
 QUERY, PASSAGE = np.array([2, 5, 6, 3], np.int32), np.array([2, 7, 8, 9, 3], np.int32)
 
 
@@ -184,7 +184,7 @@ def test_what_a_cross_encoder_cannot_use_is_refused(settings_of: SettingsOf, run
     ):
         with pytest.raises(ConfigError, match=message):
             settings_of({**SCORE, **changes})
-    source = {**WRITES["data.sources"][0], "format": "titles"}  # type: ignore[index]
+    source = {**WRITES["data.sources"][0], "format": "titles"}  # type: ignore[index]  # a list
     with pytest.raises(ConfigError, match="write_scores: it is true, but must be left out"):
         settings_of({**SCORE, "data.sources": [source]})
     with pytest.raises(ConfigError, match="together they are 33, but the base has positions for 32"):
