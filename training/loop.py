@@ -18,7 +18,7 @@ from tercet.training.memory import TRIM_STEPS, give_back_freed_memory
 from tercet.training.optimizer import first_step_of_body, in_body, make_optimizer, rate_factor, set_rates
 from tercet.training.runs.log import RunLog
 from tercet.training.runs.readings import Readings
-from tercet.training.runs.saves import SaveTimes, StopRequested
+from tercet.training.runs.saves import SaveTimes, StopRequested, stop_requests
 from tercet.training.runs.state import (
     BEST_FILE,
     Progress,
@@ -45,14 +45,26 @@ def train(
     folder: Path,
     ranks: Ranks,
     report: Report,
-    stop_requested: StopRequested,
 ) -> Progress:
     """Trains to the end, from the state saved in `folder` where there is one.
 
     The first process's model is left with the weights of the best development figure, or the last ones
-    without a development set. Raises RunStateError and DivergedError, and RunStoppedError where a stop is
-    requested before the last step: the state is saved then.
+    without a development set. Raises RunStateError and DivergedError, and RunStoppedError where a signal asks
+    for a stop before the last step: the state is saved then.
     """
+    with stop_requests() as stop_requested:
+        return _train(stage, model, settings, folder, ranks, report, stop_requested)
+
+
+def _train(
+    stage: Stage,
+    model: nn.Module,
+    settings: RunSettings,
+    folder: Path,
+    ranks: Ranks,
+    report: Report,
+    stop_requested: StopRequested,
+) -> Progress:
     optimization = settings.optimization
     body_from = first_step_of_body(optimization)
     steps = optimization.steps or (optimization.epochs or 0) * stage.steps_per_epoch

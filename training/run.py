@@ -44,7 +44,6 @@ from tercet.training.runs.identity import claim_folder, require_own, run_identit
 from tercet.training.runs.lock import locked
 from tercet.training.runs.model_card import SourceCount, write_card
 from tercet.training.runs.plots import write_plot
-from tercet.training.runs.saves import stop_requests
 from tercet.training.runs.state import Progress
 from tercet.training.settings.data import PairData, ScoreData, TextData
 from tercet.training.settings.run import (
@@ -113,8 +112,7 @@ def run_on(
     else:
         stage, counts, trained = pretraining(settings, base, data, folder, device, ranks)
         with_heads = False
-    with stop_requests() as stop_requested:
-        progress = train(stage, trained, settings, folder, ranks, report, stop_requested)
+    progress = train(stage, trained, settings, folder, ranks, report)
     if ranks.rank == 0:
         if attached is not None:
             write_trained_adapter(output, base.model, attached)
@@ -228,9 +226,7 @@ def scoring(
     tables = read_tables(texts, data, work, tokenizer, neighbours, settings.seed, scores=False)
     claim_folder(folder, run_identity(settings, base, (), tokenizer, tables, ranks), ranks)
     encoder = CrossEncoder(model, tokenizer, optimization.precision, device)
-    stage = CrossScoring(encoder, tables, settings, ranks)
-    with stop_requests() as stop_requested:
-        progress = train(stage, model, settings, folder, ranks, report, stop_requested)
+    progress = train(CrossScoring(encoder, tables, settings, ranks), model, settings, folder, ranks, report)
     if ranks.rank == 0:
         write_body(output, base, model)
         counts = [SourceCount(len(table.training), 0) for table in tables]
