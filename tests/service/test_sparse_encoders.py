@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
+from tercet.evaluation.beir import read_dataset
 from tercet.evaluation.run import evaluate
 from tercet.models.encoder import Encoder, encode
 from tercet.models.loader import load_encoder
@@ -164,6 +165,7 @@ def test_they_are_evaluated(served: tuple[str, Path, str], tmp_path: Path) -> No
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels/test.tsv").write_text(f"query-id\tcorpus-id\tscore\nq\t{best}\t1\n")
     for exhaustive in (False, True):
-        results = evaluate(tmp_path, encoder, exhaustive=exhaustive)["results"]
+        [report] = evaluate([read_dataset(tmp_path, "test")], encoder, exhaustive=exhaustive)
+        results = report["results"]
         assert set(results) == {SIDES[kind], "sum", "bm25"}
         assert results[SIDES[kind]]["RR@10"] == results["sum"]["RR@10"] == 1

@@ -37,6 +37,7 @@ def test_names_are_those_of_folders_with_an_adapter(root: Path, bert: Path, base
     (root / "note.txt").write_text("")
     names = opened(root, bert, base).names
     assert names == (
+        "bias",
         "bottleneck",
         "ia3",
         "lora",
@@ -57,7 +58,7 @@ def test_no_folder_is_no_adapters(tmp_path: Path, bert: Path, base: AdapterBase,
 
 @pytest.mark.parametrize("name", ["law", "", "..", "../lora", "lora/", "x" * 10_000, "LORA"])
 def test_an_unknown_name_lists_the_known_ones(root: Path, bert: Path, base: AdapterBase, name: str) -> None:
-    with pytest.raises(AdapterNotFoundError, match="there are bottleneck, ia3, lora") as error:
+    with pytest.raises(AdapterNotFoundError, match="there are bias, bottleneck, ia3, lora") as error:
         opened(root, bert, base).get(name)
     assert len(str(error.value)) < 400
 

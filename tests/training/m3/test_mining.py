@@ -98,7 +98,7 @@ def test_bm25_ranks_by_the_word_pieces_without_the_encoder(
     settings = MiningSettings(first=1, last=40, ceiling=100.0)
     found = mine_negatives(encoder, table, settings, "bm25", tmp_path)
     rows = table.training_passages()
-    reference = Bm25(table.passages.take(rows), encoder.tokenizer.special_ids)
+    reference = Bm25([table.passages.take(rows)], encoder.tokenizer.special_ids)
     for pair in table.training.tolist():
         scores = reference.scores(table.queries.take(np.array([pair])).token_ids)
         expected = {
