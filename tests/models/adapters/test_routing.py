@@ -289,5 +289,7 @@ def test_one_of_another_base(on_torch: Any, root: Path) -> None:
 
 
 def test_an_unknown_name_lists_routers_too(on_torch: Any) -> None:
-    with pytest.raises(AdapterNotFoundError, match="no adapter 'law'; there are bias, bottleneck, by-collection"):
+    with pytest.raises(
+        AdapterNotFoundError, match="no adapter 'law'; there are bias, bottleneck, by-collection"
+    ):
         with_adapter(on_torch(), "law")
