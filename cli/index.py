@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -52,13 +52,37 @@ def inspect(name: options.Name, data: options.Data = None, as_json: options.AsJs
         print_pairs(_flattened(description), console())
 
 
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Read nothing: note that a folder that was copied here may be opened as it is."
+    ),
+]
+
+
 @app.command()
-def verify(name: options.Name, data: options.Data = None, as_json: options.AsJson = False) -> None:
-    """Check every checksum, count, offset and id of the current snapshot; exit code 1 on damage."""
+def verify(
+    name: options.Name, data: options.Data = None, trust: Trust = False, as_json: options.AsJson = False
+) -> None:
+    """Check every checksum, count, offset and id of the current snapshot; exit code 1 on damage.
+
+    A collection that was copied here is checked by its checksums when it is first opened, unless this has
+    done so before.
+    """
+    from tercet.index.collection import Collection
     from tercet.index.errors import DamagedIndexError
+    from tercet.index.verified import note_verified
     from tercet.index.verify import verify as problems_of
 
-    problems = problems_of(options.collections_root(options.settings_from(data=data)), name)
+    root = options.collections_root(options.settings_from(data=data))
+    if trust:
+        note_verified(Collection.open(root, name).layout)
+        if as_json:
+            print_json({"name": name, "trusted": True})
+        else:
+            console().print(f"Collection {name!r} will be opened as it is.")
+        return
+    problems = problems_of(root, name)
     if as_json:
         print_json({"name": name, "sound": not problems, "problems": problems})
     elif not problems:

@@ -28,6 +28,7 @@ from tercet.index.files.lock import ExclusiveLock, is_locked
 from tercet.index.ledger.reader import LedgerReader
 from tercet.index.segments.segment import Segment
 from tercet.index.snapshot import Snapshot
+from tercet.index.verified import note_verified, require_verified
 from tercet.index.writer import SegmentLimits, SnapshotWriter
 
 T = TypeVar("T")
@@ -76,6 +77,7 @@ class Collection:
             for left in (layout.defaults, layout.effort, layout.fields):
                 remove_file(left)  # of a collection that lost its settings
             settings.write(layout.settings)
+            note_verified(layout)
             force(layout.folder.parent)
 
     @staticmethod
@@ -117,9 +119,11 @@ class Collection:
         """Opens the current snapshot; an empty one before the first publication.
 
         On the device "gpu" flat and IVF-PQ search runs on the first GPU (FAISS must be built for it).
-        former: open segments of a former snapshot, as for `Snapshot.open`.
+        former: open segments of a former snapshot, as for `Snapshot.open`. A folder that was copied
+        here is verified first.
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
+        self.verified_manifest()
         opened = self.of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device, former))
         return Snapshot(EMPTY_NAME, self.settings, []) if opened is None else opened
 
@@ -129,6 +133,19 @@ class Collection:
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
         return self.of_current(lambda name: Manifest.read(self.layout.manifest(name)))
+
+    def verified_manifest(self) -> Manifest | None:
+        """As `manifest`, of a folder that was made here or whose files have their checksums.
+
+        Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
+        """
+
+        def verified(name: str) -> Manifest:
+            manifest = Manifest.read(self.layout.manifest(name))
+            require_verified(self.layout, manifest)
+            return manifest
+
+        return self.of_current(verified)
 
     def of_current(self, read: Callable[[str], T]) -> T | None:
         """What `read` gives for the name of the current snapshot, None before the first publication.
@@ -249,6 +266,7 @@ def open_stage(collection: Collection, mark: str) -> Collection:
     layout.folder.mkdir(parents=True, exist_ok=True)
     settings = collection.settings.of_new_collection(collection.settings.name)
     settings.write(layout.settings)
+    note_verified(layout)
     return Collection(layout, settings)
 
 

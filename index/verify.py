@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -13,20 +13,20 @@ from tercet.index.catalog.layout import FIRST_MANIFEST, CollectionLayout
 from tercet.index.catalog.manifest import Manifest, SegmentEntry
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import OPEN_ATTEMPTS, Collection
-from tercet.index.errors import DamagedIndexError, SearchIndexError, damaged
-from tercet.index.files.content import sha256_of
+from tercet.index.errors import DamagedIndexError, SearchIndexError
 from tercet.index.ledger.reader import LedgerReader
 from tercet.index.segments.contents import kept_ids_in_order, segment_faults
 from tercet.index.segments.deletes import read_deletes
-from tercet.index.segments.files import check_file
 from tercet.index.segments.segment import Segment
 from tercet.index.segments.window_contents import window_faults
+from tercet.index.verified import file_problem, note_verified, settings_problems
 
 
 def verify(root: Path, name: str) -> list[str]:
     """The problems of a collection, each naming its file; none for a sound collection.
 
-    Reads every byte of the current snapshot. Raises InvalidNameError or CollectionNotFoundError.
+    Reads every byte of the current snapshot, and notes in the folder that it was sound. Raises
+    InvalidNameError or CollectionNotFoundError.
     """
     try:
         collection = Collection.open(root, name)
@@ -36,39 +36,15 @@ def verify(root: Path, name: str) -> list[str]:
             if current is None:
                 return _unpublished(collection) + _verify_ledger(collection, 0) + faults
             problems = _verify_snapshot(collection, current)
+            if not problems:
+                with suppress(OSError):  # a root that is only read
+                    note_verified(collection.layout)
             # A publication meanwhile removes the files of the snapshot before.
             if not problems or collection.current() == current:
                 return problems + faults
     except DamagedIndexError as error:
         return [str(error)]
     return [f"{collection.layout.current} changed {OPEN_ATTEMPTS} times while it was verified; try again"]
-
-
-def file_problems(
-    layout: CollectionLayout, manifest: Manifest, checked: Callable[[int], None] = lambda _: None
-) -> Iterator[str]:
-    """What is wrong with the files of a manifest, by size and checksum; what they hold is not looked at.
-
-    checked: told of the bytes of each file of a segment that was read.
-    """
-    yield from settings_problems(layout, manifest)
-    for entry in manifest.segments:
-        for name in sorted(entry.files):
-            problem = _verify_file(layout.segment(entry.id), entry, name)
-            checked(entry.files[name].size_bytes)
-            if problem is not None:
-                yield problem
-        try:
-            read_deletes(layout, entry)
-        except DamagedIndexError as error:
-            yield str(error)
-
-
-def settings_problems(layout: CollectionLayout, manifest: Manifest) -> list[str]:
-    """What is wrong with the settings that a manifest was written for: they were altered, or nothing."""
-    if sha256_of(layout.settings) == manifest.settings_sha256:
-        return []
-    return [f"{layout.settings} was altered since {layout.manifest(manifest.name)} was written; restore it"]
 
 
 def _verify_defaults(collection: Collection) -> list[str]:
@@ -138,7 +114,7 @@ def _verify_snapshot(collection: Collection, current: str) -> list[str]:
 
 def _verify_segment(layout: CollectionLayout, entry: SegmentEntry, settings: CollectionSettings) -> list[str]:
     folder = layout.segment(entry.id)
-    problems = [problem for name in sorted(entry.files) if (problem := _verify_file(folder, entry, name))]
+    problems = [problem for name in sorted(entry.files) if (problem := file_problem(folder, entry, name))]
     with suppress(FileNotFoundError, NotADirectoryError):  # a publication may remove it meanwhile
         unknown = {path.name for path in folder.iterdir()} - entry.files.keys()
         problems += [f"{folder / name} does not belong to the segment; remove it" for name in sorted(unknown)]
@@ -154,17 +130,6 @@ def _verify_segment(layout: CollectionLayout, entry: SegmentEntry, settings: Col
         return [f"{segment.arrays.path(array)}: {fault}" for array, fault in faults]
     except DamagedIndexError as error:
         return [str(error)]
-
-
-def _verify_file(folder: Path, entry: SegmentEntry, name: str) -> str | None:
-    path = folder / name
-    try:
-        check_file(path, entry.files[name], content=True)
-    except DamagedIndexError as error:
-        return str(error)
-    except OSError as error:
-        return str(damaged(path, f"cannot be read ({error.strerror})"))
-    return None
 
 
 def _repeated_ids(layout: CollectionLayout, settings: CollectionSettings, manifest: Manifest) -> list[str]:

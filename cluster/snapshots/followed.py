@@ -41,6 +41,7 @@ from tercet.index.files.directory import (
     write_json_atomically,
 )
 from tercet.index.snapshot import Snapshot
+from tercet.index.verified import note_verified
 from tercet.service.collections.registry import CollectionRegistry
 
 PURPOSE = "follow"
@@ -154,6 +155,7 @@ def _begin(
     """Gives a collection that is not here yet its name."""
     begin_ledger(layout, published.manifest.ledger_position)
     followed.write(layout.folder)
+    note_verified(layout)
     make_folder(here.folder.parent)
     put_in_place(layout.folder, here.folder)
 

@@ -12,7 +12,7 @@ from tercet.index.collection import Collection
 from tercet.index.errors import DamagedIndexError
 from tercet.index.files.directory import force, link_folder, link_or_copy, write_atomically
 from tercet.index.ledger.ledger import Ledger
-from tercet.index.verify import settings_problems
+from tercet.index.verified import settings_problems
 
 
 def copy_collection(source: Collection, target: CollectionLayout, settings: CollectionSettings) -> Manifest:

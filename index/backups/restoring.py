@@ -24,6 +24,7 @@ from tercet.index.files.content import missing
 from tercet.index.files.directory import force, put_in_place, remove_folder, rename
 from tercet.index.files.lock import ExclusiveLock
 from tercet.index.live.collection import LiveCollection
+from tercet.index.verified import note_verified
 
 _STAGE_PREFIX = ".restored-"
 
@@ -101,6 +102,7 @@ def copy_as(
     _require_free(aliases, root, name)
     with _stage(aliases, root, name) as stage:
         check(stage, copy_collection(source, stage, source.settings.of_new_collection(name)))
+        note_verified(stage)
         force(stage.folder)
         with aliases.locked():
             _require_free(aliases, root, name)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.manifest import Manifest
 from tercet.index.errors import DamagedIndexError
-from tercet.index.verify import file_problems
+from tercet.index.verified import file_problems
 
 BytesDone = Callable[[int, int], None]
 """Told of bytes that are done, and their total."""

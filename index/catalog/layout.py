@@ -45,6 +45,11 @@ class CollectionLayout:
         return self.folder / "CURRENT"
 
     @property
+    def verified(self) -> Path:
+        """`VERIFIED`, the number of the folder that was made or verified here."""
+        return self.folder / "VERIFIED"
+
+    @property
     def lock(self) -> Path:
         """`LOCK`, locked by the writer."""
         return self.folder / "LOCK"

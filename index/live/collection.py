@@ -124,7 +124,7 @@ class LiveCollection:
             if threads is None:
                 threads = LiveThreads()
                 opened.callback(threads.close)
-            manifest = self._collection.manifest()
+            manifest = self._collection.verified_manifest()
             self._settings = CollectionSettings.read(self._collection.layout.settings)
             state = self._published(manifest)
             ledger = opened.enter_context(Ledger.open(self._collection.layout.ledger))

@@ -1,6 +1,7 @@
 """`tercet index`: building, looking, verifying, and being interrupted."""
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -172,6 +173,24 @@ def test_verify_names_the_damaged_file(tercet: Run, built: Path) -> None:
     done = tercet("index", "verify", "small", "--json")
     assert done.returncode == 1
     assert victim.name in json.loads(done.stdout)["problems"][0]
+
+
+def test_a_copy_is_trusted_without_being_read(tercet: Run, built: Path) -> None:
+    collections = built / "collections"
+    shutil.copytree(collections / "small", collections / "kept")
+    shutil.rmtree(collections / "small")
+    (collections / "kept").rename(collections / "small")
+    segment = next((collections / "small" / "segments").iterdir())
+    victim = max(segment.iterdir(), key=lambda path: path.stat().st_size)
+    content = bytearray(victim.read_bytes())
+    content[-1] ^= 1
+    victim.write_bytes(content)
+    done = tercet("search", "small", "tea")
+    assert done.returncode == 1
+    assert victim.name in done.stderr
+    done = tercet("index", "verify", "small", "--trust", "--json")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"name": "small", "trusted": True})
+    assert tercet("search", "small", "tea").returncode == 0
 
 
 def test_bad_lines_stop_the_build_or_are_listed(tercet: Run, source: Path, data: Path) -> None:

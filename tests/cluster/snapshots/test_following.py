@@ -108,6 +108,8 @@ def test_it_takes_up_each_newer_snapshot(
         first = registry.snapshot("demo")
         assert (first.name, first.documents) == ("000001", 5)
         assert answers(first) == answers(demo.snapshot())
+        folder = registry.root / "demo"  # known as verified, as what was fetched is
+        assert (folder / "VERIFIED").read_text() == f"{folder.stat().st_ino}\n"
         publish("new", without=("tea",))
         follower.look(registry)
         second = registry.snapshot("demo")

@@ -27,7 +27,7 @@ from tercet.index.errors import (
     UnforcedPublicationError,
 )
 from tercet.index.live.collection import LiveCollection
-from tercet.index.verify import file_problems
+from tercet.index.verified import file_problems
 
 
 def back_up(collection: Collection, store: BackupStore, live: LiveCollection | None = None) -> Backup:

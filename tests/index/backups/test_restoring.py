@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tercet.index import verified
 from tercet.index.backups.making import make_backup
 from tercet.index.backups.records import Backup
 from tercet.index.backups.restoring import restore_as, restore_into
@@ -86,6 +87,14 @@ def test_a_collection_answers_as_before_to_the_last_digit(
     restore_into(collection, live, store, backup)  # it is as it was
     assert answers(live.snapshot()) == former
     assert verify(root, "demo") == []
+
+
+def test_what_was_restored_is_not_verified_again(
+    store: BackupStore, backup: Backup, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restored = restore_as(root, "restored", store, backup)
+    monkeypatch.setattr(verified, "file_problems", lambda *_: pytest.fail("verified again"))
+    restored.snapshot()
 
 
 def test_what_is_written_while_a_backup_is_restored_stays(
