@@ -17,6 +17,7 @@ from tercet.index.collection import Collection
 from tercet.index.documents.datetimes import time_now
 from tercet.index.errors import InvalidNameError
 from tercet.index.files.directory import put_in_place, remove_folder, rename
+from tercet.index.verified import note_verified
 
 
 def make_backup(
@@ -41,6 +42,7 @@ def make_backup(
             stage.folder.mkdir()
             manifest = copy_collection(collection, stage, collection.settings.of_new_collection(name))
             require_sound(stage, manifest, progress)
+            note_verified(stage)
             size_bytes = sum(path.stat().st_size for path in stage.folder.rglob("*") if path.is_file())
             backup = Backup(id, name, manifest.ledger_position, manifest.documents, size_bytes, created)
             backup.write(stage.folder)  # which forces the folder, too
