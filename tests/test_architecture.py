@@ -104,7 +104,7 @@ MODELS_ORDER = [
     "priority",
     "workers",
     "device",
-    "borrowed_heads",
+    "variants",
     "formats",
     "tasks",
     "checkpoint",
