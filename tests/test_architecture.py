@@ -54,6 +54,7 @@ TRAINING_ARROWS = {
     "data": {"settings"},
     "m3": {"settings", "data"},
     "cross": {"settings", "data"},
+    "curation": {"settings", "data"},
     "pretraining": {"settings", "data"},
     "runs": {"settings", "data"},
     "multilingual": {"settings", "data", "m3", "runs"},

@@ -12,7 +12,7 @@ from typing import BinaryIO
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the place of `path` at the end, once it is on the disk."""
-    temporary = path.with_suffix(".writing")
+    temporary = path.with_name(f"{path.name}.writing")
     with temporary.open("wb") as file:
         yield file
         file.flush()

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from tercet.models.tokenizer import Tokenizer
 from tercet.training.cross.cross_encoder import CrossEncoder
-from tercet.training.data.pairs import LineRules, numbered_lines, parse_pair
+from tercet.training.data.pairs import ANY_LINE, numbered_lines, parse_pair
 from tercet.training.settings.data import QueryData, ScoreSource
 
 LINES_AT_ONCE = 64
 """Lines whose texts are in memory together."""
-# Scores of a file that is scored anew give way to new ones, and a prompt is for the encoder.
-ANY_LINE = LineRules(scores=False)
 
 
 def scored_path(folder: Path, source: ScoreSource) -> Path:

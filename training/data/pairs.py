@@ -55,6 +55,8 @@ class LineRules:
 
 
 TEXTS_ALONE = LineRules()
+ANY_LINE = LineRules(scores=False)
+"""Of whoever reads texts alone: scores and prompts are let through."""
 
 
 def read_pairs(
