@@ -13,13 +13,15 @@ import typer
 from tercet.cli import options
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, counted, print_json
+from tercet.cli.pair_questions import questions
 
 if TYPE_CHECKING:
     from tercet.models.encoder import Encoder
     from tercet.training.curation.filtering import FilterCounts, PairFilters
     from tercet.training.curation.rules import Lengths
 
-app = typer.Typer(help="Filter training pairs.", no_args_is_help=True)
+app = typer.Typer(help="Filter training pairs, and have a language model write some.", no_args_is_help=True)
+app.command()(questions)
 
 WORDS = {
     "query_length": "queries of another length",
