@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ from tercet.service.settings.server_urls import url_of
 if TYPE_CHECKING:
     from tercet.training.curation.asking import AskedCounts, Estimate
     from tercet.training.curation.chat import ChatServer
+    from tercet.training.curation.long_documents import LongDocument
 
 WORDS = {
     "refused": "refused by the server",
@@ -134,6 +136,7 @@ def questions(
     from tercet.training.curation.asking import ask_all, estimated, question_file
     from tercet.training.curation.long_documents import DocumentChoice
     from tercet.training.curation.questions import Prompt
+    from tercet.training.errors import TrainingDataError
 
     wanted = Prompt() if prompt is None else Prompt.read(prompt)
     tokenizer = load_tokenizer(resolve_checkpoint(options.settings_from(checkpoint=checkpoint).checkpoint))
@@ -149,10 +152,14 @@ def questions(
         raise typer.BadParameter(f"{output}: there is no such folder; make it first", param_hint="--output")
     with question_file(output, language_model.model or "", wanted) as file:
 
-        def pending() -> Any:
+        def pending() -> Iterator[LongDocument]:
             return file.pending(choice.documents(), documents)
 
         estimate = estimated(pending(), len(tokenizer.spans(wanted.of(""))))
+        if not estimate.requests and not file.counts.outcomes:
+            raise TrainingDataError(
+                f"{corpus}: no document has {least_tokens} tokens; give --least-tokens fewer"
+            )
         if estimate.requests:
             _require_agreement(estimate, price_per_million_tokens, yes=yes)
             with count_progress("Asking", "documents") as report:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -126,6 +130,38 @@ def test_what_it_refuses(
     assert refused.returncode == 2
     assert message in refused.stderr
     assert not server.requests
+
+
+def test_no_long_document_is_said(tercet: Run, corpus: Path, server: ChatLog) -> None:
+    done = tercet(*flags(server, "--yes", "--least-tokens", "5000"))
+    assert done.returncode == 1
+    assert "no document has 5000 tokens" in done.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_was_answered(
+    start: Callable[..., subprocess.Popen[str]], tercet: Run, corpus: Path
+) -> None:
+    goes_on = threading.Event()
+
+    def slow(prompt: str) -> Reply:
+        if "Chapter 1" in prompt:
+            goes_on.wait(60)
+        return reply(prompt)
+
+    with chat_server(slow) as server:
+        process = start(*flags(server, "--yes", "--concurrency", "1"))
+        while len(server.requests) < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        goes_on.set()
+        assert process.returncode == 130
+        assert len((corpus.parent / "pairs.jsonl").read_text().splitlines()) == 1
+        done = tercet(*flags(server, "--yes", "--json"))
+        assert json.loads(done.stdout)["documents"]["written"] == 2
+        assert len(server.requests) == 4
 
 
 @pytest.mark.parametrize("missing", ["--url", "--model", "--output"])

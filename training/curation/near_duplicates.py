@@ -117,7 +117,7 @@ def compare(stored: UInt32, rows: Int64, first: Int64, threshold: float) -> None
         rows = rows[~similar]
 
 
-def alike(stored: UInt32, rows: Int64, other: int, threshold: float) -> Bool:
+def alike(stored: UInt32, rows: Int64, other: np.int64, threshold: float) -> Bool:
     """Whether both texts of each row are like those of another, bool[len(rows)]."""
     parts = [
         ((stored[part] == stored[other]).mean(axis=2) >= threshold).all(axis=1)

@@ -72,7 +72,7 @@ def test_bad_answers_are_counted_and_left_out(tmp_path: Path) -> None:
             completion(None),
             completion("“How do bees dance”?"),
             failure(400, "filtered"),
-            completion("Document number 7 is about bees?"),
+            completion("Document number 6 is about bees?"),
         ]
     )
     output = tmp_path / "pairs.jsonl"

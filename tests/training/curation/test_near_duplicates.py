@@ -60,7 +60,7 @@ def test_a_pair_that_repeats_another_is_found(tmp_path: Path) -> None:
         ("why do bees dance?", BEES.replace("good", "nice")),
         ("how is green tea made?", TEA),
     ]
-    assert duplicates(tmp_path, pairs) == [(2, 0), (3, 0), (4, 1)]
+    assert duplicates(tmp_path, pairs, 0.7) == [(2, 0), (3, 0), (4, 1)]
 
 
 def test_one_text_alone_makes_no_duplicate(tmp_path: Path) -> None:
