@@ -18,9 +18,16 @@ from typing import IO, Any
 
 from tercet.models.files import alone
 from tercet.training.curation.chat import Answer, ChatServer
-from tercet.training.curation.long_documents import LongDocument, text_digest
+from tercet.training.curation.long_documents import LongDocument
 from tercet.training.curation.questions import OUTCOMES, Outcome, Prompt, judged
-from tercet.training.data.pairs import ANY_LINE, letters, numbered_lines, parse_object, read_pairs
+from tercet.training.data.pairs import (
+    ANY_LINE,
+    letters,
+    numbered_lines,
+    parse_object,
+    read_pairs,
+    text_digest,
+)
 from tercet.training.errors import LanguageModelError, TrainingDataError
 from tercet.training.files import whole_lines
 

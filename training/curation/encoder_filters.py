@@ -6,7 +6,6 @@ arXiv 2209.11755, section 3.2.
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from tercet.models.encoder import Encoder, encode
 from tercet.models.representations import Float64, Representations
 from tercet.models.stream import encode_stream
 from tercet.training.curation.pair_lines import PairLine, Verdicts
+from tercet.training.data.pairs import text_digest
 
 ScoreTexts = Callable[[Representations, Representations], Float64]
 """The scores of one query and B texts, float64[B, 3], as searches define them."""
@@ -87,7 +87,7 @@ class RoundTrip:
         for block in blocks(lines(), verdicts):
             queries = encode(encoder, [line.pair.query for line in block], "query")
             for place, line in enumerate(block):
-                own = {document_id(text) for text in line.pair.positives}
+                own = {text_digest(text) for text in line.pair.positives}
                 count = self.ranks + len(own) - 1
                 most = max(DEFAULT_CANDIDATES, count)
                 hits = snapshot.search(
@@ -99,7 +99,7 @@ class RoundTrip:
                 ).hits
                 ranks = ranks_of([hit.document.id for hit in hits], own)
                 for number, text in verdicts.kept(line):
-                    if ranks.get(document_id(text), count + 1) > self.ranks:
+                    if ranks.get(text_digest(text), count + 1) > self.ranks:
                         verdicts.drop(number, "not_found_again", self.ranks)
         snapshot.close()
 
@@ -133,13 +133,8 @@ def blocks(lines: Iterable[PairLine], verdicts: Verdicts) -> Iterator[list[PairL
         yield block
 
 
-def document_id(text: str) -> str:
-    """What a passage is called in the index: a digest of it, so that equal ones are one document."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-
-
 def built(folder: Path, encoder: Encoder, texts: Iterable[str]) -> Collection:
-    """A collection of the distinct texts, without their words."""
+    """A collection of the distinct texts, without their words, whose ids are the digests of the texts."""
     info = encoder.info
     settings = CollectionSettings(
         NAME,
@@ -157,7 +152,7 @@ def built(folder: Path, encoder: Encoder, texts: Iterable[str]) -> Collection:
 
     def distinct() -> Iterator[str]:
         for text in texts:
-            id = document_id(text)
+            id = text_digest(text)
             if (key := bytes.fromhex(id)) not in known:
                 known.add(key)
                 pending.append(id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from tercet.models.tokenizer import Tokenizer
 from tercet.training.data.documents import PLAIN_SUFFIXES, text_of
-from tercet.training.data.pairs import numbered_lines, parse_object
+from tercet.training.data.pairs import numbered_lines, parse_object, text_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +57,6 @@ class DocumentChoice:
                 first = random.Random(digest).randint(0, len(spans) - tokens)  # noqa: S311  # no secret
                 begin, end = int(spans.starts[first]), int(spans.ends[first + tokens - 1])
                 yield LongDocument(where, digest, text, whole_parts(text, begin, end), tokens)
-
-
-def text_digest(text: str) -> str:
-    """A digest of a text, hexadecimal."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def whole_parts(text: str, begin: int, end: int) -> str:

@@ -6,13 +6,12 @@ document, and trains on the question with the whole document.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from tercet.training.curation.rules import is_contained
-from tercet.training.data.pairs import letters
+from tercet.training.data.pairs import letters, text_digest
 from tercet.training.errors import TrainingDataError
 
 PLACE = "{text}"
@@ -63,7 +62,7 @@ class Prompt:
     @property
     def digest(self) -> str:
         """By which the prompt is known again, hexadecimal."""
-        return hashlib.blake2b(self.template.encode(), digest_size=12).hexdigest()
+        return text_digest(self.template)
 
 
 def judged(answer: str | None, text: str) -> tuple[Outcome, str]:

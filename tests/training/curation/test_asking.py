@@ -14,9 +14,9 @@ import pytest
 from tercet.training.curation import chat
 from tercet.training.curation.asking import MOST_REFUSALS, QuestionFile, ask_all, estimated, question_file
 from tercet.training.curation.chat import ChatServer
-from tercet.training.curation.long_documents import LongDocument, text_digest
+from tercet.training.curation.long_documents import LongDocument
 from tercet.training.curation.questions import Prompt
-from tercet.training.data.pairs import read_pairs
+from tercet.training.data.pairs import read_pairs, text_digest
 from tercet.training.errors import LanguageModelError, TrainingDataError
 from tests.chat_server import ChatLog, Reply, chat_server, completion, failure
 
