@@ -104,7 +104,11 @@ def _tell_torch(name: str, why: str) -> None:
 
 
 def _key(
-    folder: Path, weights: list[Path], origin: str | None, heads_of: Path | None, mcls_every: int | None
+    folder: Path,
+    weights: list[Path],
+    origin: str | None,
+    heads_of: Path | None = None,
+    mcls_every: int | None = None,
 ) -> str:
     """Digest of a hub's revision, or of all files of a folder that representations may follow from, and of
     what is changed of it.

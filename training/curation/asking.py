@@ -117,7 +117,9 @@ class QuestionFile:
         """Writes what became of some documents."""
         pairs, log = self._files
         for document, answer in answers:
-            outcome, question = ("refused", "") if answer.refusal else judged(answer.text, document.text)
+            outcome, question = judged(answer.text, document.text)
+            if answer.refusal:
+                outcome = "refused"
             if outcome == "written" and letters(question) in self._questions:
                 outcome = "repeated"
             if outcome == "written":
