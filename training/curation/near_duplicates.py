@@ -3,7 +3,7 @@
 The share of equal hashes of two texts estimates the Jaccard similarity of their sets of shingles (Broder
 1997). Pairs that agree in all hashes of some band are compared; a band has some hashes of both texts, since
 several questions about one passage, and one question with several passages, are no duplicates. Hashes lie in
-a file; in memory are some 24 bytes a pair.
+a file; in memory are some 50 bytes a pair.
 """
 
 from __future__ import annotations
