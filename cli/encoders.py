@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
     """The encoder of a collection, without its adapter; the collection says where it is.
 
-    Where a flag --checkpoint or --heads is given, that one is opened. Whether it is the collection's is still
-    to be checked. Raises CheckpointError that says what to give, and other ModelError.
+    Where a flag --checkpoint, --heads or --mcls-every is given, that one is opened. Whether it is the
+    collection's is still to be checked. Raises CheckpointError that says what to give, and other ModelError.
     """
     from tercet.ingest.encoder_match import checkpoint_of
     from tercet.models.errors import CheckpointError
     from tercet.service.encoding.service import local_encoder
 
     named = checkpoint_of(collection)
-    if settings.flags & {"checkpoint", "heads"} or named is None:
+    if settings.names_encoder or named is None:
         return local_encoder(settings)
     try:
         return local_encoder(settings, named)
@@ -67,14 +67,15 @@ def _base_of(settings: Settings, adapter: str) -> str | None:
 
 def tokenizer_of(checkpoint: str) -> Tokenizer | None:
     """The tokenizer of a checkpoint that lies on this machine; None of any other, which is not fetched."""
-    from tercet.models.borrowed_heads import split_heads
     from tercet.models.checkpoint import SHIPPED, resolve_checkpoint
     from tercet.models.loader import load_tokenizer
+    from tercet.models.variants import Variant
 
-    checkpoint, _ = split_heads(checkpoint)
+    variant = Variant.of(checkpoint)
+    checkpoint = variant.checkpoint
     if checkpoint not in SHIPPED and not Path(checkpoint).expanduser().is_dir():
         return None
-    return load_tokenizer(resolve_checkpoint(checkpoint))
+    return load_tokenizer(resolve_checkpoint(checkpoint), variant.mcls_every)
 
 
 def _is_of(collection: CollectionSettings, encoder: Encoder) -> bool:

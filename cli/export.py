@@ -30,6 +30,7 @@ def export(
         bool, typer.Option("--int8", help="Quantize: a quarter of the size, faster on CPUs.")
     ] = False,
     heads: options.Heads = None,
+    mcls_every: options.MclsEvery = None,
     revision: options.Revision = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -43,8 +44,9 @@ def export(
 
     if (output is None) == (adapter is None):
         raise typer.BadParameter("give one of both", param_hint="--output, --adapter")
-    if heads is not None and adapter is not None:
-        raise typer.BadParameter("goes with --output, whose folder then has the heads", param_hint="--heads")
+    for flag, value, part in (("--heads", heads, "heads"), ("--mcls-every", mcls_every, "setting")):
+        if value is not None and adapter is not None:
+            raise typer.BadParameter(f"goes with --output, whose folder then has the {part}", param_hint=flag)
     folder = resolve_checkpoint(checkpoint, revision)
     lender = None if heads is None else resolve_checkpoint(heads)
     try:
@@ -64,7 +66,13 @@ def export(
             report = export_adapter(folder, adapter.resolve(), int8=int8, calibration=texts, report=progress)
         elif output is not None:
             report = export_checkpoint(
-                folder, output, int8=int8, calibration=texts, heads_of=lender, report=progress
+                folder,
+                output,
+                int8=int8,
+                calibration=texts,
+                heads_of=lender,
+                mcls_every=mcls_every,
+                report=progress,
             )
     for side in poor_sides(report.kept) if int8 else ():
         print_warning(

@@ -222,12 +222,13 @@ def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:
     from tercet.index.collection import Collection
     from tercet.index.errors import CollectionNotFoundError
     from tercet.ingest.encoder_match import checkpoint_of
+    from tercet.models.variants import Variant
 
     try:
         checkpoint = checkpoint_of(Collection.open(options.collections_root(settings), collection).settings)
     except CollectionNotFoundError:
         checkpoint = None
-    return tokenizer_of(checkpoint or settings.checkpoint)
+    return tokenizer_of(checkpoint or Variant(settings.checkpoint, mcls_every=settings.mcls_every).name)
 
 
 def _exists(settings: Settings, collection: str) -> bool:

@@ -28,6 +28,7 @@ import tercet.cli.eval
 import tercet.cli.export
 import tercet.cli.index
 import tercet.cli.mcp
+import tercet.cli.pairs
 import tercet.cli.plan
 import tercet.cli.search
 import tercet.cli.serve
@@ -88,6 +89,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(tercet.cli.export.export)
     app.command()(tercet.cli.plan.plan)
     app.command()(tercet.cli.train.train)
+    app.add_typer(tercet.cli.pairs.app, name="pairs")
     app.add_typer(tercet.cli.adapters.app, name="adapters")
     app.add_typer(tercet.cli.checkpoints.app, name="checkpoints")
     app.add_typer(tercet.cli.documents.app, name="documents")

@@ -59,6 +59,15 @@ Heads = Annotated[
         show_default=False,
     ),
 ]
+MclsEvery = Annotated[
+    int | None,
+    typer.Option(
+        min=4,
+        help="A CLS at every so many tokens of a text, and the mean of their states as its dense vector "
+        "(MCLS), whatever the checkpoint was trained with. [TERCET_MCLS_EVERY]",
+        show_default=False,
+    ),
+]
 Engine = Annotated[
     str | None,
     typer.Option(
@@ -152,6 +161,7 @@ class EncoderFlags:
     engine: Engine = None
     revision: Revision = None
     heads: Heads = None
+    mcls_every: MclsEvery = None
     device: Device = None
     threads: Threads = None
 

@@ -233,11 +233,12 @@ def embedded_tokens(folder: Path) -> int | None:
     return size if type(size) is int and size > 0 else None
 
 
-def read_settings(folder: Path) -> EncodingSettings:
+def read_settings(folder: Path, mcls_every: int | None = None) -> EncodingSettings:
     """Encoding settings of a checkpoint: `tercet.json`, and what it leaves out from the model's own files and
     from those of sentence-transformers, PyLate and ColBERT.
 
-    Raises CheckpointError for unknown keys, or a `max_length` past the model's positions.
+    mcls_every: in the place of the checkpoint's own. Raises CheckpointError for unknown keys, a value out of
+    range, or a `max_length` past the model's positions.
     """
     transformer = transformer_folder(folder)
     config = read_json(transformer / CONFIG_FILE)
@@ -256,6 +257,8 @@ def read_settings(folder: Path) -> EncodingSettings:
     late, own_late = derived.get(LATE_INTERACTION), own.get(LATE_INTERACTION)
     if late is not None and isinstance(own_late, dict):
         values[LATE_INTERACTION] = {**late, **own_late}
+    if mcls_every is not None:
+        values["mcls_every"] = mcls_every
     if "max_length" not in values:
         values["max_length"] = _default_max_length(transformer, limit)
     elif "max_length" not in own and limit is not None and isinstance(values["max_length"], int):

@@ -46,13 +46,18 @@ REFUSED = ".refused.json"
 
 
 def cached_export(
-    folder: Path, name: str, origin: str | None, cache: Path, heads_of: Path | None = None
+    folder: Path,
+    name: str,
+    origin: str | None,
+    cache: Path,
+    heads_of: Path | None = None,
+    mcls_every: int | None = None,
 ) -> Path | None:
     """The exported folder of a checkpoint without graphs, made now where it was not before; None where it has
     to run on torch, as the log says.
 
-    name, origin: as of `checkpoint_name` and `checkpoint_origin`; heads_of: as of `export`. Waits for another
-    process that makes it.
+    name, origin: as of `checkpoint_name` and `checkpoint_origin`; heads_of, mcls_every: as of `export`. Waits
+    for another process that makes it.
     Raises CheckpointError where the checkpoint is incomplete, UnsupportedError where torch is not installed.
     """
     files = weight_files(folder)
@@ -66,13 +71,16 @@ def cached_export(
             )
         _tell_torch(name, f"to export it needs {', '.join(lacking)}: {INSTALL}")
         return None
-    entry = cache / f"{re.sub('[^A-Za-z0-9_.-]+', '-', name)}-{_key(folder, files, origin, heads_of)[:16]}"
+    key = _key(folder, files, origin, heads_of, mcls_every)[:16]
+    entry = cache / f"{re.sub('[^A-Za-z0-9_.-]+', '-', name)}-{key}"
     try:
         if not entry.is_dir():
             cache.mkdir(parents=True, exist_ok=True)
             lock = entry.with_name(f"{entry.name}.lock")
             with alone(lock, f"checkpoint {name} is being exported by another process"):
-                refusal = None if entry.is_dir() else _refusal(entry) or _make(folder, name, entry, heads_of)
+                refusal = None
+                if not entry.is_dir():
+                    refusal = _refusal(entry) or _make(folder, name, entry, heads_of, mcls_every)
             if refusal is not None:
                 _tell_torch(name, refusal)
                 return None
@@ -95,13 +103,20 @@ def _tell_torch(name: str, why: str) -> None:
     log.warning("checkpoint %s runs on torch, more slowly than exported: %s", name, why)
 
 
-def _key(folder: Path, weights: list[Path], origin: str | None, heads_of: Path | None = None) -> str:
+def _key(
+    folder: Path,
+    weights: list[Path],
+    origin: str | None,
+    heads_of: Path | None = None,
+    mcls_every: int | None = None,
+) -> str:
     """Digest of a hub's revision, or of all files of a folder that representations may follow from, and of
-    those of other heads.
+    what is changed of it.
     """
     lent = [] if heads_of is None else _lent(heads_of)
     if (
         heads_of is None
+        and mcls_every is None
         and origin is not None
         and REVISION_MARK in origin
         and origin.endswith(REVISION_MARK + folder.name)
@@ -112,7 +127,8 @@ def _key(folder: Path, weights: list[Path], origin: str | None, heads_of: Path |
         kept |= {path for path in part.glob("*.*") if path.suffix in (*READ_SUFFIXES, ".bin")}
     digests = {str(path.relative_to(folder)): file_digest(path) for path in sorted(kept) if path.is_file()}
     digests |= {f"heads/{path.name}": file_digest(path) for path in lent}
-    return json_digest({"version": VERSION, "files": digests})
+    changed = {} if mcls_every is None else {"mcls_every": mcls_every}
+    return json_digest({"version": VERSION, "files": digests, **changed})
 
 
 def _lent(lender: Path) -> list[Path]:
@@ -130,7 +146,7 @@ def _parts(folder: Path) -> set[Path]:
     return {part for part in parts if part.resolve() != folder.resolve()}
 
 
-def _make(folder: Path, name: str, entry: Path, heads_of: Path | None) -> str | None:
+def _make(folder: Path, name: str, entry: Path, heads_of: Path | None, mcls_every: int | None) -> str | None:
     """Makes an entry; returns why that cannot be, if so."""
     for stale in entry.parent.glob(f"{UNFINISHED}{entry.name}*"):  # nobody makes it now: the lock is ours
         shutil.rmtree(stale)
@@ -140,7 +156,7 @@ def _make(folder: Path, name: str, entry: Path, heads_of: Path | None) -> str | 
     try:
         # In a process of its own, so that torch and the weights leave memory with it.
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _end_with_parent) as process:
-            running = process.submit(_export, folder, unfinished, heads_of)
+            running = process.submit(_export, folder, unfinished, heads_of, mcls_every)
             while True:
                 try:
                     size = running.result(TOLD_SECONDS)
@@ -173,11 +189,11 @@ def _end_with_parent() -> None:
     threading.Thread(target=wait, name="parent", daemon=True).start()
 
 
-def _export(folder: Path, output: Path, heads_of: Path | None) -> int:
+def _export(folder: Path, output: Path, heads_of: Path | None, mcls_every: int | None) -> int:
     """Bytes of the graph."""
     from tercet.models.export_onnx import export  # needs torch, which the process that asks does without
 
-    return export(folder, output, int8=False, heads_of=heads_of).graph_bytes
+    return export(folder, output, int8=False, heads_of=heads_of, mcls_every=mcls_every).graph_bytes
 
 
 def _versions() -> dict[str, str]:

@@ -73,14 +73,15 @@ def export(
     int8: bool,
     calibration: Sequence[str] = (),
     heads_of: Path | None = None,
+    mcls_every: int | None = None,
     report: Progress = unreported,
 ) -> ExportReport:
     """Writes an exported graph into `output`, itself a checkpoint for the onnx engine, and verifies it.
 
     int8: as `tercet.models.int8.quantize`; otherwise float32. calibration: texts by which int8 weights are
     rounded;
-    heads_of: folder of another checkpoint, whose heads take the place of its own; report: is told how far the
-    rounding to int8 is. Another precision exported
+    heads_of: folder of another checkpoint, whose heads take the place of its own; mcls_every: in the place of
+    the checkpoint's own; report: is told how far the rounding to int8 is. Another precision exported
     there before from the same source stays. Raises CheckpointError where the checkpoint is incomplete, and
     UnsupportedError where the float32 graph does not give what torch gives, or the int8 graph gives no finite
     numbers; the graph is removed then.
@@ -89,7 +90,7 @@ def export(
         raise UnsupportedError(
             f"{checkpoint} holds static embeddings, which have no graph; serve it as it is"
         )
-    settings = read_settings(checkpoint)
+    settings = read_settings(checkpoint, mcls_every)
     _require_single_task(checkpoint, output, settings)
     require_float_weights(checkpoint, int8=int8)
     model = load_model(checkpoint, settings, heads_of=heads_of)
@@ -102,7 +103,9 @@ def export(
         if heads.arrays():
             write_heads(output, heads)
         precision, graph = _write(model, output, rounding)
-        reference = TorchEncoder(checkpoint, checkpoint.name, heads=heads_of, device="cpu")
+        reference = TorchEncoder(
+            checkpoint, checkpoint.name, heads=heads_of, mcls_every=mcls_every, device="cpu"
+        )
         return verify(reference, output, source, precision, graph)
 
 

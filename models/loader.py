@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from tercet.models.adapters.routing import with_routers
 from tercet.models.adapters.settings import ADAPTER_SESSIONS
-from tercet.models.borrowed_heads import named_with_heads, split_heads
 from tercet.models.checkpoint import (
     checkpoint_name,
     checkpoint_origin,
@@ -32,6 +31,7 @@ from tercet.models.representations import OUTPUTS
 from tercet.models.static_encoder import StaticEncoder
 from tercet.models.tasks import tasks_in
 from tercet.models.tokenizer import Tokenizer
+from tercet.models.variants import Variant
 from tercet.models.weights.head_weights import read_heads
 from tercet.models.weights.static_files import is_static, read_static
 
@@ -64,6 +64,7 @@ def load_encoder(
     *,
     revision: str | None = None,
     heads: str | None = None,
+    mcls_every: int | None = None,
     precision: str | None = None,
     adapter_sessions: int = ADAPTER_SESSIONS,
     export_cache: Path | None = None,
@@ -74,29 +75,40 @@ def load_encoder(
 
     engine: `onnx` for an exported graph, run by kernels of our own where they take it, else by onnxruntime;
     `native` or `onnxruntime` for one of the two; `torch` for the weights.
-    heads: such a checkpoint, whose sparse and ColBERT heads take the place of its own; precision: float32,
-    int8 (onnx), float16 or bfloat16 (torch on CUDA), by default int8 where it was exported and the device is
-    a CPU, bfloat16 for torch on a GPU that computes in it, else float32; adapter_sessions: exported graphs of
+    heads: such a checkpoint, whose sparse and ColBERT heads take the place of its own; mcls_every: a CLS
+    stands at every position that this divides, and the mean of their states is the dense vector, whatever the
+    checkpoint was trained with (MCLS, arXiv 2402.03216, section 3.4); precision: float32, int8 (onnx),
+    float16 or bfloat16 (torch on CUDA), by default int8 where it was exported and the device is a CPU,
+    bfloat16 for torch on a GPU that computes in it, else float32; adapter_sessions: exported graphs of
     adapters kept open at a time (onnx); export_cache: folder of the graphs of checkpoints that came without,
     which are exported there once; without it they are refused (onnx). A folder of static embeddings needs no
     engine, and takes none.
     Raises CheckpointError, or UnsupportedError where the engine is not installed.
     """
-    checkpoint, recorded = split_heads(checkpoint)
-    heads = heads or recorded
+    recorded = Variant.of(checkpoint)
+    checkpoint, heads = recorded.checkpoint, heads or recorded.heads
+    every = recorded.mcls_every if mcls_every is None else mcls_every
     folder = resolve_checkpoint(checkpoint, revision)
     name, origin = checkpoint_name(checkpoint), checkpoint_origin(checkpoint, folder)
     if is_static(folder):
         if heads is not None:
             raise UnsupportedError(f"{name} has static embeddings, with which no heads go; leave heads out")
+        if every is not None:
+            raise UnsupportedError(
+                f"{name} has static embeddings, which no CLS goes with; leave mcls_every out"
+            )
         return _ready(StaticEncoder(folder, name, origin=origin, precision=precision))
     _warn(folder, name)
     lender = None if heads is None else resolve_checkpoint(heads)
+    if every is not None:
+        _require_cls(folder, name, every)
     if heads is not None and lender is not None:
-        origin = named_with_heads(origin or name, checkpoint_origin(heads, lender) or checkpoint_name(heads))
+        heads = checkpoint_origin(heads, lender) or checkpoint_name(heads)
+    if (heads, every) != (None, None):
+        origin = Variant(origin or name, heads, every).name
     suited = engine == "onnx" and precision in (None, "float32")
     if suited and export_cache is not None and not has_export(folder):
-        exported = cached_export(folder, name, origin, export_cache, lender)
+        exported = cached_export(folder, name, origin, export_cache, lender, every)
         if exported is None:
             engine = "torch"
         else:
@@ -106,7 +118,9 @@ def load_encoder(
         from tercet.models.onnx_encoder import OnnxEncoder
 
         if lender is not None:
-            _require_exported_with(folder, lender)
+            _require_exported_with_heads(folder, lender)
+        if every is not None:
+            _require_exported_with_mcls(folder, every)
         return _ready(
             OnnxEncoder(
                 folder,
@@ -126,15 +140,21 @@ def load_encoder(
                 f"the torch engine needs torch and transformers ({error}): "
                 "pip install -c constraints.txt -e '.[torch]'"
             ) from error
-        return _ready(TorchEncoder(folder, name, origin=origin, heads=lender, precision=precision, **options))
+        return _ready(
+            TorchEncoder(
+                folder, name, origin=origin, heads=lender, mcls_every=every, precision=precision, **options
+            )
+        )
     raise UnsupportedError(f"engine {engine!r} is not known; choose onnx, native, onnxruntime or torch")
 
 
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a checkpoint folder, whatever encodes its tokens. Raises CheckpointError."""
+def load_tokenizer(folder: Path, mcls_every: int | None = None) -> Tokenizer:
+    """The tokenizer of a checkpoint folder, whatever encodes its tokens; mcls_every: as of `load_encoder`.
+    Raises CheckpointError.
+    """
     if is_static(folder):
         return read_static(folder).tokenizer
-    return Tokenizer.load(folder, read_settings(folder))
+    return Tokenizer.load(folder, read_settings(folder, mcls_every))
 
 
 def _warn(folder: Path, name: str) -> None:
@@ -152,7 +172,34 @@ def _warn(folder: Path, name: str) -> None:
         log.warning("checkpoint %s: none of its adapters %s is asked for: it is the base alone", name, tasks)
 
 
-def _require_exported_with(folder: Path, lender: Path) -> None:
+def _require_cls(folder: Path, name: str, every: int) -> None:
+    """The log tells where the states of a CLS were not trained to be dense vectors. Raises UnsupportedError
+    where there are no dense vectors, and CheckpointError for a number out of range.
+    """
+    pooling = read_settings(folder, every).pooling
+    if pooling == "none":
+        raise UnsupportedError(f"{name} has no dense side, so that no CLS counts; leave mcls_every out")
+    if pooling != "cls":
+        log.warning(
+            "checkpoint %s has pooling %r: nothing trained its CLS to stand for a text, and the mean of "
+            "several may rank badly",
+            name,
+            pooling,
+        )
+
+
+def _require_exported_with_mcls(folder: Path, every: int) -> None:
+    """Raises CheckpointError unless the graph of a folder has this many tokens to a CLS, which no flag can
+    give it any more.
+    """
+    if not has_export(folder) or read_export(folder).mcls_every != every:
+        raise CheckpointError(
+            f"{folder} has no graph exported with a CLS every {every} tokens: make one with `tercet export "
+            f"CHECKPOINT --mcls-every {every} --output FOLDER` and serve that folder, or use the torch engine"
+        )
+
+
+def _require_exported_with_heads(folder: Path, lender: Path) -> None:
     """Raises CheckpointError unless the graph of a folder has the heads of another, which no flag can give it
     any more.
     """

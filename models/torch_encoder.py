@@ -50,8 +50,8 @@ CUDA_BATCH_TOKENS = 32768  # where memory suffices
 class TorchEncoder:
     """An `Encoder` on torch. precision: float32, or on CUDA float16 and bfloat16, which is the default there.
 
-    heads: folder of another checkpoint, whose heads take the place of its own; adapters: folder of the
-    adapters that may be asked for.
+    heads: folder of another checkpoint, whose heads take the place of its own; mcls_every: in the place of
+    the checkpoint's own; adapters: folder of the adapters that may be asked for.
     """
 
     mixes_adapters = True
@@ -63,6 +63,7 @@ class TorchEncoder:
         *,
         origin: str | None = None,
         heads: Path | None = None,
+        mcls_every: int | None = None,
         device: str = "auto",
         threads: int | None = None,
         batch_tokens: int | None = None,
@@ -82,7 +83,7 @@ class TorchEncoder:
                 "or on cuda float16 or bfloat16 (the onnx engine has int8)"
             )
         torch.set_num_threads(threads or min(torch.get_num_threads(), usable_cores()))
-        settings = read_settings(folder)
+        settings = read_settings(folder, mcls_every)
         self.tokenizer = Tokenizer.load(folder, settings)
         self._model = load_model(folder, settings, precision, heads).to(self._device)
         body: Any = self._model.body

@@ -5,6 +5,7 @@ TrainingError
 ├── TrainingDataError   a line of a training file cannot be used; the message names file and line
 ├── BaseWeightsError    the base checkpoint is not installed or is not the expected one
 ├── RunStateError       the saved state of a run is damaged or of another run
+├── LanguageModelError  the server of a language model refuses or does not answer
 ├── DivergedError       a loss or a gradient is no finite number any more
 ├── RunStoppedError     a signal asked the run to stop, and its state is saved
 └── MissingExtraError   a package that training needs is not installed
@@ -29,6 +30,10 @@ class BaseWeightsError(TrainingError):
 
 class RunStateError(TrainingError):
     """The saved state of a run is damaged, or belongs to a run with other settings."""
+
+
+class LanguageModelError(TrainingError):
+    """The server of a language model refuses or does not answer; what it has answered before is kept."""
 
 
 class DivergedError(TrainingError):

@@ -232,7 +232,7 @@ class _ShardedRun:
 
         settings, flags = self.settings, self.flags
         target = kept or settings_at(url)
-        named = None if target is None or settings.flags & {"checkpoint", "heads"} else checkpoint_of(target)
+        named = None if target is None or settings.names_encoder else checkpoint_of(target)
         with (
             interruptible() as cancelled,
             flags.executor(settings) as executor,

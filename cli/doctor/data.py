@@ -94,8 +94,8 @@ def _collections(root: Path, own: str, fingerprint: str | None) -> Iterator[Find
 def _of_another_encoder(collection: CollectionSettings, text: str, own: str) -> Finding:
     """Whether a server could open the encoder that the collection was built with. own: its own checkpoint."""
     from tercet.ingest.encoder_match import checkpoint_of
-    from tercet.models.borrowed_heads import split_heads
     from tercet.models.checkpoint import checkpoint_name, opens_by_name
+    from tercet.models.variants import Variant
 
     checkpoint = checkpoint_of(collection)
     text = f"{text}, built with {collection.encoder}"
@@ -103,7 +103,7 @@ def _of_another_encoder(collection: CollectionSettings, text: str, own: str) -> 
         gone = "it is not known where that is"
     elif checkpoint in (own, checkpoint_name(own)):
         gone = "it is another one by now"
-    elif all(part is None or opens_by_name(part) or Path(part).is_dir() for part in split_heads(checkpoint)):
+    elif all(opens_by_name(part) or Path(part).is_dir() for part in Variant.of(checkpoint).parts):
         return Finding("ok", TOPIC, f"{text}, which is opened when it is searched")
     else:
         gone = f"{checkpoint} is not there"

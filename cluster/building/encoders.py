@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tercet.ingest.document_encoders import DocumentEncoder, LocalDocuments
-from tercet.models.borrowed_heads import named_with_heads, split_heads
+from tercet.models.variants import Variant
 from tercet.service.encoding.service import local_encoder
 from tercet.service.settings.reading import load_settings
 from tercet.service.settings.settings import ROLES, Settings
@@ -28,7 +29,7 @@ def encoder_opener(
     values["adapters"] = settings.adapters_folder.absolute()
     values["checkpoint"] = _found(settings.checkpoint if checkpoint is None else checkpoint)
     if checkpoint is not None:
-        values |= {"revision": None, "heads": None}
+        values |= {"revision": None, "heads": None, "mcls_every": None}
     if settings.threads is None:
         values["threads"] = threads
     return partial(_opened, {name: value for name, value in values.items() if value is not None})
@@ -40,6 +41,6 @@ def _opened(values: Mapping[str, Any]) -> DocumentEncoder:
 
 def _found(checkpoint: str) -> str:
     """A checkpoint's name, or its path from wherever a process is."""
-    folder, heads = split_heads(checkpoint)
-    path = Path(folder).expanduser()
-    return named_with_heads(str(path.absolute()) if path.is_dir() else folder, heads)
+    variant = Variant.of(checkpoint)
+    path = Path(variant.checkpoint).expanduser()
+    return replace(variant, checkpoint=str(path.absolute())).name if path.is_dir() else checkpoint

@@ -51,6 +51,7 @@ def local_encoder(settings: Settings, checkpoint: str | None = None) -> Encoder:
         settings.engine,
         revision=settings.revision if checkpoint is None else None,
         heads=settings.heads if checkpoint is None else None,
+        mcls_every=settings.mcls_every if checkpoint is None else None,
         device=settings.device,
         threads=settings.threads,
         limit_tokens=settings.batch_tokens,

@@ -66,6 +66,12 @@ class SettingsFields(BaseSettings):
         description="A checkpoint whose sparse and ColBERT heads take the place of the encoder's own: a "
         "folder or a hub id, of the same width.",
     )
+    mcls_every: Annotated[int | None, OF_ENCODER] = Field(
+        None,
+        ge=4,
+        description="A CLS at every so many tokens of a text, and the mean of their states as its dense "
+        "vector (MCLS), whatever the encoder was trained with.",
+    )
     engine: Annotated[Literal["onnx", "native", "onnxruntime", "torch"], OF_ENCODER] = Field(
         "onnx",
         description="What runs the encoder: onnx is an exported graph, by kernels of our own where they can "

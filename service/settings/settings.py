@@ -214,6 +214,11 @@ class Settings(SettingsFields):
         return self._flags
 
     @property
+    def names_encoder(self) -> bool:
+        """Whether flags of this very command say which encoder is to be opened, whatever a collection has."""
+        return bool(self._flags & {"checkpoint", "heads", "mcls_every"})
+
+    @property
     def adapters_folder(self) -> Path:
         """The folder of adapters."""
         return self.data / "adapters" if self.adapters is None else self.adapters

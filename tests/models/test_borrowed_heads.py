@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tercet.models.borrowed_heads import named_with_heads, split_heads
 from tercet.models.encoder import encode
 from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.export_onnx import export
@@ -48,11 +47,6 @@ def test_what_is_recorded_opens_it_again(bert: Path, fork: Path) -> None:
     assert lent.info.checkpoint == f"{fork} with heads of {bert}"
     again = load_encoder(lent.info.checkpoint, "torch", device="cpu")
     assert again.info == lent.info
-
-
-def test_names_of_both() -> None:
-    assert split_heads(named_with_heads("a/b@c", "d/e")) == ("a/b@c", "d/e")
-    assert split_heads(named_with_heads("a/b", None)) == ("a/b", None)
 
 
 @pytest.mark.slow

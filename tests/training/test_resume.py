@@ -104,7 +104,7 @@ def test_a_killed_run_goes_on_with_the_same_losses_to_the_last_bit(
     kill_after(command, broken, 17)
     assert LONG_STEPS - torch.load(broken / "run" / "state.pt", weights_only=True)["step"] >= 50
     # A kill while the state is written leaves the former one beside the beginning of the new one.
-    (broken / "run" / "state.writing").write_bytes(b"PK\x03\x04 cut off")
+    (broken / "run" / "state.pt.writing").write_bytes(b"PK\x03\x04 cut off")
     finish(config, broken)
 
     assert kept(broken) == whole

@@ -10,13 +10,12 @@ from pathlib import Path
 
 from tercet.models.tokenizer import Tokenizer
 from tercet.training.cross.cross_encoder import CrossEncoder
-from tercet.training.data.pairs import LineRules, numbered_lines, parse_pair
+from tercet.training.data.pairs import ANY_LINE, numbered_lines, parse_pair
+from tercet.training.files import whole_lines
 from tercet.training.settings.data import QueryData, ScoreSource
 
 LINES_AT_ONCE = 64
 """Lines whose texts are in memory together."""
-# Scores of a file that is scored anew give way to new ones, and a prompt is for the encoder.
-ANY_LINE = LineRules(scores=False)
 
 
 def scored_path(folder: Path, source: ScoreSource) -> Path:
@@ -52,19 +51,6 @@ def write_scores(
         os.fsync(file.fileno())
     unfinished.replace(path)
     return path
-
-
-def whole_lines(path: Path) -> int:
-    """Lines of a file that a kill may have cut, after what is no whole line was cut off."""
-    if not path.is_file():
-        return 0
-    count = end = 0
-    with path.open("r+b") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                count, end = count + 1, end + len(line)
-        file.truncate(end)
-    return count
 
 
 def scored_lines(

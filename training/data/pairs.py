@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import random
 import re
@@ -55,6 +56,8 @@ class LineRules:
 
 
 TEXTS_ALONE = LineRules()
+ANY_LINE = LineRules(scores=False)
+"""Of whoever reads texts alone: scores and prompts are let through."""
 
 
 def read_pairs(
@@ -209,6 +212,11 @@ def joined_neighbours(pairs: Sequence[TrainingPair], up_to: int, seed: int) -> l
     return [
         replace(pair, positives=tuple(dict.fromkeys(joined[p] for p in pair.positives))) for pair in pairs
     ]
+
+
+def text_digest(text: str) -> str:
+    """A digest of a text, hexadecimal."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def letters(text: str) -> str:

@@ -1,0 +1,1 @@
+"""Training pairs before training: which of them are worth it, and new ones that a language model asks."""
