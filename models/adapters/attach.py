@@ -135,7 +135,7 @@ def _new_changes(body: nn.Module, name: str, settings: BottleneckSettings | Bias
     def made(size: int) -> Change:
         if isinstance(settings, BiasSettings):
             return Shifted(torch.zeros(size))
-        return Bottleneck(size, settings.width, settings.nonlinearity)
+        return Bottleneck(size, settings)
 
     changes: dict[Slot, Change] = {
         (layer, role): made(shape.sizes(role)[1]).to(device)

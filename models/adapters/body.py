@@ -19,6 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from tercet.models.adapters.changes import (
+    Below,
     Bottleneck,
     Change,
     Lora,
@@ -46,6 +47,8 @@ from tercet.models.packed.attention import attention, mask_of_padding
 
 ATTENTION = "tercet_adapters"
 SELF_ATTENTION = "attention.self"
+# Takes the middle of the feed-forward sub-layer, and the residual around it.
+FEED_FORWARD_END = "output"
 # Where a self-attention module keeps what `ActiveAdapters` it follows.
 ACTIVE = "active_adapters"
 Slot = tuple[int, Role]
@@ -142,20 +145,37 @@ class AdaptedLinear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """input: float[B, L, in]. Returns float[B, L, out]."""
-        shares = [
-            (share.rows, changes) for share in self.active.shares if (changes := share.changes(self.slot))
-        ]
-        if len(shares) == 1 and shares[0][0] is None:
-            return through(shares[0][1], input, super().forward)
-        output = super().forward(input)
-        for rows, changes in shares:
-            output[rows] = self._changed(changes, input[rows], output[rows])
-        return output
+        return adapted(self.slot, self.active, input, super().forward)
 
-    def _changed(self, changes: Sequence[Change], x: Tensor, y: Tensor) -> Tensor:
-        """The output under changes, where y is that without; computed again only if its input is changed."""
-        base = super().forward
-        return through(changes, x, lambda given: y if given is x else base(given))
+
+def adapted(slot: Slot, active: ActiveAdapters, x: Tensor, base: Below) -> Tensor:
+    """The output of a base layer for x float[B, L, in], under the adapters that act now."""
+    shares = [(share.rows, changes) for share in active.shares if (changes := share.changes(slot))]
+    if len(shares) == 1 and shares[0][0] is None:
+        return through(shares[0][1], x, base)
+    output = base(x)
+    if shares and output is x:  # rows of it are replaced
+        output = x.clone()
+    for rows, changes in shares:
+        output[rows] = _changed(changes, x[rows], output[rows], base)
+    return output
+
+
+def _changed(changes: Sequence[Change], x: Tensor, y: Tensor, base: Below) -> Tensor:
+    """The output under changes, where y is that without; computed again only if its input is changed."""
+    return through(changes, x, lambda given: y if given is x else base(given))
+
+
+class AdaptedResidual:
+    """A hook before a feed-forward sub-layer's end: its residual goes through the adapters that act now."""
+
+    def __init__(self, slot: Slot, active: ActiveAdapters) -> None:
+        self.slot, self.active = slot, active
+
+    def __call__(self, module: nn.Module, inputs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """inputs: the sub-layer's middle and its residual, float[B, L, d]."""
+        middle, residual = inputs
+        return middle, adapted(self.slot, self.active, residual, lambda given: given)
 
 
 def adapted_attention(
@@ -258,6 +278,8 @@ def install(body: nn.Module, active: ActiveAdapters) -> None:
             if not isinstance(base, nn.Linear):
                 raise UnsupportedError(f"the layer at {path_of(body, (layer, role))} has an adapter already")
             body.set_submodule(path_of(body, (layer, role)), AdaptedLinear(base, (layer, role), active))
+        end = body.get_submodule(f"encoder.layer.{layer}.{FEED_FORWARD_END}")
+        end.register_forward_pre_hook(AdaptedResidual((layer, "residual"), active))
         setattr(body.get_submodule(f"encoder.layer.{layer}.{SELF_ATTENTION}"), ACTIVE, active)
     AttentionInterface.register(ATTENTION, adapted_attention)
     AttentionMaskInterface.register(ATTENTION, mask_of_padding)
@@ -277,7 +299,7 @@ def fold(body: nn.Module, parts: Sequence[Part]) -> tuple[Part, ...]:
     Returns parts with the rest, to be installed; those of LoRA and (IA)³ alone have nothing left.
     """
     left: list[dict[Slot, Change]] = [dict(part.changes) for part in parts]
-    for slot in {slot for changes in left for slot in changes}:
+    for slot in {slot for changes in left for slot in changes if slot[1] in PATHS}:
         linear = linear_at(body, slot)
         assert isinstance(linear, nn.Linear)  # noqa: S101 - as `install` has checked or will
         for changes in left:
@@ -332,6 +354,6 @@ def _load_change(
     if isinstance(settings, BiasSettings):
         return Shifted(tensors[f"{at}.bias"]).requires_grad_(False)
     down = tensors[f"{at}.down.weight"]
-    change = Bottleneck(down.shape[1], settings.width, settings.nonlinearity).to(down)
+    change = Bottleneck(down.shape[1], settings).to(down)
     change.load_state_dict({name: tensors[f"{at}.{name}"] for name in change.state_dict()})
     return change.requires_grad_(False)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tercet.models.adapters.settings import Nonlinearity
+from tercet.models.adapters.settings import BottleneckSettings, Nonlinearity
 
 Below = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[Nonlinearity, Callable[[Tensor], Tensor]] = {
@@ -120,22 +120,26 @@ class Shifted(Change):
 
 
 class Bottleneck(Change):
-    """y + U·σ(D·y + d) + u with y = below(x). U and u start at 0, so that it starts as the identity."""
+    """y + s·(U·σ(D·z + d) + u) with y = below(x), and z = y, or x where it is parallel to what is below.
 
-    def __init__(self, size: int, width: int, nonlinearity: Nonlinearity) -> None:
+    U and u start at 0, so that it starts as the identity.
+    """
+
+    def __init__(self, size: int, settings: BottleneckSettings) -> None:
         super().__init__()
-        self.down = nn.Linear(size, width)
-        self.up = nn.Linear(width, size)
-        self.nonlinearity = nonlinearity
+        self.down = nn.Linear(size, settings.width)
+        self.up = nn.Linear(settings.width, size)
+        self.settings = settings
         nn.init.normal_(self.down.weight, std=SMALL_STD)
         for zero in (self.down.bias, self.up.weight, self.up.bias):
             nn.init.zeros_(zero)
 
     def forward(self, x: Tensor, below: Below) -> Tensor:
-        """Adds a function of the output."""
+        """Adds a function of the output or input."""
         y = below(x)
-        middle = ACTIVATIONS[self.nonlinearity](self.down(y.to(self.down.weight.dtype)))
-        added: Tensor = self.up(middle)
+        z = x if self.settings.placement == "parallel" else y
+        middle = ACTIVATIONS[self.settings.nonlinearity](self.down(z.to(self.down.weight.dtype)))
+        added: Tensor = self.up(middle) * self.settings.scale
         return y + added.to(y.dtype)
 
 

@@ -6,7 +6,7 @@ x the layer's input and f(x) = W·x + b its output, the kinds change f to
 lora        f(x) + (alpha / rank) · B·A·x                       (Hu et al. 2021, arXiv 2106.09685)
 ia3         l ⊙ f(x); at the role `output` f(l ⊙ x)             (Liu et al. 2022, arXiv 2205.05638)
 bias        f(x) + b'                                        (BitFit, Ben Zaken et al. 2022, arXiv 2106.10199)
-bottleneck  f(x) + U·σ(D·f(x) + d) + u                          (Houlsby et al. 2019, arXiv 1902.00751)
+bottleneck  f(x) + s·(U·σ(D·f(x) + d) + u)                      (Houlsby et al. 2019, arXiv 1902.00751)
 prefix      attention also over P trained keys and values       (Li and Liang 2021, arXiv 2101.00190)
 stack       several adapters, each on top of the one before it  (Pfeiffer et al. 2020, arXiv 2005.00052)
 """
@@ -22,8 +22,7 @@ from tercet.models.errors import CheckpointError
 
 Settings = TypeVar("Settings")
 
-Role = Literal["query", "key", "value", "attention_output", "intermediate", "output"]
-ROLES: tuple[Role, ...] = get_args(Role)
+Role = Literal["query", "key", "value", "attention_output", "intermediate", "output", "residual"]
 # Where the layer of each role is within a block of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
 PATHS: dict[Role, str] = {
     "query": "attention.self.query",
@@ -33,22 +32,27 @@ PATHS: dict[Role, str] = {
     "intermediate": "intermediate.dense",
     "output": "output.dense",
 }
+# Roles of linear layers. That of the residual around the feed-forward sub-layer is the identity.
+ROLES = tuple(PATHS)
 Nonlinearity = Literal["relu", "gelu", "tanh", "silu"]
-Placement = Literal["houlsby", "feed_forward"]
+Placement = Literal["houlsby", "feed_forward", "parallel"]
 Shapes = dict[str, tuple[int, ...]]
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-# The output of both sub-layers, or that of the feed-forward one only; before residual and layer norm. The
-# adapter of Pfeiffer et al. (2020, arXiv 2005.00052) is neither: it reads the output of the
-# feed-forward sub-layer after residual and layer norm, adds to it before both, and the norm is taken again.
+# The output of both sub-layers, or that of the feed-forward one only; before residual and layer norm. What
+# is parallel to the feed-forward sub-layer (He et al. 2022, arXiv 2110.04366) reads its input and adds to its
+# output, which is as much as to add to the residual. The adapter of Pfeiffer et al. (2020, arXiv 2005.00052)
+# is none of these: it reads the output of the feed-forward sub-layer after residual and layer norm, adds to it
+# before both, and the norm is taken again.
 PLACES: dict[Placement, tuple[Role, ...]] = {
     "houlsby": ("attention_output", "output"),
     "feed_forward": ("output",),
+    "parallel": ("residual",),
 }
 # What `feed_forward` is called in digests, and in some adapters on disk. Digests are parts of fingerprints,
 # which collections keep.
 FEED_FORWARD_ON_DISK = "pfeiffer"
-LARGEST_ALPHA = 1e6
+LARGEST_SCALE = 1e6
 # Exported graphs of adapters that one encoder keeps open, unless it is told otherwise.
 ADAPTER_SESSIONS = 4
 # (IA)³ scales the activations between the two feed-forward layers: the input of the second one.
@@ -99,7 +103,7 @@ class LoraSettings:
 
     def __post_init__(self) -> None:
         _require_whole("rank", self.rank, 1)
-        _require_number("alpha", self.alpha, 0.0, LARGEST_ALPHA)
+        _require_number("alpha", self.alpha, 0.0, LARGEST_SCALE)
         _require_number("dropout", self.dropout, 0.0, 1.0)
         _require_roles(self.targets)
 
@@ -180,16 +184,19 @@ class PrefixSettings:
 class BottleneckSettings:
     """A small feed-forward network after a sub-layer. It starts as the identity: U and u are 0.
 
-    width: of its middle; placement: `houlsby` after both sub-layers, `feed_forward` after the second only.
+    width: of its middle; placement: `houlsby` after both sub-layers, `feed_forward` after the second only,
+    `parallel` beside the second; scale: factor of what it adds.
     """
 
     kind: ClassVar[str] = "bottleneck"
     width: int = 48
     nonlinearity: Nonlinearity = "relu"
     placement: Placement = "feed_forward"
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         _require_whole("width", self.width, 1)
+        _require_number("scale", self.scale, 0.0, LARGEST_SCALE)
         _require_choice("nonlinearity", self.nonlinearity, get_args(Nonlinearity))
         _require_choice("placement", self.placement, get_args(Placement))
 
@@ -277,10 +284,12 @@ def settings_from_disk(kind: object, values: Mapping[str, Any]) -> AdapterSettin
 
 
 def digested_settings(settings: AdapterSettings) -> dict[str, Any]:
-    """All settings as digests have them."""
+    """All settings as digests have them. A factor of 1 is left out, as none had another once."""
     digested = settings_json(settings)
     if digested.get("placement") == "feed_forward":
         digested["placement"] = FEED_FORWARD_ON_DISK
+    if digested.get("scale") == 1.0:
+        del digested["scale"]
     return digested
 
 

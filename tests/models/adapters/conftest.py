@@ -39,6 +39,7 @@ SETTINGS: dict[str, AdapterSettings] = {
     "prefix": PrefixSettings(length=5),
     "bottleneck": BottleneckSettings(width=6, nonlinearity="gelu", placement="houlsby"),
     "bias": BiasSettings(),
+    "parallel": BottleneckSettings(width=6, placement="parallel", scale=2.0),
 }
 STACKS = {"stack": ("bottleneck", "lora"), "stack-prefix": ("prefix", "ia3")}
 
@@ -131,7 +132,7 @@ def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
 @pytest.fixture(scope="session")
 def xlmr_family(made_once: MadeOnce, golden: Path, xlmr_exported: Path) -> Family:
     """The golden XLM-RoBERTa with adapters, some exported in float32; not to be changed."""
-    names = ("lora", "prefix")
+    names = ("lora", "parallel", "prefix")
     return _family(made_once, golden / "checkpoint", xlmr_exported, names)
 
 

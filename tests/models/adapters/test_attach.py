@@ -35,7 +35,9 @@ from tercet.models.loader import load_encoder
 
 pytestmark = pytest.mark.slow
 
-KINDS = ["lora", "ia3", "bias", "prefix", "bottleneck"]
+KINDS = ["lora", "ia3", "bias", "prefix", "bottleneck", "parallel"]
+# Kinds that do not become part of the weights.
+IN_GRAPH = ("prefix", "bottleneck", "parallel")
 Settings = dict[str, AdapterSettings]
 Moved = Callable[[list[Any], int], None]
 
@@ -122,7 +124,7 @@ def test_folded_weights_compute_the_same(kind: str, bert: Path, batch: Any, bert
     body, folded = load_body(bert), load_body(bert)
     install(body, FixedAdapters(load_parts(adapter, body)))
     rest = fold(folded, load_parts(adapter, folded))
-    assert bool(rest) == (kind in ("prefix", "bottleneck"))
+    assert bool(rest) == (kind in IN_GRAPH)
     if rest:
         install(folded, FixedAdapters(rest))
     torch.testing.assert_close(states(folded, batch), states(body, batch), atol=1e-5, rtol=0)

@@ -160,7 +160,9 @@ def test_a_soft_batch_equals_each_text_alone(on_torch: Any) -> None:
 
 
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0)])
-@pytest.mark.parametrize("pair", [("lora", "prefix"), ("with-heads", "bottleneck"), ("stack-prefix", None)])
+@pytest.mark.parametrize(
+    "pair", [("lora", "prefix"), ("with-heads", "bottleneck"), ("stack-prefix", None), ("parallel", "ia3")]
+)
 def test_all_the_weight_on_one_is_that_one(bert: Path, root: Path, weights: Any, pair: Any) -> None:
     from tercet.models.torch_encoder import TorchEncoder
 
@@ -289,5 +291,7 @@ def test_one_of_another_base(on_torch: Any, root: Path) -> None:
 
 
 def test_an_unknown_name_lists_routers_too(on_torch: Any) -> None:
-    with pytest.raises(AdapterNotFoundError, match="no adapter 'law'; there are bias, bottleneck, by-collection"):
+    with pytest.raises(
+        AdapterNotFoundError, match="no adapter 'law'; there are bias, bottleneck, by-collection"
+    ):
         with_adapter(on_torch(), "law")

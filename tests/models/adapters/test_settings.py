@@ -42,6 +42,12 @@ def test_tensors_by_hand() -> None:
         "layers.0.output.up.weight": (4, 2),
         "layers.0.output.up.bias": (4,),
     }
+    assert BottleneckSettings(width=2, placement="parallel").shapes(BODY) == {
+        "layers.0.residual.down.weight": (2, 4),
+        "layers.0.residual.down.bias": (2,),
+        "layers.0.residual.up.weight": (4, 2),
+        "layers.0.residual.up.bias": (4,),
+    }
     assert BottleneckSettings(placement="houlsby").targets == ("attention_output", "output")
     assert BottleneckSettings().targets == BottleneckSettings(placement="feed_forward").targets == ("output",)
 
@@ -71,11 +77,14 @@ def test_settings_survive_json(kind: str) -> None:
         ("prefix", {"length": -1}, "length is -1"),
         ("bottleneck", {"width": "wide"}, "width is 'wide'"),
         ("bottleneck", {"nonlinearity": "sine"}, "nonlinearity is 'sine'"),
+        ("bottleneck", {"scale": float("inf")}, "scale is inf"),
+        ("bottleneck", {"targets": ["residual"]}, r"unknown keys \['targets'\]"),
+        ("lora", {"targets": ["residual"]}, "distinct roles"),
         ("bottleneck", {"placement": ["feed_forward"]}, "placement is"),
         (
             "bottleneck",
             {"placement": "pfeiffer"},
-            r"placement is 'pfeiffer'; it must be one of \['houlsby', 'feed_forward'\]",
+            r"placement is 'pfeiffer'; it must be one of \['houlsby', 'feed_forward', 'parallel'\]",
         ),
         ("stack", {"adapters": ["a"]}, "two adapters or more"),
         ("stack", {"adapters": ["a", "../b"]}, "two adapters or more"),

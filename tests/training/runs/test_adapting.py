@@ -37,6 +37,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "prefix": {"kind": "prefix", "prefix": {"length": 3}},
     "bias": {"kind": "bias"},
     "bottleneck": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "houlsby"}},
+    "parallel": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "parallel", "scale": 4.0}},
 }
 TEXTS = ["word1 word2 word3", "word7", "word39 word8 word8 word20 word5"]
 Run = Callable[..., Any]

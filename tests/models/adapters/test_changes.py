@@ -1,0 +1,72 @@
+"""What adapters compute, against the papers' formulas written out over the blocks of a plain body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
+
+from tercet.models.adapters.attach import attach, named_tensors, trainable_parameters
+from tercet.models.adapters.settings import AdapterSettings, BottleneckSettings
+from tercet.models.encoder_model import load_body
+
+pytestmark = pytest.mark.slow
+
+Moved = Callable[[list[Any], int], None]
+Tensors = dict[str, Any]
+
+
+@pytest.fixture
+def ids() -> Any:
+    """Tokens of three texts of one length."""
+    return torch.randint(5, 60, (3, 9), generator=torch.Generator().manual_seed(0))
+
+
+def disturbed(bert: Path, settings: AdapterSettings, moved: Moved, ids: Any) -> tuple[Any, Tensors]:
+    """States float[B, L, d] of a body with an adapter whose parameters have moved, and these parameters."""
+    body = attach(load_body(bert), "law", settings).eval()
+    moved(trainable_parameters(body), 1)
+    return body(input_ids=ids).last_hidden_state, dict(named_tensors(body, "law", settings))
+
+
+def with_feed_forward(bert: Path, ids: Any, added: Callable[[int, Any, Any], Any]) -> Any:
+    """States of the plain body, where `added` to each feed-forward sub-layer's output is a function of the
+    block, the sub-layer's input and its output.
+    """
+    body: Any = load_body(bert).eval()
+    states = body.embeddings(input_ids=ids)
+    for number, block in enumerate(body.encoder.layer):
+        attended = block.attention(states)[0]
+        middle = torch.nn.functional.gelu(
+            attended @ block.intermediate.dense.weight.T + block.intermediate.dense.bias
+        )
+        output = middle @ block.output.dense.weight.T + block.output.dense.bias
+        states = block.output.LayerNorm(output + added(number, attended, output) + attended)
+    return states
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0])
+@pytest.mark.parametrize("placement", ["parallel", "feed_forward"])
+def test_a_bottleneck_reads_the_input_or_the_output(
+    bert: Path, moved: Moved, ids: Any, placement: Any, scale: float
+) -> None:
+    settings = BottleneckSettings(width=6, placement=placement, scale=scale)
+    found, tensors = disturbed(bert, settings, moved, ids)
+    role = "residual" if placement == "parallel" else "output"
+
+    def added(block: int, given: Any, output: Any) -> Any:
+        d, d_bias, u, u_bias = (
+            tensors[f"layers.{block}.{role}.{name}"]
+            for name in ("down.weight", "down.bias", "up.weight", "up.bias")
+        )
+        read = given if placement == "parallel" else output
+        return scale * (torch.relu(read @ d.T + d_bias) @ u.T + u_bias)
+
+    expected = with_feed_forward(bert, ids, added)
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+    assert (expected - with_feed_forward(bert, ids, lambda *_: 0.0)).abs().max() > 0.05
