@@ -1,18 +1,19 @@
 """Training an adapter: attached to a frozen body, its parameters listed, saved, and read back.
 
-LoRA, (IA)³ and prefixes are PEFT's; bottlenecks and biases, which PEFT has not, are ours. Saved tensors have
-names of our own, so that no file depends on PEFT's insides.
+LoRA, (IA)³ and prefixes are PEFT's; bottlenecks, biases and sparse changes, which PEFT has not, are ours.
+Saved tensors have names of our own, so that no file depends on PEFT's insides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from tercet.models.adapters.blocks import BodyShape
 from tercet.models.adapters.body import (
     FixedAdapters,
     KeysAndValues,
@@ -24,23 +25,24 @@ from tercet.models.adapters.body import (
     load_parts,
     path_of,
 )
-from tercet.models.adapters.changes import SMALL_STD, Bottleneck, Change, Shifted
+from tercet.models.adapters.changes import SMALL_STD, Bottleneck, Change, Shifted, Sparse, SparseWeights
 from tercet.models.adapters.files import write_adapter
 from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from tercet.models.adapters.settings import (
+    INDICES,
     INPUT_SCALED,
     AdapterSettings,
     BiasSettings,
-    BodyShape,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
     PrefixSettings,
+    SparseSettings,
     StackSettings,
     require_adapter_name,
 )
 from tercet.models.errors import CheckpointError, UnsupportedError
-from tercet.models.representations import Float32
+from tercet.models.representations import Float32, Int32
 from tercet.models.weights.head_weights import HeadWeights
 
 try:
@@ -59,8 +61,10 @@ def attach(
     """The body, changed in place: all its parameters frozen but those of a new adapter, in float32.
 
     It computes what it did before, except for kind prefix, which takes attention from the first step on.
+    Kind sparse changes the largest weights, until `choose_weights` chooses others.
     below: trained adapters under the new one, frozen, the innermost first, as in MAD-X.
-    Raises CheckpointError for a stack or a bad name, UnsupportedError for a body unlike BERT.
+    Raises CheckpointError for a stack, a bad name or more weights than there are, UnsupportedError for a body
+    unlike BERT.
     """
     if isinstance(settings, StackSettings):
         raise CheckpointError("a stack has nothing to train; attach its last adapter with the others below")
@@ -71,6 +75,10 @@ def attach(
         install(body, FixedAdapters([*lower, _new_changes(body, name, settings)]))
     elif isinstance(settings, PrefixSettings):
         install(body, FixedAdapters([*lower, _new_prefix(body, name, settings)]))
+    elif isinstance(settings, SparseSettings):
+        install(body, FixedAdapters([*lower, _new_sparse_changes(body, name, settings)]))
+        sizes = {slot: weight.abs() for slot, weight in weights_to_choose_from(body, settings).items()}
+        choose_weights(body, name, settings, sizes)
     else:
         if lower:
             install(body, FixedAdapters(lower))
@@ -83,6 +91,28 @@ def attach(
 def trainable_parameters(body: nn.Module) -> list[nn.Parameter]:
     """The parameters of the attached adapter, for an optimizer; the heads, where trained too, are apart."""
     return [parameter for parameter in body.parameters() if parameter.requires_grad]
+
+
+def weights_to_choose_from(body: nn.Module, settings: SparseSettings) -> dict[Slot, nn.Parameter]:
+    """The weights float[out, in] of each layer that may change."""
+    layers = range(body_shape(body).layers)
+    slots: list[Slot] = [(layer, role) for layer in layers for role in settings.targets]
+    return {slot: body.get_parameter(f"{path_of(body, slot)}.weight") for slot in slots}
+
+
+def choose_weights(
+    body: nn.Module, name: str, settings: SparseSettings, scores: Mapping[Slot, Tensor]
+) -> None:
+    """Makes an attached sparse adapter change the weights of the largest scores.
+
+    scores: float[out, in] of each layer that may change.
+    """
+    weights: Any = body.get_submodule(_attribute(name))
+    ranked = [matrix for matrix in body_shape(body).matrices() if (matrix.layer, matrix.role) in scores]
+    flat = torch.cat([scores[matrix.layer, matrix.role].detach().flatten() for matrix in ranked])
+    numbers = torch.cat([torch.arange(matrix.size) + matrix.start for matrix in ranked])
+    largest = flat.topk(settings.count).indices.cpu()
+    weights.indices.copy_(numbers[largest].sort().values)
 
 
 def save_adapter(
@@ -103,8 +133,8 @@ def save_adapter(
     name: that in the body, where it is another; heads: those trained with it, or None for the base's; below:
     as for `attach`.
     """
-    arrays: dict[str, Float32] = {
-        key: tensor.detach().float().cpu().numpy().copy()
+    arrays: dict[str, Float32 | Int32] = {
+        key: tensor.detach().to(torch.int32 if key == INDICES else torch.float32).cpu().numpy().copy()
         for key, tensor in named_tensors(body, name or folder.name, settings)
     }
     lower = tuple(adapter.digest for adapter in below)
@@ -147,6 +177,17 @@ def _new_changes(body: nn.Module, name: str, settings: BottleneckSettings | Bias
     return Part(changes)
 
 
+def _new_sparse_changes(body: nn.Module, name: str, settings: SparseSettings) -> Part:
+    shape = body_shape(body)
+    [(count,), _] = settings.shapes(shape).values()
+    weights = SparseWeights(torch.arange(count), torch.zeros(count)).to(next(body.parameters()).device)
+    body.add_module(_attribute(name), weights)
+    targets = (matrix for matrix in shape.matrices() if matrix.role in settings.targets)
+    return Part(
+        {(matrix.layer, matrix.role): Sparse(weights, matrix.start, matrix.shape) for matrix in targets}
+    )
+
+
 def _new_prefix(body: nn.Module, name: str, settings: PrefixSettings) -> Part:
     shape, config = body_shape(body), _config(body)
     encoder: Any = PrefixEncoder(  # type: ignore[no-untyped-call]  # PEFT leaves it untyped
@@ -174,6 +215,11 @@ def _prefix_of(weight: Tensor, layer: int, shape: BodyShape) -> KeysAndValues:
 def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iterator[tuple[str, Tensor]]:
     """The attached adapter's parameters, not copied, under the names of adapter.safetensors."""
     shape = body_shape(body)
+    if isinstance(settings, SparseSettings):
+        weights: Any = body.get_submodule(_attribute(name))
+        yield INDICES, weights.indices
+        yield "values", weights.values
+        return
     for layer in range(shape.layers):
         if isinstance(settings, PrefixSettings):
             encoder: Any = body.get_submodule(_attribute(name))

@@ -18,6 +18,7 @@ from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+from tercet.models.adapters.blocks import PATHS, ROLES, BodyShape, Role
 from tercet.models.adapters.changes import (
     Below,
     Bottleneck,
@@ -26,20 +27,20 @@ from tercet.models.adapters.changes import (
     ScaledInput,
     ScaledOutput,
     Shifted,
+    Sparse,
+    SparseWeights,
     through,
 )
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
 from tercet.models.adapters.settings import (
+    INDICES,
     INPUT_SCALED,
-    PATHS,
-    ROLES,
     BiasSettings,
-    BodyShape,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
     PrefixSettings,
-    Role,
+    SparseSettings,
     StackSettings,
 )
 from tercet.models.errors import UnsupportedError
@@ -321,8 +322,10 @@ def _active(module: nn.Module) -> ActiveAdapters:
 
 
 def _load_part(adapter: Adapter, like: Tensor) -> Part:
-    tensors = {name: torch.from_numpy(array).to(like) for name, array in adapter.arrays.items()}
     settings = adapter.settings
+    if isinstance(settings, SparseSettings):
+        return Part(_sparse_changes(adapter, like))
+    tensors = {name: torch.from_numpy(array).to(like) for name, array in adapter.arrays.items()}
     if isinstance(settings, PrefixSettings):
         return Part(
             {}, lambda layer: (tensors[f"layers.{layer}.prefix_key"], tensors[f"layers.{layer}.prefix_value"])
@@ -337,6 +340,21 @@ def _load_part(adapter: Adapter, like: Tensor) -> Part:
             for role in settings.targets
         }
     )
+
+
+def _sparse_changes(adapter: Adapter, like: Tensor) -> dict[Slot, Change]:
+    """Those of each layer that has any."""
+    indices = torch.from_numpy(adapter.arrays[INDICES]).to(like.device, torch.int64)
+    values = torch.from_numpy(adapter.arrays["values"]).to(like)
+    changes: dict[Slot, Change] = {}
+    for matrix in adapter.base.body.matrices():
+        own = (indices >= matrix.start) & (indices < matrix.start + matrix.size)
+        if own.any():
+            weights = SparseWeights(indices[own], values[own])
+            changes[matrix.layer, matrix.role] = Sparse(weights, matrix.start, matrix.shape).requires_grad_(
+                False
+            )
+    return changes
 
 
 def _load_change(

@@ -119,6 +119,44 @@ class Shifted(Change):
         return True
 
 
+class SparseWeights(nn.Module):
+    """Changes of some weights. indices: int64[k], where they are; values: float[k], what is added to them."""
+
+    indices: Tensor
+
+    def __init__(self, indices: Tensor, values: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("indices", indices)
+        self.values = nn.Parameter(values)
+
+
+class Sparse(Change):
+    """below(x) + Δ·x, where Δ float[out, in] is 0 but at some places."""
+
+    def __init__(self, weights: SparseWeights, start: int, shape: tuple[int, int]) -> None:
+        """weights: of this layer and others; start: the index of its first one; shape: [out, in]."""
+        super().__init__()
+        self.weights, self.start, self.shape = weights, start, shape
+
+    def forward(self, x: Tensor, below: Below) -> Tensor:
+        """Adds to the output."""
+        return below(x) + functional.linear(x, self.change().to(x.dtype))
+
+    def fold(self, linear: nn.Linear) -> bool:
+        """W + Δ."""
+        linear.weight.data += self.change().data
+        return True
+
+    def change(self) -> Tensor:
+        """Δ."""
+        size = self.shape[0] * self.shape[1]
+        places = self.weights.indices - self.start
+        # Those of other layers go to one place behind, which is cut off: no size depends on the indices.
+        places = torch.where((places >= 0) & (places < size), places, size)
+        flat = self.weights.values.new_zeros(size + 1).index_put((places,), self.weights.values)
+        return flat[:size].view(self.shape)
+
+
 class Bottleneck(Change):
     """y + s·(U·σ(D·z + d) + u) with y = below(x), and z = y, or x where it is parallel to what is below.
 

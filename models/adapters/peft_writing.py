@@ -8,12 +8,12 @@ from typing import Any
 
 from safetensors.numpy import save
 
+from tercet.models.adapters.blocks import PATHS
 from tercet.models.adapters.files import is_adapter
 from tercet.models.adapters.peft_files import PARTS, PREFIX
 from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import (
     INPUT_SCALED,
-    PATHS,
     Ia3Settings,
     LoraSettings,
     PrefixSettings,

@@ -6,6 +6,7 @@ x the layer's input and f(x) = W·x + b its output, the kinds change f to
 lora        f(x) + (alpha / rank) · B·A·x                       (Hu et al. 2021, arXiv 2106.09685)
 ia3         l ⊙ f(x); at the role `output` f(l ⊙ x)             (Liu et al. 2022, arXiv 2205.05638)
 bias        f(x) + b'                                        (BitFit, Ben Zaken et al. 2022, arXiv 2106.10199)
+sparse      f(x) + Δ·x, Δ being 0 but at some places            (Sung et al. 2021, arXiv 2111.09839)
 bottleneck  f(x) + s·(U·σ(D·f(x) + d) + u)                      (Houlsby et al. 2019, arXiv 1902.00751)
 prefix      attention also over P trained keys and values       (Li and Liang 2021, arXiv 2101.00190)
 stack       several adapters, each on top of the one before it  (Pfeiffer et al. 2020, arXiv 2005.00052)
@@ -18,22 +19,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
+from tercet.models.adapters.blocks import ROLES, BodyShape, Role, require_whole
 from tercet.models.errors import CheckpointError
 
 Settings = TypeVar("Settings")
 
-Role = Literal["query", "key", "value", "attention_output", "intermediate", "output", "residual"]
-# Where the layer of each role is within a block of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
-PATHS: dict[Role, str] = {
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "attention_output": "attention.output.dense",
-    "intermediate": "intermediate.dense",
-    "output": "output.dense",
-}
-# Roles of linear layers. That of the residual around the feed-forward sub-layer is the identity.
-ROLES = tuple(PATHS)
 Nonlinearity = Literal["relu", "gelu", "tanh", "silu"]
 Placement = Literal["houlsby", "feed_forward", "parallel"]
 Shapes = dict[str, tuple[int, ...]]
@@ -42,8 +32,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 # The output of both sub-layers, or that of the feed-forward one only; before residual and layer norm. What
 # is parallel to the feed-forward sub-layer (He et al. 2022, arXiv 2110.04366) reads its input and adds to its
 # output, which is as much as to add to the residual. The adapter of Pfeiffer et al. (2020, arXiv 2005.00052)
-# is none of these: it reads the output of the feed-forward sub-layer after residual and layer norm, adds to it
-# before both, and the norm is taken again.
+# is none of these: it reads the output of the feed-forward sub-layer after residual and layer norm, adds
+# to it before both, and the norm is taken again.
 PLACES: dict[Placement, tuple[Role, ...]] = {
     "houlsby": ("attention_output", "output"),
     "feed_forward": ("output",),
@@ -53,39 +43,12 @@ PLACES: dict[Placement, tuple[Role, ...]] = {
 # which collections keep.
 FEED_FORWARD_ON_DISK = "pfeiffer"
 LARGEST_SCALE = 1e6
+# The tensor of a sparse adapter that holds whole numbers.
+INDICES = "indices"
 # Exported graphs of adapters that one encoder keeps open, unless it is told otherwise.
 ADAPTER_SESSIONS = 4
 # (IA)³ scales the activations between the two feed-forward layers: the input of the second one.
 INPUT_SCALED: Role = "output"
-
-
-@dataclass(frozen=True, slots=True)
-class BodyShape:
-    """Sizes of a body that adapters depend on: blocks, width of the hidden states, feed-forward width."""
-
-    layers: int
-    hidden_size: int
-    intermediate_size: int
-
-    def __post_init__(self) -> None:
-        for name in ("layers", "hidden_size", "intermediate_size"):
-            _require_whole(name, getattr(self, name), 1)
-
-    @staticmethod
-    def of_config(config: Mapping[str, Any]) -> BodyShape:
-        """From a model's config.json. Raises CheckpointError where it lacks a size."""
-        keys = ("num_hidden_layers", "hidden_size", "intermediate_size")
-        missing = [key for key in keys if key not in config]
-        if missing:
-            raise CheckpointError(
-                f"the model's configuration has no {missing}; adapters need the blocks of BERT or XLM-RoBERTa"
-            )
-        return BodyShape(*(config[key] for key in keys))
-
-    def sizes(self, role: Role) -> tuple[int, int]:
-        """Width of the input and of the output of the linear layer with this role."""
-        wide, narrow = self.intermediate_size, self.hidden_size
-        return (wide if role == "output" else narrow), (wide if role == "intermediate" else narrow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +65,7 @@ class LoraSettings:
     targets: tuple[Role, ...] = ("query", "value")
 
     def __post_init__(self) -> None:
-        _require_whole("rank", self.rank, 1)
+        require_whole("rank", self.rank, 1)
         _require_number("alpha", self.alpha, 0.0, LARGEST_SCALE)
         _require_number("dropout", self.dropout, 0.0, 1.0)
         _require_roles(self.targets)
@@ -159,6 +122,31 @@ class BiasSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SparseSettings:
+    """Changes of `count` weights of linear layers. It starts as the identity: all changes are 0."""
+
+    kind: ClassVar[str] = "sparse"
+    count: int = 65_536
+    targets: tuple[Role, ...] = ROLES
+
+    def __post_init__(self) -> None:
+        require_whole("count", self.count, 1)
+        _require_roles(self.targets)
+
+    def shapes(self, body: BodyShape) -> Shapes:
+        """`indices` int32[count] of weights, ascending, and `values` float32[count] that are added to them.
+
+        Raises CheckpointError where the layers have fewer weights.
+        """
+        weights = sum(matrix.size for matrix in body.matrices() if matrix.role in self.targets)
+        if self.count > weights:
+            raise CheckpointError(
+                f"count is {self.count}; the layers {list(self.targets)} have {weights} weights"
+            )
+        return {INDICES: (self.count,), "values": (self.count,)}
+
+
+@dataclass(frozen=True, slots=True)
 class PrefixSettings:
     """Trained keys and values that every token attends to, `length` of them in each block.
 
@@ -169,7 +157,7 @@ class PrefixSettings:
     length: int = 16
 
     def __post_init__(self) -> None:
-        _require_whole("length", self.length, 1)
+        require_whole("length", self.length, 1)
 
     def shapes(self, body: BodyShape) -> Shapes:
         """`prefix_key` and `prefix_value`, float32[length, hidden] of each block."""
@@ -195,7 +183,7 @@ class BottleneckSettings:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_whole("width", self.width, 1)
+        require_whole("width", self.width, 1)
         _require_number("scale", self.scale, 0.0, LARGEST_SCALE)
         _require_choice("nonlinearity", self.nonlinearity, get_args(Nonlinearity))
         _require_choice("placement", self.placement, get_args(Placement))
@@ -234,7 +222,13 @@ class StackSettings:
 
 
 AdapterSettings = (
-    LoraSettings | Ia3Settings | BiasSettings | PrefixSettings | BottleneckSettings | StackSettings
+    LoraSettings
+    | Ia3Settings
+    | BiasSettings
+    | SparseSettings
+    | PrefixSettings
+    | BottleneckSettings
+    | StackSettings
 )
 KINDS: dict[str, type[AdapterSettings]] = {kind.kind: kind for kind in get_args(AdapterSettings)}
 
@@ -308,11 +302,6 @@ def require_adapter_name(name: str) -> None:
 
 def _slots(body: BodyShape, roles: tuple[Role, ...]) -> list[tuple[str, Role]]:
     return [(f"layers.{layer}.{role}", role) for layer in range(body.layers) for role in roles]
-
-
-def _require_whole(name: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise CheckpointError(f"{name} is {value!r}; it must be a whole number of at least {least}")
 
 
 def _require_number(name: str, value: object, least: float, below: float) -> None:

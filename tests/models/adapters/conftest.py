@@ -14,16 +14,17 @@ pytest.importorskip("peft", reason="adapters are trained with peft: install terc
 
 from tercet.models.adapters.attach import attach, save_adapter, trainable_parameters
 from tercet.models.adapters.base import adapter_base
+from tercet.models.adapters.blocks import ROLES
 from tercet.models.adapters.files import write_adapter
 from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import (
-    ROLES,
     AdapterSettings,
     BiasSettings,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
     PrefixSettings,
+    SparseSettings,
     StackSettings,
 )
 from tercet.models.checkpoint import read_settings
@@ -39,6 +40,7 @@ SETTINGS: dict[str, AdapterSettings] = {
     "prefix": PrefixSettings(length=5),
     "bottleneck": BottleneckSettings(width=6, nonlinearity="gelu", placement="houlsby"),
     "bias": BiasSettings(),
+    "sparse": SparseSettings(count=2000),
     "parallel": BottleneckSettings(width=6, placement="parallel", scale=2.0),
 }
 STACKS = {"stack": ("bottleneck", "lora"), "stack-prefix": ("prefix", "ia3")}
@@ -125,7 +127,7 @@ def _family(made_once: MadeOnce, checkpoint: Path, exported: Path, names: tuple[
 @pytest.fixture(scope="session")
 def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
     """The tiny BERT with adapters, some exported in float32; not to be changed."""
-    names = ("ia3", "prefix", "bottleneck", "with-heads", "stack")
+    names = ("ia3", "prefix", "bottleneck", "sparse", "with-heads", "stack")
     return _family(made_once, bert, bert_exported, names)
 
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
 
 from tercet.models.adapters.attach import attach, named_tensors, trainable_parameters
-from tercet.models.adapters.settings import AdapterSettings, BottleneckSettings
+from tercet.models.adapters.settings import AdapterSettings, BottleneckSettings, SparseSettings
 from tercet.models.encoder_model import load_body
 
 pytestmark = pytest.mark.slow
@@ -70,3 +70,38 @@ def test_a_bottleneck_reads_the_input_or_the_output(
     expected = with_feed_forward(bert, ids, added)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
     assert (expected - with_feed_forward(bert, ids, lambda *_: 0.0)).abs().max() > 0.05
+
+
+def test_sparse_changes_are_added_to_the_weights(bert: Path, moved: Moved, ids: Any) -> None:
+    settings = SparseSettings(count=500, targets=("value", "output"))
+    found, tensors = disturbed(bert, settings, moved, ids)
+    body: Any = load_body(bert).eval()
+    blocks = body.encoder.layer
+    layers = [
+        (role, layer.weight.data)
+        for block in blocks
+        for role, layer in (
+            ("query", block.attention.self.query),
+            ("key", block.attention.self.key),
+            ("value", block.attention.self.value),
+            ("attention_output", block.attention.output.dense),
+            ("intermediate", block.intermediate.dense),
+            ("output", block.output.dense),
+        )
+    ]
+    changes = dict(zip(tensors["indices"].tolist(), tensors["values"].tolist(), strict=True))
+    largest = torch.cat([w.abs().flatten() for role, w in layers if role in settings.targets]).topk(500)[0][
+        -1
+    ]
+    start = 0
+    for role, weight in layers:
+        flat = weight.view(-1)
+        chosen = {n for n in range(flat.numel()) if start + n in changes}
+        if role in settings.targets:  # those of the largest size, until others are chosen
+            assert chosen == set(torch.nonzero(flat.abs() >= largest).view(-1).tolist())
+        else:
+            assert not chosen
+        for place in chosen:
+            flat[place] += changes[start + place]
+        start += flat.numel()
+    torch.testing.assert_close(found, body(input_ids=ids).last_hidden_state, atol=1e-6, rtol=0)

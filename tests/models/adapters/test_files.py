@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save
 
+from tercet.models.adapters.blocks import BodyShape
 from tercet.models.adapters.files import RECORD_FILE, TENSORS_FILE, is_adapter, read_adapter, write_adapter
 from tercet.models.adapters.record import Adapter, AdapterBase
-from tercet.models.adapters.settings import BodyShape, BottleneckSettings, LoraSettings, Placement
+from tercet.models.adapters.settings import BottleneckSettings, LoraSettings, Placement
 from tercet.models.errors import CheckpointError
 
 BASE = AdapterBase("tiny", "f" * 64, BodyShape(1, 4, 8))

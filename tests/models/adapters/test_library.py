@@ -43,6 +43,7 @@ def test_names_are_those_of_folders_with_an_adapter(root: Path, bert: Path, base
         "lora",
         "parallel",
         "prefix",
+        "sparse",
         "stack",
         "stack-prefix",
         "with-heads",

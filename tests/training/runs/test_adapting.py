@@ -36,6 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "ia3": {"kind": "ia3"},
     "prefix": {"kind": "prefix", "prefix": {"length": 3}},
     "bias": {"kind": "bias"},
+    "sparse": {"kind": "sparse", "sparse": {"count": 400}, "mask_batches": 3},
     "bottleneck": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "houlsby"}},
     "parallel": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "parallel", "scale": 4.0}},
 }
