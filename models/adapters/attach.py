@@ -36,6 +36,7 @@ from tercet.models.adapters.settings import (
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
+    MixAndMatchSettings,
     PrefixSettings,
     SparseSettings,
     StackSettings,
@@ -52,15 +53,13 @@ except ImportError as error:
         f"training an adapter needs peft ({error}): pip install -c constraints.txt -e '.[train]'"
     ) from error
 
-OWN_KINDS = BottleneckSettings, BiasSettings
-
 
 def attach(
     body: nn.Module, name: str, settings: AdapterSettings, *, below: Sequence[ResolvedAdapter] = ()
 ) -> nn.Module:
     """The body, changed in place: all its parameters frozen but those of a new adapter, in float32.
 
-    It computes what it did before, except for kind prefix, which takes attention from the first step on.
+    It computes what it did before, except with a prefix, which takes attention from the first step on.
     Kind sparse changes the largest weights, until `choose_weights` chooses others.
     below: trained adapters under the new one, frozen, the innermost first, as in MAD-X.
     Raises CheckpointError for a stack, a bad name or more weights than there are, UnsupportedError for a body
@@ -71,18 +70,12 @@ def attach(
     require_adapter_name(name)
     body.requires_grad_(False)
     lower = [part for adapter in below for part in load_parts(adapter, body)]
-    if isinstance(settings, OWN_KINDS):
-        install(body, FixedAdapters([*lower, _new_changes(body, name, settings)]))
-    elif isinstance(settings, PrefixSettings):
-        install(body, FixedAdapters([*lower, _new_prefix(body, name, settings)]))
-    elif isinstance(settings, SparseSettings):
-        install(body, FixedAdapters([*lower, _new_sparse_changes(body, name, settings)]))
-        sizes = {slot: weight.abs() for slot, weight in weights_to_choose_from(body, settings).items()}
-        choose_weights(body, name, settings, sizes)
-    else:
+    if isinstance(settings, LoraSettings | Ia3Settings):
         if lower:
             install(body, FixedAdapters(lower))
         inject_adapter_in_model(_peft_config(body, settings), body, _attribute(name))
+    else:
+        install(body, FixedAdapters([*lower, _new_part(body, name, settings)]))
     for parameter in trainable_parameters(body):
         parameter.data = parameter.data.float()
     return body
@@ -159,6 +152,28 @@ def _peft_config(body: nn.Module, settings: LoraSettings | Ia3Settings) -> LoraC
     return IA3Config(target_modules=paths, feedforward_modules=scaled_inputs)
 
 
+def _new_part(
+    body: nn.Module,
+    name: str,
+    settings: BottleneckSettings | BiasSettings | SparseSettings | PrefixSettings | MixAndMatchSettings,
+) -> Part:
+    if isinstance(settings, PrefixSettings):
+        return _new_prefix(body, name, settings)
+    if isinstance(settings, SparseSettings):
+        return _new_sparse_changes(body, name, settings)
+    if isinstance(settings, MixAndMatchSettings):
+        prefix, bottleneck = (_new_part(body, *part) for part in _parts_of(name, settings))
+        return Part(bottleneck.changes, prefix.prefix)
+    return _new_changes(body, name, settings)
+
+
+def _parts_of(
+    name: str, settings: MixAndMatchSettings
+) -> tuple[tuple[str, PrefixSettings], tuple[str, BottleneckSettings]]:
+    """Both, with the name of each in the body."""
+    return (f"{name}_prefix", settings.prefix), (f"{name}_bottleneck", settings.bottleneck)
+
+
 def _new_changes(body: nn.Module, name: str, settings: BottleneckSettings | BiasSettings) -> Part:
     shape, device = body_shape(body), next(body.parameters()).device
 
@@ -182,6 +197,8 @@ def _new_sparse_changes(body: nn.Module, name: str, settings: SparseSettings) ->
     [(count,), _] = settings.shapes(shape).values()
     weights = SparseWeights(torch.arange(count), torch.zeros(count)).to(next(body.parameters()).device)
     body.add_module(_attribute(name), weights)
+    sizes = {slot: weight.abs() for slot, weight in weights_to_choose_from(body, settings).items()}
+    choose_weights(body, name, settings, sizes)
     targets = (matrix for matrix in shape.matrices() if matrix.role in settings.targets)
     return Part(
         {(matrix.layer, matrix.role): Sparse(weights, matrix.start, matrix.shape) for matrix in targets}
@@ -215,6 +232,10 @@ def _prefix_of(weight: Tensor, layer: int, shape: BodyShape) -> KeysAndValues:
 def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iterator[tuple[str, Tensor]]:
     """The attached adapter's parameters, not copied, under the names of adapter.safetensors."""
     shape = body_shape(body)
+    if isinstance(settings, MixAndMatchSettings):
+        for part in _parts_of(name, settings):
+            yield from named_tensors(body, *part)
+        return
     if isinstance(settings, SparseSettings):
         weights: Any = body.get_submodule(_attribute(name))
         yield INDICES, weights.indices
@@ -241,9 +262,9 @@ def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iter
 
 def _wrapper(body: nn.Module, name: str, slot: Slot, settings: AdapterSettings) -> Any:
     """The module that holds the parameters of a slot."""
-    if isinstance(settings, OWN_KINDS):
-        return body.get_submodule(f"{_attribute(name)}.{_module_name(slot)}")
-    return linear_at(body, slot)
+    if isinstance(settings, LoraSettings | Ia3Settings):
+        return linear_at(body, slot)
+    return body.get_submodule(f"{_attribute(name)}.{_module_name(slot)}")
 
 
 def _attribute(name: str) -> str:

@@ -39,6 +39,7 @@ from tercet.models.adapters.settings import (
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
+    MixAndMatchSettings,
     PrefixSettings,
     SparseSettings,
     StackSettings,
@@ -53,6 +54,7 @@ FEED_FORWARD_END = "output"
 # Where a self-attention module keeps what `ActiveAdapters` it follows.
 ACTIVE = "active_adapters"
 Slot = tuple[int, Role]
+ByRole = LoraSettings | Ia3Settings | BiasSettings | BottleneckSettings
 KeysAndValues = tuple[Tensor, Tensor]
 # A prefix, or None for attention without one, and its weight float[R] for each row, or None for 1.
 WeightedPrefix = tuple[Tensor | None, KeysAndValues | None]
@@ -326,20 +328,25 @@ def _load_part(adapter: Adapter, like: Tensor) -> Part:
     if isinstance(settings, SparseSettings):
         return Part(_sparse_changes(adapter, like))
     tensors = {name: torch.from_numpy(array).to(like) for name, array in adapter.arrays.items()}
-    if isinstance(settings, PrefixSettings):
-        return Part(
-            {}, lambda layer: (tensors[f"layers.{layer}.prefix_key"], tensors[f"layers.{layer}.prefix_value"])
-        )
     if isinstance(settings, StackSettings):
         raise ValueError("a stack is loaded by its parts")
     layers = range(adapter.base.body.layers)
-    return Part(
-        {
+
+    def prefix(layer: int) -> KeysAndValues:
+        return tensors[f"layers.{layer}.prefix_key"], tensors[f"layers.{layer}.prefix_value"]
+
+    def changes(settings: ByRole) -> dict[Slot, Change]:
+        return {
             (layer, role): _load_change(settings, role, f"layers.{layer}.{role}", tensors)
             for layer in layers
             for role in settings.targets
         }
-    )
+
+    if isinstance(settings, PrefixSettings):
+        return Part({}, prefix)
+    if isinstance(settings, MixAndMatchSettings):
+        return Part(changes(settings.bottleneck), prefix)
+    return Part(changes(settings))
 
 
 def _sparse_changes(adapter: Adapter, like: Tensor) -> dict[Slot, Change]:
@@ -350,19 +357,12 @@ def _sparse_changes(adapter: Adapter, like: Tensor) -> dict[Slot, Change]:
     for matrix in adapter.base.body.matrices():
         own = (indices >= matrix.start) & (indices < matrix.start + matrix.size)
         if own.any():
-            weights = SparseWeights(indices[own], values[own])
-            changes[matrix.layer, matrix.role] = Sparse(weights, matrix.start, matrix.shape).requires_grad_(
-                False
-            )
+            weights = SparseWeights(indices[own], values[own]).requires_grad_(False)
+            changes[matrix.layer, matrix.role] = Sparse(weights, matrix.start, matrix.shape)
     return changes
 
 
-def _load_change(
-    settings: LoraSettings | Ia3Settings | BiasSettings | BottleneckSettings,
-    role: Role,
-    at: str,
-    tensors: Mapping[str, Tensor],
-) -> Change:
+def _load_change(settings: ByRole, role: Role, at: str, tensors: Mapping[str, Tensor]) -> Change:
     """The change in one slot, from the tensors that begin with `at`."""
     if isinstance(settings, LoraSettings):
         return Lora(tensors[f"{at}.lora_a"], tensors[f"{at}.lora_b"], settings.scale)

@@ -9,6 +9,7 @@ bias        f(x) + b'                                        (BitFit, Ben Zaken 
 sparse      f(x) + Δ·x, Δ being 0 but at some places            (Sung et al. 2021, arXiv 2111.09839)
 bottleneck  f(x) + s·(U·σ(D·f(x) + d) + u)                      (Houlsby et al. 2019, arXiv 1902.00751)
 prefix      attention also over P trained keys and values       (Li and Liang 2021, arXiv 2101.00190)
+mix_and_match  a prefix, and a bottleneck that is parallel         (He et al. 2022, arXiv 2110.04366)
 stack       several adapters, each on top of the one before it  (Pfeiffer et al. 2020, arXiv 2005.00052)
 """
 
@@ -206,6 +207,37 @@ class BottleneckSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MixAndMatchSettings:
+    """A prefix and a bottleneck beside the feed-forward sub-layer, trained together (Mix-and-Match).
+
+    length: of the prefix; width, nonlinearity, scale: of the bottleneck.
+    """
+
+    kind: ClassVar[str] = "mix_and_match"
+    length: int = 16
+    width: int = 48
+    nonlinearity: Nonlinearity = "relu"
+    scale: float = 4.0
+
+    def __post_init__(self) -> None:
+        _ = self.prefix, self.bottleneck  # which check their values
+
+    @property
+    def prefix(self) -> PrefixSettings:
+        """The first of the two."""
+        return PrefixSettings(self.length)
+
+    @property
+    def bottleneck(self) -> BottleneckSettings:
+        """The second of the two."""
+        return BottleneckSettings(self.width, self.nonlinearity, "parallel", self.scale)
+
+    def shapes(self, body: BodyShape) -> Shapes:
+        """The tensors of both."""
+        return self.prefix.shapes(body) | self.bottleneck.shapes(body)
+
+
+@dataclass(frozen=True, slots=True)
 class StackSettings:
     """Other adapters of the same folder, each on top of the one before it, such as language, then task."""
 
@@ -228,6 +260,7 @@ AdapterSettings = (
     | SparseSettings
     | PrefixSettings
     | BottleneckSettings
+    | MixAndMatchSettings
     | StackSettings
 )
 KINDS: dict[str, type[AdapterSettings]] = {kind.kind: kind for kind in get_args(AdapterSettings)}

@@ -17,6 +17,7 @@ from tercet.models.adapters.settings import (
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
+    MixAndMatchSettings,
     PrefixSettings,
     SparseSettings,
     settings_of,
@@ -24,7 +25,7 @@ from tercet.models.adapters.settings import (
 from tercet.models.errors import CheckpointError
 from tercet.training.settings.table import AtLeast1, Many, Table, require
 
-AdapterKind = Literal["lora", "ia3", "bias", "sparse", "prefix", "bottleneck"]
+AdapterKind = Literal["lora", "ia3", "bias", "sparse", "prefix", "bottleneck", "mix_and_match"]
 
 
 def _as_on_disk(kind: AdapterKind) -> BeforeValidator:
@@ -63,6 +64,7 @@ class AdapterTraining(Table):
     sparse: Annotated[SparseSettings | None, _as_on_disk("sparse")] = None
     prefix: Annotated[PrefixSettings | None, _as_on_disk("prefix")] = None
     bottleneck: Annotated[BottleneckSettings | None, _as_on_disk("bottleneck")] = None
+    mix_and_match: Annotated[MixAndMatchSettings | None, _as_on_disk("mix_and_match")] = None
 
     @property
     def chosen(self) -> AdapterSettings:

@@ -23,6 +23,7 @@ from tercet.models.adapters.settings import (
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
+    MixAndMatchSettings,
     PrefixSettings,
     SparseSettings,
     StackSettings,
@@ -42,6 +43,7 @@ SETTINGS: dict[str, AdapterSettings] = {
     "bias": BiasSettings(),
     "sparse": SparseSettings(count=2000),
     "parallel": BottleneckSettings(width=6, placement="parallel", scale=2.0),
+    "mixed": MixAndMatchSettings(length=5, width=6),
 }
 STACKS = {"stack": ("bottleneck", "lora"), "stack-prefix": ("prefix", "ia3")}
 
@@ -134,7 +136,7 @@ def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
 @pytest.fixture(scope="session")
 def xlmr_family(made_once: MadeOnce, golden: Path, xlmr_exported: Path) -> Family:
     """The golden XLM-RoBERTa with adapters, some exported in float32; not to be changed."""
-    names = ("lora", "parallel", "prefix")
+    names = ("lora", "mixed", "parallel", "prefix")
     return _family(made_once, golden / "checkpoint", xlmr_exported, names)
 
 

@@ -35,9 +35,11 @@ from tercet.models.loader import load_encoder
 
 pytestmark = pytest.mark.slow
 
-KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "bottleneck", "parallel"]
+KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "bottleneck", "parallel", "mixed"]
 # Kinds that do not become part of the weights.
-IN_GRAPH = ("prefix", "bottleneck", "parallel")
+IN_GRAPH = ("prefix", "bottleneck", "parallel", "mixed")
+# Kinds that take attention from the first step on.
+WITH_PREFIX = ("prefix", "mixed")
 Settings = dict[str, AdapterSettings]
 Moved = Callable[[list[Any], int], None]
 
@@ -69,7 +71,7 @@ def test_it_starts_as_the_identity_but_for_prefixes(
 ) -> None:
     plain = states(load_body(bert), batch)
     attached = states(attach(load_body(bert), kind, settings_by_kind[kind]), batch)
-    assert torch.equal(attached, plain) == (kind != "prefix")
+    assert torch.equal(attached, plain) == (kind not in WITH_PREFIX)
 
 
 def test_a_prefix_starts_small(bert: Path, batch: Any) -> None:
@@ -145,7 +147,7 @@ def test_an_adapter_trained_on_another_is_served_as_their_stack(
 ) -> None:
     below, settings = resolved(bert_adapters / lower), settings_by_kind[upper]
     body = attach(load_body(bert), "upper", settings, below=[below])
-    if upper != "prefix":  # the others start as the identity, so the stack of A and the identity is A
+    if upper not in WITH_PREFIX:  # the others start as the identity, so the stack of A and the identity is A
         alone = load_body(bert)
         install(alone, FixedAdapters(load_parts(below, alone)))
         assert torch.equal(states(body.eval(), batch), states(alone, batch))

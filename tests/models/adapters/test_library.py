@@ -41,6 +41,7 @@ def test_names_are_those_of_folders_with_an_adapter(root: Path, bert: Path, base
         "bottleneck",
         "ia3",
         "lora",
+        "mixed",
         "parallel",
         "prefix",
         "sparse",

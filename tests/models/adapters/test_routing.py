@@ -161,7 +161,14 @@ def test_a_soft_batch_equals_each_text_alone(on_torch: Any) -> None:
 
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0)])
 @pytest.mark.parametrize(
-    "pair", [("lora", "prefix"), ("with-heads", "bottleneck"), ("stack-prefix", None), ("parallel", "ia3")]
+    "pair",
+    [
+        ("lora", "prefix"),
+        ("with-heads", "bottleneck"),
+        ("stack-prefix", None),
+        ("parallel", "ia3"),
+        ("mixed", "sparse"),
+    ],
 )
 def test_all_the_weight_on_one_is_that_one(bert: Path, root: Path, weights: Any, pair: Any) -> None:
     from tercet.models.torch_encoder import TorchEncoder

@@ -39,6 +39,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "sparse": {"kind": "sparse", "sparse": {"count": 400}, "mask_batches": 3},
     "bottleneck": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "houlsby"}},
     "parallel": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "parallel", "scale": 4.0}},
+    "mixed": {"kind": "mix_and_match", "mix_and_match": {"length": 3, "width": 4, "scale": 1.0}},
 }
 TEXTS = ["word1 word2 word3", "word7", "word39 word8 word8 word20 word5"]
 Run = Callable[..., Any]
@@ -119,7 +120,8 @@ def test_each_kind_trains_and_is_served_as_it_was_in_training(
 ) -> None:
     before = load_file(base / "model.safetensors")
     # A prefix starts smaller than the steps that the other kinds take here.
-    progress = adapt(kind, KINDS[kind], {"optimization.learning_rate": 0.01 if kind == "prefix" else 0.05})
+    rate = 0.01 if kind in ("prefix", "mixed") else 0.05
+    progress = adapt(kind, KINDS[kind], {"optimization.learning_rate": rate})
     folder = tmp_path / "adapters" / kind
     lines = list(read_log(folder / "run"))
     sums = [line["development"]["Made pairs"]["sum"] for line in lines if "development" in line]
