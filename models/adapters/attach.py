@@ -38,6 +38,7 @@ from tercet.models.adapters.settings import (
     LoraSettings,
     MixAndMatchSettings,
     PrefixSettings,
+    PromptSettings,
     SparseSettings,
     StackSettings,
     require_adapter_name,
@@ -59,7 +60,7 @@ def attach(
 ) -> nn.Module:
     """The body, changed in place: all its parameters frozen but those of a new adapter, in float32.
 
-    It computes what it did before, except with a prefix, which takes attention from the first step on.
+    It computes what it did before, except with a prefix or a prompt, which take attention from the start.
     Kind sparse changes the largest weights, until `choose_weights` chooses others.
     below: trained adapters under the new one, frozen, the innermost first, as in MAD-X.
     Raises CheckpointError for a stack, a bad name or more weights than there are, UnsupportedError for a body
@@ -155,10 +156,17 @@ def _peft_config(body: nn.Module, settings: LoraSettings | Ia3Settings) -> LoraC
 def _new_part(
     body: nn.Module,
     name: str,
-    settings: BottleneckSettings | BiasSettings | SparseSettings | PrefixSettings | MixAndMatchSettings,
+    settings: BottleneckSettings
+    | BiasSettings
+    | SparseSettings
+    | PrefixSettings
+    | PromptSettings
+    | MixAndMatchSettings,
 ) -> Part:
     if isinstance(settings, PrefixSettings):
         return _new_prefix(body, name, settings)
+    if isinstance(settings, PromptSettings):
+        return _new_prompt(body, name, settings)
     if isinstance(settings, SparseSettings):
         return _new_sparse_changes(body, name, settings)
     if isinstance(settings, MixAndMatchSettings):
@@ -223,6 +231,13 @@ def _new_prefix(body: nn.Module, name: str, settings: PrefixSettings) -> Part:
     return Part({}, lambda layer: _prefix_of(encoder.embedding.weight, layer, shape))
 
 
+def _new_prompt(body: nn.Module, name: str, settings: PromptSettings) -> Part:
+    size = settings.length, body_shape(body).hidden_size
+    prompt = nn.Parameter(SMALL_STD * torch.randn(size).to(next(body.parameters()).device))
+    body.register_parameter(_attribute(name), prompt)
+    return Part({}, prompt=prompt)
+
+
 def _prefix_of(weight: Tensor, layer: int, shape: BodyShape) -> KeysAndValues:
     """Keys and values of one block from PEFT's table float[P, layers · 2 · hidden]."""
     table = weight.view(-1, shape.layers, 2, shape.hidden_size)
@@ -235,6 +250,9 @@ def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iter
     if isinstance(settings, MixAndMatchSettings):
         for part in _parts_of(name, settings):
             yield from named_tensors(body, *part)
+        return
+    if isinstance(settings, PromptSettings):
+        yield "prompt", body.get_parameter(_attribute(name))
         return
     if isinstance(settings, SparseSettings):
         weights: Any = body.get_submodule(_attribute(name))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -31,6 +31,7 @@ from tercet.models.adapters.changes import (
     SparseWeights,
     through,
 )
+from tercet.models.adapters.prompts import install_prompts
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
 from tercet.models.adapters.settings import (
     INDICES,
@@ -41,6 +42,7 @@ from tercet.models.adapters.settings import (
     LoraSettings,
     MixAndMatchSettings,
     PrefixSettings,
+    PromptSettings,
     SparseSettings,
     StackSettings,
 )
@@ -63,11 +65,12 @@ WeightedPrefix = tuple[Tensor | None, KeysAndValues | None]
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """One adapter in torch. changes: of linear layers, by block and role; prefix: keys and values of a block,
-    float[P, hidden] each, or None where it has none.
+    float[P, hidden] each, and prompt: vectors float[P, hidden], or None where it has none.
     """
 
     changes: Mapping[Slot, Change]
     prefix: Callable[[int], KeysAndValues] | None = None
+    prompt: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +94,11 @@ class Share:
     def prefixes(self, layer: int) -> list[WeightedPrefix]:
         """The one attention of a block."""
         return [(None, self.prefix(layer))]
+
+    def prompt(self) -> Tensor | None:
+        """Vectors of all parts, float[P, hidden]."""
+        prompts = [part.prompt for part in self.parts if part.prompt is not None]
+        return torch.cat(prompts) if prompts else None
 
 
 class ActingShare(Protocol):
@@ -284,6 +292,7 @@ def install(body: nn.Module, active: ActiveAdapters) -> None:
         end = body.get_submodule(f"encoder.layer.{layer}.{FEED_FORWARD_END}")
         end.register_forward_pre_hook(AdaptedResidual((layer, "residual"), active))
         setattr(body.get_submodule(f"encoder.layer.{layer}.{SELF_ATTENTION}"), ACTIVE, active)
+    install_prompts(body.get_submodule("encoder"), lambda: _prompt(active))
     AttentionInterface.register(ATTENTION, adapted_attention)
     AttentionMaskInterface.register(ATTENTION, mask_of_padding)
     model: Any = body
@@ -310,12 +319,18 @@ def fold(body: nn.Module, parts: Sequence[Part]) -> tuple[Part, ...]:
                 if not changes[slot].fold(linear):
                     break
                 del changes[slot]
-    rest = (Part(changes, part.prefix) for changes, part in zip(left, parts, strict=True))
-    return tuple(part for part in rest if part.changes or part.prefix is not None)
+    rest = (replace(part, changes=changes) for changes, part in zip(left, parts, strict=True))
+    return tuple(part for part in rest if part.changes or part.prefix is not None or part.prompt is not None)
 
 
 def _layer_of(attention: Any) -> int:
     return int(attention.layer_idx)
+
+
+def _prompt(active: ActiveAdapters) -> Tensor | None:
+    """What stands before every text; a pass with prompts has one share."""
+    share = active.shares[0] if active.shares else None
+    return share.prompt() if isinstance(share, Share) else None
 
 
 def _active(module: nn.Module) -> ActiveAdapters:
@@ -344,6 +359,8 @@ def _load_part(adapter: Adapter, like: Tensor) -> Part:
 
     if isinstance(settings, PrefixSettings):
         return Part({}, prefix)
+    if isinstance(settings, PromptSettings):
+        return Part({}, prompt=tensors["prompt"])
     if isinstance(settings, MixAndMatchSettings):
         return Part(changes(settings.bottleneck), prefix)
     return Part(changes(settings))

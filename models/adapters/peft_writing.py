@@ -17,6 +17,7 @@ from tercet.models.adapters.settings import (
     Ia3Settings,
     LoraSettings,
     PrefixSettings,
+    PromptSettings,
     StackSettings,
 )
 from tercet.models.errors import UnsupportedError
@@ -40,10 +41,10 @@ def write_peft_adapter(folder: Path, adapter: Adapter) -> None:
             f"it was trained on top of {len(adapter.below)} other(s), and PEFT puts none below; merge LoRA "
             "with `tercet adapters merge`"
         )
-    if isinstance(settings, PrefixSettings):
+    if isinstance(settings, PrefixSettings | PromptSettings):
         raise UnsupportedError(
-            "PEFT counts the positions of a text's tokens from behind a prefix, and here they stay as they "
-            "are, so its states would differ; LoRA and (IA)³ can be written"
+            f"PEFT counts the positions of a text's tokens from behind a {settings.kind}, and here they "
+            "stay as they are, so its states would differ; LoRA and (IA)³ can be written"
         )
     if not isinstance(settings, LoraSettings | Ia3Settings):
         several = isinstance(settings, StackSettings)

@@ -75,8 +75,25 @@ class ServedAdapters:
             rows = None if len(groups) == 1 else group.rows
             parts = tuple(() if name is None else self._loaded[name].parts for name in group.names)
             mixed = len(parts) > 1
+            if mixed and any(part.prompt is not None for member in parts for part in member):
+                raise AdapterNotServedError(
+                    f"one of the adapters {list(group.names)} has a soft prompt, which is not mixed "
+                    "with others by weight; take a router of kind gate or centroid"
+                )
             shares.append(MixedShare(rows, parts, group.weights) if mixed else Share(rows, parts[0]))
         return self._active.use(shares)
+
+    def mixes(self, adapters: Adapters) -> bool:
+        """Whether texts of these adapters, all of them loaded, may go through one pass: without soft prompts,
+        which make texts longer.
+        """
+        names = {
+            name
+            for adapter in adapters
+            for name in (adapter.adapters if isinstance(adapter, Route) else (adapter,))
+        }
+        parts = [part for name in names if name is not None for part in self._loaded[name].parts]
+        return all(part.prompt is None for part in parts)
 
     def heads(self, adapters: Adapters) -> list[tuple[Tensor, Heads | MixedHeads]]:
         """Rows int64[R] whose adapters have heads of their own, with these heads."""

@@ -9,6 +9,7 @@ bias        f(x) + b'                                        (BitFit, Ben Zaken 
 sparse      f(x) + Δ·x, Δ being 0 but at some places            (Sung et al. 2021, arXiv 2111.09839)
 bottleneck  f(x) + s·(U·σ(D·f(x) + d) + u)                      (Houlsby et al. 2019, arXiv 1902.00751)
 prefix      attention also over P trained keys and values       (Li and Liang 2021, arXiv 2101.00190)
+prompt      P trained vectors before those of the tokens        (Lester et al. 2021, arXiv 2104.08691)
 mix_and_match  a prefix, and a bottleneck that is parallel         (He et al. 2022, arXiv 2110.04366)
 stack       several adapters, each on top of the one before it  (Pfeiffer et al. 2020, arXiv 2005.00052)
 """
@@ -170,6 +171,24 @@ class PrefixSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptSettings:
+    """`length` trained vectors that go through all blocks before a text's, without positions of their own.
+
+    It cannot start as the identity: they take some attention.
+    """
+
+    kind: ClassVar[str] = "prompt"
+    length: int = 16
+
+    def __post_init__(self) -> None:
+        require_whole("length", self.length, 1)
+
+    def shapes(self, body: BodyShape) -> Shapes:
+        """`prompt`, float32[length, hidden]."""
+        return {"prompt": (self.length, body.hidden_size)}
+
+
+@dataclass(frozen=True, slots=True)
 class BottleneckSettings:
     """A small feed-forward network after a sub-layer. It starts as the identity: U and u are 0.
 
@@ -259,6 +278,7 @@ AdapterSettings = (
     | BiasSettings
     | SparseSettings
     | PrefixSettings
+    | PromptSettings
     | BottleneckSettings
     | MixAndMatchSettings
     | StackSettings

@@ -19,13 +19,14 @@ from tercet.models.adapters.settings import (
     LoraSettings,
     MixAndMatchSettings,
     PrefixSettings,
+    PromptSettings,
     SparseSettings,
     settings_of,
 )
 from tercet.models.errors import CheckpointError
 from tercet.training.settings.table import AtLeast1, Many, Table, require
 
-AdapterKind = Literal["lora", "ia3", "bias", "sparse", "prefix", "bottleneck", "mix_and_match"]
+AdapterKind = Literal["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "mix_and_match"]
 
 
 def _as_on_disk(kind: AdapterKind) -> BeforeValidator:
@@ -63,6 +64,7 @@ class AdapterTraining(Table):
     bias: Annotated[BiasSettings | None, _as_on_disk("bias")] = None
     sparse: Annotated[SparseSettings | None, _as_on_disk("sparse")] = None
     prefix: Annotated[PrefixSettings | None, _as_on_disk("prefix")] = None
+    prompt: Annotated[PromptSettings | None, _as_on_disk("prompt")] = None
     bottleneck: Annotated[BottleneckSettings | None, _as_on_disk("bottleneck")] = None
     mix_and_match: Annotated[MixAndMatchSettings | None, _as_on_disk("mix_and_match")] = None
 

@@ -25,6 +25,7 @@ from tercet.models.adapters.settings import (
     LoraSettings,
     MixAndMatchSettings,
     PrefixSettings,
+    PromptSettings,
     SparseSettings,
     StackSettings,
 )
@@ -39,6 +40,7 @@ SETTINGS: dict[str, AdapterSettings] = {
     "lora": LoraSettings(rank=3, alpha=6.0, targets=ROLES),
     "ia3": Ia3Settings(),
     "prefix": PrefixSettings(length=5),
+    "prompt": PromptSettings(length=3),
     "bottleneck": BottleneckSettings(width=6, nonlinearity="gelu", placement="houlsby"),
     "bias": BiasSettings(),
     "sparse": SparseSettings(count=2000),
@@ -129,7 +131,7 @@ def _family(made_once: MadeOnce, checkpoint: Path, exported: Path, names: tuple[
 @pytest.fixture(scope="session")
 def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
     """The tiny BERT with adapters, some exported in float32; not to be changed."""
-    names = ("ia3", "prefix", "bottleneck", "sparse", "with-heads", "stack")
+    names = ("ia3", "prefix", "prompt", "bottleneck", "sparse", "with-heads", "stack")
     return _family(made_once, bert, bert_exported, names)
 
 

@@ -35,11 +35,11 @@ from tercet.models.loader import load_encoder
 
 pytestmark = pytest.mark.slow
 
-KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "bottleneck", "parallel", "mixed"]
+KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "parallel", "mixed"]
 # Kinds that do not become part of the weights.
-IN_GRAPH = ("prefix", "bottleneck", "parallel", "mixed")
+IN_GRAPH = ("prefix", "prompt", "bottleneck", "parallel", "mixed")
 # Kinds that take attention from the first step on.
-WITH_PREFIX = ("prefix", "mixed")
+WITH_PREFIX = ("prefix", "prompt", "mixed")
 Settings = dict[str, AdapterSettings]
 Moved = Callable[[list[Any], int], None]
 

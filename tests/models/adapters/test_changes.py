@@ -16,6 +16,7 @@ from tercet.models.adapters.settings import (
     AdapterSettings,
     BottleneckSettings,
     MixAndMatchSettings,
+    PromptSettings,
     SparseSettings,
 )
 from tercet.models.encoder_model import load_body
@@ -149,3 +150,13 @@ def test_mix_and_match_is_a_prefix_and_a_parallel_bottleneck(bert: Path, moved: 
         with_feed_forward(bert, ids, lambda *_: 0.0, tensors),
     ):
         assert (expected - without).abs().max() > 1e-3
+
+
+def test_a_prompt_goes_through_the_blocks_before_the_text(bert: Path, moved: Moved, ids: Any) -> None:
+    found, tensors = disturbed(bert, PromptSettings(length=4), moved, ids)
+    body: Any = load_body(bert).eval()
+    states = torch.cat([tensors["prompt"].expand(len(ids), -1, -1), body.embeddings(input_ids=ids)], dim=1)
+    for block in body.encoder.layer:
+        states = block(states)
+    torch.testing.assert_close(found, states[:, 4:], atol=1e-6, rtol=0)
+    assert (found - body(input_ids=ids).last_hidden_state).abs().max() > 1e-3

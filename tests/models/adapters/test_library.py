@@ -44,6 +44,7 @@ def test_names_are_those_of_folders_with_an_adapter(root: Path, bert: Path, base
         "mixed",
         "parallel",
         "prefix",
+        "prompt",
         "sparse",
         "stack",
         "stack-prefix",

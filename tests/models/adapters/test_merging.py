@@ -19,6 +19,7 @@ from tercet.models.adapters.settings import (
     LoraSettings,
     MixAndMatchSettings,
     PrefixSettings,
+    PromptSettings,
     SparseSettings,
     StackSettings,
 )
@@ -141,7 +142,9 @@ def test_sparse_changes_add_up_with_the_places_of_all() -> None:
         assert merged.settings == SparseSettings(4, ROLES)
 
 
-@pytest.mark.parametrize("chosen", [PrefixSettings(2), BottleneckSettings(3), MixAndMatchSettings(2, 3)])
+@pytest.mark.parametrize(
+    "chosen", [PrefixSettings(2), PromptSettings(2), BottleneckSettings(3), MixAndMatchSettings(2, 3)]
+)
 def test_prefix_and_bottleneck_average_their_parameters(chosen: AdapterSettings) -> None:
     a, b, c = (made(chosen, seed) for seed in range(3))
     merged = merge_adapters([a, b, c], "arithmetic", [1, 1, -1])

@@ -180,6 +180,16 @@ def test_all_the_weight_on_one_is_that_one(bert: Path, root: Path, weights: Any,
     assert_close(mixed, engine.encode_tokens(tokens, OUTPUTS, [one] * len(TEXTS)))
 
 
+def test_prompts_are_not_mixed_with_others(bert: Path, root: Path) -> None:
+    from tercet.models.torch_encoder import TorchEncoder
+
+    engine = TorchEncoder(bert, "bert", device="cpu", adapters=root)
+    tokens = engine.tokenizer.tokenize(TEXTS)
+    route = Route(("prompt", "ia3"), (0.5, 0.5))
+    with pytest.raises(AdapterNotServedError, match=r"\['prompt', 'ia3'\] has a soft prompt.*kind gate"):
+        engine.encode_tokens(tokens, OUTPUTS, [route] * len(TEXTS))
+
+
 @pytest.mark.parametrize("name", ["lora", "ia3", "sparse"])
 def test_mixing_equals_merging_parameters(bert: Path, root: Path, name: str) -> None:
     from tercet.models.torch_encoder import TorchEncoder

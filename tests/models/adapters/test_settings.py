@@ -93,6 +93,7 @@ def test_settings_survive_json(kind: str) -> None:
             {"placement": "pfeiffer"},
             r"placement is 'pfeiffer'; it must be one of \['houlsby', 'feed_forward', 'parallel'\]",
         ),
+        ("prompt", {"length": 0}, "length is 0"),
         ("mix_and_match", {"length": 0}, "length is 0"),
         ("mix_and_match", {"nonlinearity": "sine"}, "nonlinearity is 'sine'"),
         ("mix_and_match", {"placement": "houlsby"}, r"unknown keys \['placement'\]"),

@@ -35,6 +35,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "lora": {"kind": "lora", "lora": {"rank": 2, "targets": ["query", "value", "output"]}},
     "ia3": {"kind": "ia3"},
     "prefix": {"kind": "prefix", "prefix": {"length": 3}},
+    "prompt": {"kind": "prompt", "prompt": {"length": 3}},
     "bias": {"kind": "bias"},
     "sparse": {"kind": "sparse", "sparse": {"count": 400}, "mask_batches": 3},
     "bottleneck": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "houlsby"}},
@@ -120,7 +121,7 @@ def test_each_kind_trains_and_is_served_as_it_was_in_training(
 ) -> None:
     before = load_file(base / "model.safetensors")
     # A prefix starts smaller than the steps that the other kinds take here.
-    rate = 0.01 if kind in ("prefix", "mixed") else 0.05
+    rate = 0.01 if kind in ("prefix", "prompt", "mixed") else 0.05
     progress = adapt(kind, KINDS[kind], {"optimization.learning_rate": rate})
     folder = tmp_path / "adapters" / kind
     lines = list(read_log(folder / "run"))
