@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tercet.models.adapters.blocks import BodyShape
-from tercet.models.adapters.settings import INDICES, AdapterSettings, StackSettings, digested_settings
+from tercet.models.adapters.settings import (
+    INDICES,
+    AdapterSettings,
+    PromptSettings,
+    StackSettings,
+    digested_settings,
+)
 from tercet.models.errors import CheckpointError
 from tercet.models.fingerprint import arrays_digest, json_digest
 from tercet.models.representations import Float32, Int32
@@ -94,7 +100,7 @@ class Adapter:
     def _require_ascending(self, indices: Float32 | Int32) -> None:
         weights = sum(matrix.size for matrix in self.base.body.matrices())
         whole = indices.dtype == np.int32
-        if not whole or indices[0] < 0 or indices[-1] >= weights or (np.diff(indices) <= 0).any():
+        if not whole or indices[0] < 0 or indices[-1] >= weights or (indices[1:] <= indices[:-1]).any():
             raise CheckpointError(
                 f"{INDICES} must be int32, ascending, from 0 and below {weights}; train the adapter again"
             )
@@ -117,6 +123,11 @@ class ResolvedAdapter:
         if isinstance(self.record.settings, StackSettings):
             digest = json_digest({"kind": self.record.kind, "parts": [part.digest for part in self.parts]})
         object.__setattr__(self, "digest", digest)
+
+    @property
+    def has_prompt(self) -> bool:
+        """Whether vectors stand before those of a text, which makes it longer."""
+        return any(isinstance(part.settings, PromptSettings) for part in self.parts)
 
     @property
     def heads(self) -> HeadWeights | None:

@@ -84,16 +84,12 @@ class ServedAdapters:
         return self._active.use(shares)
 
     def mixes(self, adapters: Adapters) -> bool:
-        """Whether texts of these adapters, all of them loaded, may go through one pass: without soft prompts,
-        which make texts longer.
-        """
-        names = {
-            name
-            for adapter in adapters
-            for name in (adapter.adapters if isinstance(adapter, Route) else (adapter,))
-        }
-        parts = [part for name in names if name is not None for part in self._loaded[name].parts]
-        return all(part.prompt is None for part in parts)
+        """Whether texts of these adapters may go through one pass: those without soft prompts."""
+        return not any(self._has_prompt(adapter) for adapter in set(adapters))
+
+    def _has_prompt(self, adapter: str | Route | None) -> bool:
+        names = adapter.adapters if isinstance(adapter, Route) else (adapter,)
+        return any(self.library.get(name).has_prompt for name in names if name is not None)
 
     def heads(self, adapters: Adapters) -> list[tuple[Tensor, Heads | MixedHeads]]:
         """Rows int64[R] whose adapters have heads of their own, with these heads."""

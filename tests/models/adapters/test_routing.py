@@ -186,8 +186,23 @@ def test_prompts_are_not_mixed_with_others(bert: Path, root: Path) -> None:
     engine = TorchEncoder(bert, "bert", device="cpu", adapters=root)
     tokens = engine.tokenizer.tokenize(TEXTS)
     route = Route(("prompt", "ia3"), (0.5, 0.5))
-    with pytest.raises(AdapterNotServedError, match=r"\['prompt', 'ia3'\] has a soft prompt.*kind gate"):
+    with pytest.raises(AdapterNotServedError, match=r"\['prompt', 'ia3'\] has a soft prompt"):
         engine.encode_tokens(tokens, OUTPUTS, [route] * len(TEXTS))
+
+
+def test_a_soft_router_takes_no_prompts(on_torch: Any, root: Path, base: RouterBase, centroids: Any) -> None:
+    names = ("ia3", "prompt", "bottleneck", None)
+    arrays = {"centroids": centroids}
+    write_router(root / "soft", Router(SoftSettings(names, "centroid"), base, arrays))
+    write_router(root / "hard", Router(CentroidSettings(names), base, arrays))
+    encoder = on_torch()
+    with pytest.raises(AdapterNotServedError, match=r"'soft' is soft, and \['prompt'\] have .* kind gate"):
+        with_adapter(encoder, "soft")
+    found = encode(with_adapter(encoder, "hard"), TEXTS)
+    assert found.routes is not None
+    chosen = [route.adapters[0] for route in found.routes if route is not None]
+    assert [chosen[i] for i in (0, 2, 3, 4)] == list(names)
+    assert_close(found, encoder.encode_tokens(tokens_of(encoder, TEXTS), OUTPUTS, chosen))
 
 
 @pytest.mark.parametrize("name", ["lora", "ia3", "sparse"])

@@ -296,6 +296,10 @@ def test_the_card_says_what_the_adapter_is(adapt: Run, tmp_path: Path) -> None:
             {"stage": "contrastive", "optimization.head_warmup_steps": 1},
             r"optimization\.head_warmup_steps: not read in stage contrastive",
         ),
+        (
+            {"adapter": {"kind": "sparse", "mask_batches": 6}, "mining": {"every_steps": 5}},
+            r"mining\.every_steps: it is 5, but must be at least adapter\.mask_batches, 6, or 0",
+        ),
     ],
 )
 def test_settings_that_do_not_go_with_an_adapter(adapt: Run, changes: dict[str, Any], message: str) -> None:
