@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tercet.models.checkpoint import EncodingSettings, read_json
 from tercet.models.errors import CheckpointError
 from tercet.models.files import is_file_name
 from tercet.models.formats.sparse_modules import transformer_folder
+from tercet.models.representations import Float32, Int32
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 WEIGHT_INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
@@ -66,16 +66,17 @@ def weights_digest(folder: Path) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def arrays_digest(arrays: Mapping[str, npt.NDArray[np.float32]]) -> str:
-    """sha256 over names, shapes and float32 values, whichever file format they came in."""
+def arrays_digest(arrays: Mapping[str, Float32 | Int32]) -> str:
+    """sha256 over names, shapes and values of float32 or int32, whichever file format they came in."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         digest.update(f"{name} {list(arrays[name].shape)}\n".encode())
-        digest.update(np.ascontiguousarray(arrays[name], dtype="<f4").tobytes())
+        stored = "<i4" if arrays[name].dtype == np.int32 else "<f4"
+        digest.update(np.ascontiguousarray(arrays[name], dtype=stored).tobytes())
     return digest.hexdigest()
 
 
-def heads_digest(heads: Mapping[str, npt.NDArray[np.float32]]) -> str:
+def heads_digest(heads: Mapping[str, Float32]) -> str:
     """sha256 over the heads' arrays."""
     return arrays_digest(heads)
 

@@ -192,7 +192,7 @@ class TorchEncoder:
                 self.info,
                 self._forward,
                 adapters=adapters if self._queries is None else None,  # with a table there are none
-                mixes_adapters=True,
+                mixes_adapters=self._tasks is not None or self._adapters.mixes(adapters or ()),
                 release=partial(release_memory, self._device),
             )
 

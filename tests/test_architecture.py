@@ -207,6 +207,7 @@ HOMES = {
         "models/adapters/body.py",
         "models/adapters/changes.py",
         "models/adapters/mixing.py",
+        "models/adapters/prompts.py",
         "models/adapters/serving.py",
         "models/packed",
         "models/torch_memory.py",

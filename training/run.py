@@ -39,6 +39,7 @@ from tercet.training.runs.adapting import attach_adapter, write_trained_adapter
 from tercet.training.runs.base import Base, open_base, set_dropout
 from tercet.training.runs.base_checkpoint import locate_base
 from tercet.training.runs.checkpoint_writer import write_body, write_checkpoint
+from tercet.training.runs.fisher import choose_by_fisher
 from tercet.training.runs.freezing import train_last_layers
 from tercet.training.runs.identity import claim_folder, require_own, run_identity
 from tercet.training.runs.lock import locked
@@ -107,6 +108,8 @@ def run_on(
             attached = attach_adapter(base.model, base.folder, output.name, settings.adapter)
             base = replace(base, below=tuple(adapter.digest for adapter in attached.below))
         stage, counts = finetuning(settings, base, data, folder, device, ranks, anchor)
+        if attached is not None:
+            choose_by_fisher(stage, base.model, attached, folder, ranks)
         trained: nn.Module = base.model
         with_heads = settings.stage == "finetune" or base.has_heads
     else:

@@ -1,18 +1,19 @@
 """Training an adapter: attached to a frozen body, its parameters listed, saved, and read back.
 
-LoRA, (IA)³ and prefixes are PEFT's; bottlenecks and biases, which PEFT has not, are ours. Saved tensors have
-names of our own, so that no file depends on PEFT's insides.
+LoRA, (IA)³ and prefixes are PEFT's; bottlenecks, biases and sparse changes, which PEFT has not, are ours.
+Saved tensors have names of our own, so that no file depends on PEFT's insides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from tercet.models.adapters.blocks import BodyShape
 from tercet.models.adapters.body import (
     FixedAdapters,
     KeysAndValues,
@@ -24,23 +25,26 @@ from tercet.models.adapters.body import (
     load_parts,
     path_of,
 )
-from tercet.models.adapters.changes import SMALL_STD, Bottleneck, Change, Shifted
+from tercet.models.adapters.changes import SMALL_STD, Bottleneck, Change, Shifted, Sparse, SparseWeights
 from tercet.models.adapters.files import write_adapter
 from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from tercet.models.adapters.settings import (
+    INDICES,
     INPUT_SCALED,
     AdapterSettings,
     BiasSettings,
-    BodyShape,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
+    MixAndMatchSettings,
     PrefixSettings,
+    PromptSettings,
+    SparseSettings,
     StackSettings,
     require_adapter_name,
 )
 from tercet.models.errors import CheckpointError, UnsupportedError
-from tercet.models.representations import Float32
+from tercet.models.representations import Float32, Int32
 from tercet.models.weights.head_weights import HeadWeights
 
 try:
@@ -50,31 +54,29 @@ except ImportError as error:
         f"training an adapter needs peft ({error}): pip install -c constraints.txt -e '.[train]'"
     ) from error
 
-OWN_KINDS = BottleneckSettings, BiasSettings
-
 
 def attach(
     body: nn.Module, name: str, settings: AdapterSettings, *, below: Sequence[ResolvedAdapter] = ()
 ) -> nn.Module:
     """The body, changed in place: all its parameters frozen but those of a new adapter, in float32.
 
-    It computes what it did before, except for kind prefix, which takes attention from the first step on.
+    It computes what it did before, except with a prefix or a prompt, which take attention from the start.
+    Kind sparse changes the largest weights, until `choose_weights` chooses others.
     below: trained adapters under the new one, frozen, the innermost first, as in MAD-X.
-    Raises CheckpointError for a stack or a bad name, UnsupportedError for a body unlike BERT.
+    Raises CheckpointError for a stack, a bad name or more weights than there are, UnsupportedError for a body
+    unlike BERT.
     """
     if isinstance(settings, StackSettings):
         raise CheckpointError("a stack has nothing to train; attach its last adapter with the others below")
     require_adapter_name(name)
     body.requires_grad_(False)
     lower = [part for adapter in below for part in load_parts(adapter, body)]
-    if isinstance(settings, OWN_KINDS):
-        install(body, FixedAdapters([*lower, _new_changes(body, name, settings)]))
-    elif isinstance(settings, PrefixSettings):
-        install(body, FixedAdapters([*lower, _new_prefix(body, name, settings)]))
-    else:
+    if isinstance(settings, LoraSettings | Ia3Settings):
         if lower:
             install(body, FixedAdapters(lower))
         inject_adapter_in_model(_peft_config(body, settings), body, _attribute(name))
+    else:
+        install(body, FixedAdapters([*lower, _new_part(body, name, settings)]))
     for parameter in trainable_parameters(body):
         parameter.data = parameter.data.float()
     return body
@@ -83,6 +85,28 @@ def attach(
 def trainable_parameters(body: nn.Module) -> list[nn.Parameter]:
     """The parameters of the attached adapter, for an optimizer; the heads, where trained too, are apart."""
     return [parameter for parameter in body.parameters() if parameter.requires_grad]
+
+
+def weights_to_choose_from(body: nn.Module, settings: SparseSettings) -> dict[Slot, nn.Parameter]:
+    """The weights float[out, in] of each layer that may change."""
+    layers = range(body_shape(body).layers)
+    slots: list[Slot] = [(layer, role) for layer in layers for role in settings.targets]
+    return {slot: body.get_parameter(f"{path_of(body, slot)}.weight") for slot in slots}
+
+
+def choose_weights(
+    body: nn.Module, name: str, settings: SparseSettings, scores: Mapping[Slot, Tensor]
+) -> None:
+    """Makes an attached sparse adapter change the weights of the largest scores.
+
+    scores: float[out, in] of each layer that may change.
+    """
+    weights: Any = body.get_submodule(_attribute(name))
+    ranked = [matrix for matrix in body_shape(body).matrices() if (matrix.layer, matrix.role) in scores]
+    flat = torch.cat([scores[matrix.layer, matrix.role].detach().flatten() for matrix in ranked])
+    numbers = torch.cat([torch.arange(matrix.size) + matrix.start for matrix in ranked])
+    largest = flat.topk(settings.count).indices.cpu()
+    weights.indices.copy_(numbers[largest].sort().values)
 
 
 def save_adapter(
@@ -103,8 +127,8 @@ def save_adapter(
     name: that in the body, where it is another; heads: those trained with it, or None for the base's; below:
     as for `attach`.
     """
-    arrays: dict[str, Float32] = {
-        key: tensor.detach().float().cpu().numpy().copy()
+    arrays: dict[str, Float32 | Int32] = {
+        key: tensor.detach().to(torch.int32 if key == INDICES else torch.float32).cpu().numpy().copy()
         for key, tensor in named_tensors(body, name or folder.name, settings)
     }
     lower = tuple(adapter.digest for adapter in below)
@@ -129,13 +153,42 @@ def _peft_config(body: nn.Module, settings: LoraSettings | Ia3Settings) -> LoraC
     return IA3Config(target_modules=paths, feedforward_modules=scaled_inputs)
 
 
+def _new_part(
+    body: nn.Module,
+    name: str,
+    settings: BottleneckSettings
+    | BiasSettings
+    | SparseSettings
+    | PrefixSettings
+    | PromptSettings
+    | MixAndMatchSettings,
+) -> Part:
+    if isinstance(settings, PrefixSettings):
+        return _new_prefix(body, name, settings)
+    if isinstance(settings, PromptSettings):
+        return _new_prompt(body, name, settings)
+    if isinstance(settings, SparseSettings):
+        return _new_sparse_changes(body, name, settings)
+    if isinstance(settings, MixAndMatchSettings):
+        prefix, bottleneck = (_new_part(body, *part) for part in _parts_of(name, settings))
+        return Part(bottleneck.changes, prefix.prefix)
+    return _new_changes(body, name, settings)
+
+
+def _parts_of(
+    name: str, settings: MixAndMatchSettings
+) -> tuple[tuple[str, PrefixSettings], tuple[str, BottleneckSettings]]:
+    """Both, with the name of each in the body."""
+    return (f"{name}_prefix", settings.prefix), (f"{name}_bottleneck", settings.bottleneck)
+
+
 def _new_changes(body: nn.Module, name: str, settings: BottleneckSettings | BiasSettings) -> Part:
     shape, device = body_shape(body), next(body.parameters()).device
 
     def made(size: int) -> Change:
         if isinstance(settings, BiasSettings):
             return Shifted(torch.zeros(size))
-        return Bottleneck(size, settings.width, settings.nonlinearity)
+        return Bottleneck(size, settings)
 
     changes: dict[Slot, Change] = {
         (layer, role): made(shape.sizes(role)[1]).to(device)
@@ -145,6 +198,19 @@ def _new_changes(body: nn.Module, name: str, settings: BottleneckSettings | Bias
     modules = {_module_name(slot): change for slot, change in changes.items()}
     body.add_module(_attribute(name), nn.ModuleDict(modules))
     return Part(changes)
+
+
+def _new_sparse_changes(body: nn.Module, name: str, settings: SparseSettings) -> Part:
+    shape = body_shape(body)
+    [(count,), _] = settings.shapes(shape).values()
+    weights = SparseWeights(torch.arange(count), torch.zeros(count)).to(next(body.parameters()).device)
+    body.add_module(_attribute(name), weights)
+    sizes = {slot: weight.abs() for slot, weight in weights_to_choose_from(body, settings).items()}
+    choose_weights(body, name, settings, sizes)
+    targets = (matrix for matrix in shape.matrices() if matrix.role in settings.targets)
+    return Part(
+        {(matrix.layer, matrix.role): Sparse(weights, matrix.start, matrix.shape) for matrix in targets}
+    )
 
 
 def _new_prefix(body: nn.Module, name: str, settings: PrefixSettings) -> Part:
@@ -165,6 +231,13 @@ def _new_prefix(body: nn.Module, name: str, settings: PrefixSettings) -> Part:
     return Part({}, lambda layer: _prefix_of(encoder.embedding.weight, layer, shape))
 
 
+def _new_prompt(body: nn.Module, name: str, settings: PromptSettings) -> Part:
+    size = settings.length, body_shape(body).hidden_size
+    prompt = nn.Parameter(SMALL_STD * torch.randn(size).to(next(body.parameters()).device))
+    body.register_parameter(_attribute(name), prompt)
+    return Part({}, prompt=prompt)
+
+
 def _prefix_of(weight: Tensor, layer: int, shape: BodyShape) -> KeysAndValues:
     """Keys and values of one block from PEFT's table float[P, layers · 2 · hidden]."""
     table = weight.view(-1, shape.layers, 2, shape.hidden_size)
@@ -174,6 +247,18 @@ def _prefix_of(weight: Tensor, layer: int, shape: BodyShape) -> KeysAndValues:
 def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iterator[tuple[str, Tensor]]:
     """The attached adapter's parameters, not copied, under the names of adapter.safetensors."""
     shape = body_shape(body)
+    if isinstance(settings, MixAndMatchSettings):
+        for part in _parts_of(name, settings):
+            yield from named_tensors(body, *part)
+        return
+    if isinstance(settings, PromptSettings):
+        yield "prompt", body.get_parameter(_attribute(name))
+        return
+    if isinstance(settings, SparseSettings):
+        weights: Any = body.get_submodule(_attribute(name))
+        yield INDICES, weights.indices
+        yield "values", weights.values
+        return
     for layer in range(shape.layers):
         if isinstance(settings, PrefixSettings):
             encoder: Any = body.get_submodule(_attribute(name))
@@ -195,9 +280,9 @@ def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iter
 
 def _wrapper(body: nn.Module, name: str, slot: Slot, settings: AdapterSettings) -> Any:
     """The module that holds the parameters of a slot."""
-    if isinstance(settings, OWN_KINDS):
-        return body.get_submodule(f"{_attribute(name)}.{_module_name(slot)}")
-    return linear_at(body, slot)
+    if isinstance(settings, LoraSettings | Ia3Settings):
+        return linear_at(body, slot)
+    return body.get_submodule(f"{_attribute(name)}.{_module_name(slot)}")
 
 
 def _attribute(name: str) -> str:

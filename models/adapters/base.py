@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tercet.models.adapters.blocks import BodyShape
 from tercet.models.adapters.record import AdapterBase
-from tercet.models.adapters.settings import BodyShape
 from tercet.models.checkpoint import CONFIG_FILE, checkpoint_name, read_json, read_settings
 from tercet.models.errors import CheckpointError
 from tercet.models.fingerprint import fingerprint, heads_digest

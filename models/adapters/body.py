@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -18,27 +18,32 @@ from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+from tercet.models.adapters.blocks import PATHS, ROLES, BodyShape, Role
 from tercet.models.adapters.changes import (
+    Below,
     Bottleneck,
     Change,
     Lora,
     ScaledInput,
     ScaledOutput,
     Shifted,
+    Sparse,
+    SparseWeights,
     through,
 )
+from tercet.models.adapters.prompts import install_prompts
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
 from tercet.models.adapters.settings import (
+    INDICES,
     INPUT_SCALED,
-    PATHS,
-    ROLES,
     BiasSettings,
-    BodyShape,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
+    MixAndMatchSettings,
     PrefixSettings,
-    Role,
+    PromptSettings,
+    SparseSettings,
     StackSettings,
 )
 from tercet.models.errors import UnsupportedError
@@ -46,9 +51,12 @@ from tercet.models.packed.attention import attention, mask_of_padding
 
 ATTENTION = "tercet_adapters"
 SELF_ATTENTION = "attention.self"
+# Takes the middle of the feed-forward sub-layer, and the residual around it.
+FEED_FORWARD_END = "output"
 # Where a self-attention module keeps what `ActiveAdapters` it follows.
 ACTIVE = "active_adapters"
 Slot = tuple[int, Role]
+ByRole = LoraSettings | Ia3Settings | BiasSettings | BottleneckSettings
 KeysAndValues = tuple[Tensor, Tensor]
 # A prefix, or None for attention without one, and its weight float[R] for each row, or None for 1.
 WeightedPrefix = tuple[Tensor | None, KeysAndValues | None]
@@ -57,11 +65,12 @@ WeightedPrefix = tuple[Tensor | None, KeysAndValues | None]
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """One adapter in torch. changes: of linear layers, by block and role; prefix: keys and values of a block,
-    float[P, hidden] each, or None where it has none.
+    float[P, hidden] each, and prompt: vectors float[P, hidden], or None where it has none.
     """
 
     changes: Mapping[Slot, Change]
     prefix: Callable[[int], KeysAndValues] | None = None
+    prompt: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +94,11 @@ class Share:
     def prefixes(self, layer: int) -> list[WeightedPrefix]:
         """The one attention of a block."""
         return [(None, self.prefix(layer))]
+
+    def prompt(self) -> Tensor | None:
+        """Vectors of all parts, float[P, hidden]."""
+        prompts = [part.prompt for part in self.parts if part.prompt is not None]
+        return torch.cat(prompts) if prompts else None
 
 
 class ActingShare(Protocol):
@@ -142,20 +156,37 @@ class AdaptedLinear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """input: float[B, L, in]. Returns float[B, L, out]."""
-        shares = [
-            (share.rows, changes) for share in self.active.shares if (changes := share.changes(self.slot))
-        ]
-        if len(shares) == 1 and shares[0][0] is None:
-            return through(shares[0][1], input, super().forward)
-        output = super().forward(input)
-        for rows, changes in shares:
-            output[rows] = self._changed(changes, input[rows], output[rows])
-        return output
+        return adapted(self.slot, self.active, input, super().forward)
 
-    def _changed(self, changes: Sequence[Change], x: Tensor, y: Tensor) -> Tensor:
-        """The output under changes, where y is that without; computed again only if its input is changed."""
-        base = super().forward
-        return through(changes, x, lambda given: y if given is x else base(given))
+
+def adapted(slot: Slot, active: ActiveAdapters, x: Tensor, base: Below) -> Tensor:
+    """The output of a base layer for x float[B, L, in], under the adapters that act now."""
+    shares = [(share.rows, changes) for share in active.shares if (changes := share.changes(slot))]
+    if len(shares) == 1 and shares[0][0] is None:
+        return through(shares[0][1], x, base)
+    output = base(x)
+    if shares and output is x:  # rows of it are replaced
+        output = x.clone()
+    for rows, changes in shares:
+        output[rows] = _changed(changes, x[rows], output[rows], base)
+    return output
+
+
+def _changed(changes: Sequence[Change], x: Tensor, y: Tensor, base: Below) -> Tensor:
+    """The output under changes, where y is that without; computed again only if its input is changed."""
+    return through(changes, x, lambda given: y if given is x else base(given))
+
+
+class AdaptedResidual:
+    """A hook before a feed-forward sub-layer's end: its residual goes through the adapters that act now."""
+
+    def __init__(self, slot: Slot, active: ActiveAdapters) -> None:
+        self.slot, self.active = slot, active
+
+    def __call__(self, module: nn.Module, inputs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """inputs: the sub-layer's middle and its residual, float[B, L, d]."""
+        middle, residual = inputs
+        return middle, adapted(self.slot, self.active, residual, lambda given: given)
 
 
 def adapted_attention(
@@ -258,7 +289,10 @@ def install(body: nn.Module, active: ActiveAdapters) -> None:
             if not isinstance(base, nn.Linear):
                 raise UnsupportedError(f"the layer at {path_of(body, (layer, role))} has an adapter already")
             body.set_submodule(path_of(body, (layer, role)), AdaptedLinear(base, (layer, role), active))
+        end = body.get_submodule(f"encoder.layer.{layer}.{FEED_FORWARD_END}")
+        end.register_forward_pre_hook(AdaptedResidual((layer, "residual"), active))
         setattr(body.get_submodule(f"encoder.layer.{layer}.{SELF_ATTENTION}"), ACTIVE, active)
+    install_prompts(body.get_submodule("encoder"), lambda: _prompt(active))
     AttentionInterface.register(ATTENTION, adapted_attention)
     AttentionMaskInterface.register(ATTENTION, mask_of_padding)
     model: Any = body
@@ -277,7 +311,7 @@ def fold(body: nn.Module, parts: Sequence[Part]) -> tuple[Part, ...]:
     Returns parts with the rest, to be installed; those of LoRA and (IA)³ alone have nothing left.
     """
     left: list[dict[Slot, Change]] = [dict(part.changes) for part in parts]
-    for slot in {slot for changes in left for slot in changes}:
+    for slot in {slot for changes in left for slot in changes if slot[1] in PATHS}:
         linear = linear_at(body, slot)
         assert isinstance(linear, nn.Linear)  # noqa: S101 - as `install` has checked or will
         for changes in left:
@@ -285,12 +319,18 @@ def fold(body: nn.Module, parts: Sequence[Part]) -> tuple[Part, ...]:
                 if not changes[slot].fold(linear):
                     break
                 del changes[slot]
-    rest = (Part(changes, part.prefix) for changes, part in zip(left, parts, strict=True))
-    return tuple(part for part in rest if part.changes or part.prefix is not None)
+    rest = (replace(part, changes=changes) for changes, part in zip(left, parts, strict=True))
+    return tuple(part for part in rest if part.changes or part.prefix is not None or part.prompt is not None)
 
 
 def _layer_of(attention: Any) -> int:
     return int(attention.layer_idx)
+
+
+def _prompt(active: ActiveAdapters) -> Tensor | None:
+    """What stands before every text; a pass with prompts has one share."""
+    share = active.shares[0] if active.shares else None
+    return share.prompt() if isinstance(share, Share) else None
 
 
 def _active(module: nn.Module) -> ActiveAdapters:
@@ -299,30 +339,47 @@ def _active(module: nn.Module) -> ActiveAdapters:
 
 
 def _load_part(adapter: Adapter, like: Tensor) -> Part:
-    tensors = {name: torch.from_numpy(array).to(like) for name, array in adapter.arrays.items()}
     settings = adapter.settings
-    if isinstance(settings, PrefixSettings):
-        return Part(
-            {}, lambda layer: (tensors[f"layers.{layer}.prefix_key"], tensors[f"layers.{layer}.prefix_value"])
-        )
+    if isinstance(settings, SparseSettings):
+        return Part(_sparse_changes(adapter, like))
+    tensors = {name: torch.from_numpy(array).to(like) for name, array in adapter.arrays.items()}
     if isinstance(settings, StackSettings):
         raise ValueError("a stack is loaded by its parts")
     layers = range(adapter.base.body.layers)
-    return Part(
-        {
+
+    def prefix(layer: int) -> KeysAndValues:
+        return tensors[f"layers.{layer}.prefix_key"], tensors[f"layers.{layer}.prefix_value"]
+
+    def changes(settings: ByRole) -> dict[Slot, Change]:
+        return {
             (layer, role): _load_change(settings, role, f"layers.{layer}.{role}", tensors)
             for layer in layers
             for role in settings.targets
         }
-    )
+
+    if isinstance(settings, PrefixSettings):
+        return Part({}, prefix)
+    if isinstance(settings, PromptSettings):
+        return Part({}, prompt=tensors["prompt"])
+    if isinstance(settings, MixAndMatchSettings):
+        return Part(changes(settings.bottleneck), prefix)
+    return Part(changes(settings))
 
 
-def _load_change(
-    settings: LoraSettings | Ia3Settings | BiasSettings | BottleneckSettings,
-    role: Role,
-    at: str,
-    tensors: Mapping[str, Tensor],
-) -> Change:
+def _sparse_changes(adapter: Adapter, like: Tensor) -> dict[Slot, Change]:
+    """Those of each layer that has any."""
+    indices = torch.from_numpy(adapter.arrays[INDICES]).to(like.device, torch.int64)
+    values = torch.from_numpy(adapter.arrays["values"]).to(like)
+    changes: dict[Slot, Change] = {}
+    for matrix in adapter.base.body.matrices():
+        own = (indices >= matrix.start) & (indices < matrix.start + matrix.size)
+        if own.any():
+            weights = SparseWeights(indices[own], values[own]).requires_grad_(False)
+            changes[matrix.layer, matrix.role] = Sparse(weights, matrix.start, matrix.shape)
+    return changes
+
+
+def _load_change(settings: ByRole, role: Role, at: str, tensors: Mapping[str, Tensor]) -> Change:
     """The change in one slot, from the tensors that begin with `at`."""
     if isinstance(settings, LoraSettings):
         return Lora(tensors[f"{at}.lora_a"], tensors[f"{at}.lora_b"], settings.scale)
@@ -332,6 +389,6 @@ def _load_change(
     if isinstance(settings, BiasSettings):
         return Shifted(tensors[f"{at}.bias"]).requires_grad_(False)
     down = tensors[f"{at}.down.weight"]
-    change = Bottleneck(down.shape[1], settings.width, settings.nonlinearity).to(down)
+    change = Bottleneck(down.shape[1], settings).to(down)
     change.load_state_dict({name: tensors[f"{at}.{name}"] for name in change.state_dict()})
     return change.requires_grad_(False)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tercet.models.adapters.settings import Nonlinearity
+from tercet.models.adapters.settings import BottleneckSettings, Nonlinearity
 
 Below = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[Nonlinearity, Callable[[Tensor], Tensor]] = {
@@ -119,23 +119,65 @@ class Shifted(Change):
         return True
 
 
-class Bottleneck(Change):
-    """y + U·σ(D·y + d) + u with y = below(x). U and u start at 0, so that it starts as the identity."""
+class SparseWeights(nn.Module):
+    """Changes of some weights. indices: int64[k], where they are; values: float[k], what is added to them."""
 
-    def __init__(self, size: int, width: int, nonlinearity: Nonlinearity) -> None:
+    indices: Tensor
+
+    def __init__(self, indices: Tensor, values: Tensor) -> None:
         super().__init__()
-        self.down = nn.Linear(size, width)
-        self.up = nn.Linear(width, size)
-        self.nonlinearity = nonlinearity
+        self.register_buffer("indices", indices)
+        self.values = nn.Parameter(values)
+
+
+class Sparse(Change):
+    """below(x) + Δ·x, where Δ float[out, in] is 0 but at some places."""
+
+    def __init__(self, weights: SparseWeights, start: int, shape: tuple[int, int]) -> None:
+        """weights: of this layer and others; start: the index of its first one; shape: [out, in]."""
+        super().__init__()
+        self.weights, self.start, self.shape = weights, start, shape
+
+    def forward(self, x: Tensor, below: Below) -> Tensor:
+        """Adds to the output."""
+        return below(x) + functional.linear(x, self.change().to(x.dtype))
+
+    def fold(self, linear: nn.Linear) -> bool:
+        """W + Δ."""
+        linear.weight.data += self.change().data
+        return True
+
+    def change(self) -> Tensor:
+        """Δ."""
+        size = self.shape[0] * self.shape[1]
+        places = self.weights.indices - self.start
+        # Those of other layers go to one place behind, which is cut off: no size depends on the indices.
+        places = torch.where((places >= 0) & (places < size), places, size)
+        flat = self.weights.values.new_zeros(size + 1).index_put((places,), self.weights.values)
+        return flat[:size].view(self.shape)
+
+
+class Bottleneck(Change):
+    """y + s·(U·σ(D·z + d) + u) with y = below(x), and z = y, or x where it is parallel to what is below.
+
+    U and u start at 0, so that it starts as the identity.
+    """
+
+    def __init__(self, size: int, settings: BottleneckSettings) -> None:
+        super().__init__()
+        self.down = nn.Linear(size, settings.width)
+        self.up = nn.Linear(settings.width, size)
+        self.settings = settings
         nn.init.normal_(self.down.weight, std=SMALL_STD)
         for zero in (self.down.bias, self.up.weight, self.up.bias):
             nn.init.zeros_(zero)
 
     def forward(self, x: Tensor, below: Below) -> Tensor:
-        """Adds a function of the output."""
+        """Adds a function of the output or input."""
         y = below(x)
-        middle = ACTIVATIONS[self.nonlinearity](self.down(y.to(self.down.weight.dtype)))
-        added: Tensor = self.up(middle)
+        z = x if self.settings.placement == "parallel" else y
+        middle = ACTIVATIONS[self.settings.nonlinearity](self.down(z.to(self.down.weight.dtype)))
+        added: Tensor = self.up(middle) * self.settings.scale
         return y + added.to(y.dtype)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from tercet.models.adapters.blocks import BodyShape
 from tercet.models.adapters.record import HEAD_PREFIX, Adapter, AdapterBase
 from tercet.models.adapters.settings import (
-    BodyShape,
     StackSettings,
     require_adapter_name,
     settings_from_disk,

@@ -2,7 +2,8 @@
 
 LoRA is merged exactly: Σ w_i·s_i·B_i·A_i is one product of the factors put side by side, of rank Σ r_i. (The
 mean of the A's times the mean of the B's is another matrix.) With `rank` it is cut to its largest singular
-values. (IA)³ is merged as its distance from the identity, 1, and changes of biases as they are. Parameters of
+values. (IA)³ is merged as its distance from the identity, 1, and changes of biases and of single weights as
+they are. Parameters of
 bottlenecks, prefixes and heads are averaged, which is a usual approximation, not an average of what they
 compute.
 """
@@ -16,9 +17,16 @@ from typing import Literal
 import numpy as np
 
 from tercet.models.adapters.record import Adapter
-from tercet.models.adapters.settings import BiasSettings, Ia3Settings, LoraSettings, StackSettings
+from tercet.models.adapters.settings import (
+    INDICES,
+    BiasSettings,
+    Ia3Settings,
+    LoraSettings,
+    SparseSettings,
+    StackSettings,
+)
 from tercet.models.errors import CheckpointError
-from tercet.models.representations import Float32
+from tercet.models.representations import Float32, Int32
 from tercet.models.weights.head_weights import HeadWeights
 
 Method = Literal["average", "weighted", "arithmetic"]
@@ -48,6 +56,10 @@ def merge_adapters(
     if isinstance(first.settings, LoraSettings):
         settings, arrays = _merge_lora(adapters, factors, rank)
         return Adapter(settings, first.base, arrays, heads, first.below)
+    if isinstance(first.settings, SparseSettings):
+        merged = _merge_sparse(adapters, factors)
+        chosen = replace(first.settings, count=len(merged[INDICES]))
+        return Adapter(chosen, first.base, merged, heads, first.below)
     shift = 1.0 if isinstance(first.settings, Ia3Settings) else 0.0
     if not whole and not isinstance(first.settings, Ia3Settings | BiasSettings):
         raise CheckpointError(
@@ -121,6 +133,15 @@ def _merge_lora(
     return settings, arrays
 
 
+def _merge_sparse(adapters: Sequence[Adapter], factors: Sequence[float]) -> dict[str, Float32 | Int32]:
+    """The sum, with the places of all."""
+    indices = np.unique(np.concatenate([adapter.arrays[INDICES] for adapter in adapters])).astype(np.int32)
+    values = np.zeros(len(indices))
+    for adapter, factor in zip(adapters, factors, strict=True):
+        values[np.searchsorted(indices, adapter.arrays[INDICES])] += factor * adapter.arrays["values"]
+    return {INDICES: indices, "values": values.astype(np.float32)}
+
+
 def _merge_heads(adapters: Sequence[Adapter], factors: Sequence[float], *, whole: bool) -> HeadWeights | None:
     heads = [adapter.heads for adapter in adapters if adapter.heads is not None]
     if not heads:
@@ -149,7 +170,7 @@ def _require_alike(adapters: Sequence[Adapter]) -> None:
                 f"adapters of two bases, {first.base.name!r} ({first.base.fingerprint}) and "
                 f"{other.base.name!r} ({other.base.fingerprint}), cannot be merged"
             )
-        # Ranks may differ, since factors are put side by side.
+        # Ranks may differ, since factors are put side by side, and so may places.
         if first.below != other.below:
             raise CheckpointError("adapters that were trained on top of different ones cannot be merged")
         own, others = (_comparable(adapter) for adapter in (first, other))
@@ -166,4 +187,6 @@ def _comparable(adapter: Adapter) -> object:
     settings = adapter.settings
     if isinstance(settings, LoraSettings):
         return replace(settings, rank=1, alpha=1.0, dropout=0.0, targets=tuple(sorted(settings.targets)))
+    if isinstance(settings, SparseSettings):
+        return replace(settings, count=1, targets=tuple(sorted(settings.targets)))
     return settings

@@ -15,17 +15,10 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, deserialize
 
+from tercet.models.adapters.blocks import PATHS, ROLES, BodyShape, Role
 from tercet.models.adapters.files import is_peft_adapter, read_adapter
 from tercet.models.adapters.record import Adapter, AdapterBase
-from tercet.models.adapters.settings import (
-    INPUT_SCALED,
-    PATHS,
-    ROLES,
-    BodyShape,
-    Ia3Settings,
-    LoraSettings,
-    Role,
-)
+from tercet.models.adapters.settings import INPUT_SCALED, Ia3Settings, LoraSettings
 from tercet.models.checkpoint import CONFIG_FILE, read_json
 from tercet.models.errors import CheckpointError
 from tercet.models.formats.peft_config import WEIGHTS, PeftConfig, read_peft_config

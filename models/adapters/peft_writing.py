@@ -8,15 +8,16 @@ from typing import Any
 
 from safetensors.numpy import save
 
+from tercet.models.adapters.blocks import PATHS
 from tercet.models.adapters.files import is_adapter
 from tercet.models.adapters.peft_files import PARTS, PREFIX
 from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import (
     INPUT_SCALED,
-    PATHS,
     Ia3Settings,
     LoraSettings,
     PrefixSettings,
+    PromptSettings,
     StackSettings,
 )
 from tercet.models.errors import UnsupportedError
@@ -40,10 +41,10 @@ def write_peft_adapter(folder: Path, adapter: Adapter) -> None:
             f"it was trained on top of {len(adapter.below)} other(s), and PEFT puts none below; merge LoRA "
             "with `tercet adapters merge`"
         )
-    if isinstance(settings, PrefixSettings):
+    if isinstance(settings, PrefixSettings | PromptSettings):
         raise UnsupportedError(
-            "PEFT counts the positions of a text's tokens from behind a prefix, and here they stay as they "
-            "are, so its states would differ; LoRA and (IA)³ can be written"
+            f"PEFT counts the positions of a text's tokens from behind a {settings.kind}, and here they "
+            "stay as they are, so its states would differ; LoRA and (IA)³ can be written"
         )
     if not isinstance(settings, LoraSettings | Ia3Settings):
         several = isinstance(settings, StackSettings)

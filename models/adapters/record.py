@@ -7,10 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tercet.models.adapters.settings import AdapterSettings, BodyShape, StackSettings, digested_settings
+from tercet.models.adapters.blocks import BodyShape
+from tercet.models.adapters.settings import (
+    INDICES,
+    AdapterSettings,
+    PromptSettings,
+    StackSettings,
+    digested_settings,
+)
 from tercet.models.errors import CheckpointError
 from tercet.models.fingerprint import arrays_digest, json_digest
-from tercet.models.representations import Float32
+from tercet.models.representations import Float32, Int32
 from tercet.models.weights.head_weights import HeadWeights
 
 HEAD_PREFIX = "heads."
@@ -30,16 +37,16 @@ class AdapterBase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adapter:
-    """A trained adapter. arrays: float32, named as `settings.shapes`; heads: its own, or None for the base's.
+    """A trained adapter. arrays: named as `settings.shapes`; heads: its own, or None for the base's.
 
     below: digests of the adapters on top of which it was trained, the innermost first; description, language,
     domain: for people, and for rules that choose among adapters. Raises CheckpointError naming the array that
-    is missing, unknown, of a wrong shape or not finite.
+    is missing, unknown, of a wrong shape or not finite, and for indices that do not ascend or are too large.
     """
 
     settings: AdapterSettings
     base: AdapterBase
-    arrays: Mapping[str, Float32] = field(default_factory=dict)
+    arrays: Mapping[str, Float32 | Int32] = field(default_factory=dict)
     heads: HeadWeights | None = None
     below: tuple[str, ...] = ()
     description: str = ""
@@ -62,7 +69,9 @@ class Adapter:
                 raise CheckpointError(
                     f"{name} has shape {list(array.shape)}; its settings and base need {list(expected[name])}"
                 )
-            if array.dtype != np.float32 or not np.isfinite(array).all():
+            if name == INDICES:
+                self._require_ascending(array)
+            elif array.dtype != np.float32 or not np.isfinite(array).all():
                 raise CheckpointError(f"{name} must hold finite float32 numbers; train the adapter again")
         if isinstance(self.settings, StackSettings) and self.heads is not None:
             raise CheckpointError("a stack has no heads of its own; its last adapter with heads brings them")
@@ -83,10 +92,18 @@ class Adapter:
             }
         )
 
-    def tensors(self) -> dict[str, Float32]:
+    def tensors(self) -> dict[str, Float32 | Int32]:
         """All arrays under the names of adapter.safetensors, heads included."""
         heads = {} if self.heads is None else self.heads.arrays()
         return {**self.arrays, **{HEAD_PREFIX + name: array for name, array in heads.items()}}
+
+    def _require_ascending(self, indices: Float32 | Int32) -> None:
+        weights = sum(matrix.size for matrix in self.base.body.matrices())
+        whole = indices.dtype == np.int32
+        if not whole or indices[0] < 0 or indices[-1] >= weights or (indices[1:] <= indices[:-1]).any():
+            raise CheckpointError(
+                f"{INDICES} must be int32, ascending, from 0 and below {weights}; train the adapter again"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,6 +123,11 @@ class ResolvedAdapter:
         if isinstance(self.record.settings, StackSettings):
             digest = json_digest({"kind": self.record.kind, "parts": [part.digest for part in self.parts]})
         object.__setattr__(self, "digest", digest)
+
+    @property
+    def has_prompt(self) -> bool:
+        """Whether vectors stand before those of a text, which makes it longer."""
+        return any(isinstance(part.settings, PromptSettings) for part in self.parts)
 
     @property
     def heads(self) -> HeadWeights | None:

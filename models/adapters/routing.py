@@ -207,12 +207,26 @@ class RoutedEncoder:
         router = self._read(name)
         if isinstance(router.settings, SoftSettings) and not self._engine.mixes_adapters:
             raise AdapterNotServedError(f"router {name!r} is soft: {MIXING_REFUSED}")
+        if isinstance(router.settings, SoftSettings):
+            self._require_no_prompts(name, router.settings)
         parts = [
             None if adapter is None else self._engine.adapter_info(adapter).fingerprint
             for adapter in router.settings.adapters
         ]
         digests = {"encoder": self.info.fingerprint, "router": router.digest, "adapters": parts}
         return replace(self.info, fingerprint=json_digest(digests), adapter=name)
+
+    def _require_no_prompts(self, name: str, settings: SoftSettings) -> None:
+        prompted = [
+            adapter
+            for adapter in settings.adapters
+            if adapter is not None and self._engine.library.get(adapter).has_prompt
+        ]
+        if prompted:
+            raise AdapterNotServedError(
+                f"router {name!r} is soft, and {prompted} have soft prompts, which are not mixed by weight; "
+                "make a router of kind gate or centroid"
+            )
 
     def _describe(self, name: str) -> AdapterDescription:
         problem: str | None = None

@@ -75,8 +75,21 @@ class ServedAdapters:
             rows = None if len(groups) == 1 else group.rows
             parts = tuple(() if name is None else self._loaded[name].parts for name in group.names)
             mixed = len(parts) > 1
+            if mixed and any(part.prompt is not None for member in parts for part in member):
+                raise AdapterNotServedError(
+                    f"one of the adapters {list(group.names)} has a soft prompt, which is not mixed "
+                    "with others by weight; take a router of kind gate or centroid"
+                )
             shares.append(MixedShare(rows, parts, group.weights) if mixed else Share(rows, parts[0]))
         return self._active.use(shares)
+
+    def mixes(self, adapters: Adapters) -> bool:
+        """Whether texts of these adapters may go through one pass: those without soft prompts."""
+        return not any(self._has_prompt(adapter) for adapter in set(adapters))
+
+    def _has_prompt(self, adapter: str | Route | None) -> bool:
+        names = adapter.adapters if isinstance(adapter, Route) else (adapter,)
+        return any(self.library.get(name).has_prompt for name in names if name is not None)
 
     def heads(self, adapters: Adapters) -> list[tuple[Tensor, Heads | MixedHeads]]:
         """Rows int64[R] whose adapters have heads of their own, with these heads."""

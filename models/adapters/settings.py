@@ -6,8 +6,11 @@ x the layer's input and f(x) = W·x + b its output, the kinds change f to
 lora        f(x) + (alpha / rank) · B·A·x                       (Hu et al. 2021, arXiv 2106.09685)
 ia3         l ⊙ f(x); at the role `output` f(l ⊙ x)             (Liu et al. 2022, arXiv 2205.05638)
 bias        f(x) + b'                                        (BitFit, Ben Zaken et al. 2022, arXiv 2106.10199)
-bottleneck  f(x) + U·σ(D·f(x) + d) + u                          (Houlsby et al. 2019, arXiv 1902.00751)
+sparse      f(x) + Δ·x, Δ being 0 but at some places            (Sung et al. 2021, arXiv 2111.09839)
+bottleneck  f(x) + s·(U·σ(D·f(x) + d) + u)                      (Houlsby et al. 2019, arXiv 1902.00751)
 prefix      attention also over P trained keys and values       (Li and Liang 2021, arXiv 2101.00190)
+prompt      P trained vectors before those of the tokens        (Lester et al. 2021, arXiv 2104.08691)
+mix_and_match  a prefix and a bottleneck beside a sub-layer     (He et al. 2022, arXiv 2110.04366)
 stack       several adapters, each on top of the one before it  (Pfeiffer et al. 2020, arXiv 2005.00052)
 """
 
@@ -18,70 +21,36 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
+from tercet.models.adapters.blocks import ROLES, BodyShape, Role, require_whole
 from tercet.models.errors import CheckpointError
 
 Settings = TypeVar("Settings")
 
-Role = Literal["query", "key", "value", "attention_output", "intermediate", "output"]
-ROLES: tuple[Role, ...] = get_args(Role)
-# Where the layer of each role is within a block of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
-PATHS: dict[Role, str] = {
-    "query": "attention.self.query",
-    "key": "attention.self.key",
-    "value": "attention.self.value",
-    "attention_output": "attention.output.dense",
-    "intermediate": "intermediate.dense",
-    "output": "output.dense",
-}
 Nonlinearity = Literal["relu", "gelu", "tanh", "silu"]
-Placement = Literal["houlsby", "feed_forward"]
+Placement = Literal["houlsby", "feed_forward", "parallel"]
 Shapes = dict[str, tuple[int, ...]]
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-# The output of both sub-layers, or that of the feed-forward one only; before residual and layer norm. The
-# adapter of Pfeiffer et al. (2020, arXiv 2005.00052) is neither: it reads the output of the
-# feed-forward sub-layer after residual and layer norm, adds to it before both, and the norm is taken again.
+# The output of both sub-layers, or that of the feed-forward one only; before residual and layer norm. What
+# is parallel to the feed-forward sub-layer (He et al. 2022, arXiv 2110.04366) reads its input and adds to its
+# output, which is as much as to add to the residual. The adapter of Pfeiffer et al. (2020, arXiv 2005.00052)
+# is none of these: it reads the output of the feed-forward sub-layer after residual and layer norm, adds
+# to it before both, and the norm is taken again.
 PLACES: dict[Placement, tuple[Role, ...]] = {
     "houlsby": ("attention_output", "output"),
     "feed_forward": ("output",),
+    "parallel": ("residual",),
 }
 # What `feed_forward` is called in digests, and in some adapters on disk. Digests are parts of fingerprints,
 # which collections keep.
 FEED_FORWARD_ON_DISK = "pfeiffer"
-LARGEST_ALPHA = 1e6
+LARGEST_SCALE = 1e6
+# The tensor of a sparse adapter that holds whole numbers.
+INDICES = "indices"
 # Exported graphs of adapters that one encoder keeps open, unless it is told otherwise.
 ADAPTER_SESSIONS = 4
 # (IA)³ scales the activations between the two feed-forward layers: the input of the second one.
 INPUT_SCALED: Role = "output"
-
-
-@dataclass(frozen=True, slots=True)
-class BodyShape:
-    """Sizes of a body that adapters depend on: blocks, width of the hidden states, feed-forward width."""
-
-    layers: int
-    hidden_size: int
-    intermediate_size: int
-
-    def __post_init__(self) -> None:
-        for name in ("layers", "hidden_size", "intermediate_size"):
-            _require_whole(name, getattr(self, name), 1)
-
-    @staticmethod
-    def of_config(config: Mapping[str, Any]) -> BodyShape:
-        """From a model's config.json. Raises CheckpointError where it lacks a size."""
-        keys = ("num_hidden_layers", "hidden_size", "intermediate_size")
-        missing = [key for key in keys if key not in config]
-        if missing:
-            raise CheckpointError(
-                f"the model's configuration has no {missing}; adapters need the blocks of BERT or XLM-RoBERTa"
-            )
-        return BodyShape(*(config[key] for key in keys))
-
-    def sizes(self, role: Role) -> tuple[int, int]:
-        """Width of the input and of the output of the linear layer with this role."""
-        wide, narrow = self.intermediate_size, self.hidden_size
-        return (wide if role == "output" else narrow), (wide if role == "intermediate" else narrow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +67,8 @@ class LoraSettings:
     targets: tuple[Role, ...] = ("query", "value")
 
     def __post_init__(self) -> None:
-        _require_whole("rank", self.rank, 1)
-        _require_number("alpha", self.alpha, 0.0, LARGEST_ALPHA)
+        require_whole("rank", self.rank, 1)
+        _require_number("alpha", self.alpha, 0.0, LARGEST_SCALE)
         _require_number("dropout", self.dropout, 0.0, 1.0)
         _require_roles(self.targets)
 
@@ -155,6 +124,31 @@ class BiasSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SparseSettings:
+    """Changes of `count` weights of linear layers. It starts as the identity: all changes are 0."""
+
+    kind: ClassVar[str] = "sparse"
+    count: int = 65_536
+    targets: tuple[Role, ...] = ROLES
+
+    def __post_init__(self) -> None:
+        require_whole("count", self.count, 1)
+        _require_roles(self.targets)
+
+    def shapes(self, body: BodyShape) -> Shapes:
+        """`indices` int32[count] of weights, ascending, and `values` float32[count] that are added to them.
+
+        Raises CheckpointError where the layers have fewer weights.
+        """
+        weights = sum(matrix.size for matrix in body.matrices() if matrix.role in self.targets)
+        if self.count > weights:
+            raise CheckpointError(
+                f"count is {self.count}; the layers {list(self.targets)} have {weights} weights"
+            )
+        return {INDICES: (self.count,), "values": (self.count,)}
+
+
+@dataclass(frozen=True, slots=True)
 class PrefixSettings:
     """Trained keys and values that every token attends to, `length` of them in each block.
 
@@ -165,7 +159,7 @@ class PrefixSettings:
     length: int = 16
 
     def __post_init__(self) -> None:
-        _require_whole("length", self.length, 1)
+        require_whole("length", self.length, 1)
 
     def shapes(self, body: BodyShape) -> Shapes:
         """`prefix_key` and `prefix_value`, float32[length, hidden] of each block."""
@@ -177,19 +171,40 @@ class PrefixSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptSettings:
+    """`length` trained vectors that go through all blocks before a text's, without positions of their own.
+
+    It cannot start as the identity: they take some attention.
+    """
+
+    kind: ClassVar[str] = "prompt"
+    length: int = 16
+
+    def __post_init__(self) -> None:
+        require_whole("length", self.length, 1)
+
+    def shapes(self, body: BodyShape) -> Shapes:
+        """`prompt`, float32[length, hidden]."""
+        return {"prompt": (self.length, body.hidden_size)}
+
+
+@dataclass(frozen=True, slots=True)
 class BottleneckSettings:
     """A small feed-forward network after a sub-layer. It starts as the identity: U and u are 0.
 
-    width: of its middle; placement: `houlsby` after both sub-layers, `feed_forward` after the second only.
+    width: of its middle; placement: `houlsby` after both sub-layers, `feed_forward` after the second only,
+    `parallel` beside the second; scale: factor of what it adds.
     """
 
     kind: ClassVar[str] = "bottleneck"
     width: int = 48
     nonlinearity: Nonlinearity = "relu"
     placement: Placement = "feed_forward"
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_whole("width", self.width, 1)
+        require_whole("width", self.width, 1)
+        _require_number("scale", self.scale, 0.0, LARGEST_SCALE)
         _require_choice("nonlinearity", self.nonlinearity, get_args(Nonlinearity))
         _require_choice("placement", self.placement, get_args(Placement))
 
@@ -211,6 +226,37 @@ class BottleneckSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MixAndMatchSettings:
+    """A prefix and a bottleneck beside the feed-forward sub-layer, trained together (Mix-and-Match).
+
+    length: of the prefix; width, nonlinearity, scale: of the bottleneck.
+    """
+
+    kind: ClassVar[str] = "mix_and_match"
+    length: int = 16
+    width: int = 48
+    nonlinearity: Nonlinearity = "relu"
+    scale: float = 4.0
+
+    def __post_init__(self) -> None:
+        _ = self.prefix, self.bottleneck  # which check their values
+
+    @property
+    def prefix(self) -> PrefixSettings:
+        """The first of the two."""
+        return PrefixSettings(self.length)
+
+    @property
+    def bottleneck(self) -> BottleneckSettings:
+        """The second of the two."""
+        return BottleneckSettings(self.width, self.nonlinearity, "parallel", self.scale)
+
+    def shapes(self, body: BodyShape) -> Shapes:
+        """The tensors of both."""
+        return self.prefix.shapes(body) | self.bottleneck.shapes(body)
+
+
+@dataclass(frozen=True, slots=True)
 class StackSettings:
     """Other adapters of the same folder, each on top of the one before it, such as language, then task."""
 
@@ -227,7 +273,15 @@ class StackSettings:
 
 
 AdapterSettings = (
-    LoraSettings | Ia3Settings | BiasSettings | PrefixSettings | BottleneckSettings | StackSettings
+    LoraSettings
+    | Ia3Settings
+    | BiasSettings
+    | SparseSettings
+    | PrefixSettings
+    | PromptSettings
+    | BottleneckSettings
+    | MixAndMatchSettings
+    | StackSettings
 )
 KINDS: dict[str, type[AdapterSettings]] = {kind.kind: kind for kind in get_args(AdapterSettings)}
 
@@ -277,10 +331,12 @@ def settings_from_disk(kind: object, values: Mapping[str, Any]) -> AdapterSettin
 
 
 def digested_settings(settings: AdapterSettings) -> dict[str, Any]:
-    """All settings as digests have them."""
+    """All settings as digests have them. A factor of 1 is left out, as none had another once."""
     digested = settings_json(settings)
     if digested.get("placement") == "feed_forward":
         digested["placement"] = FEED_FORWARD_ON_DISK
+    if digested.get("scale") == 1.0:
+        del digested["scale"]
     return digested
 
 
@@ -299,11 +355,6 @@ def require_adapter_name(name: str) -> None:
 
 def _slots(body: BodyShape, roles: tuple[Role, ...]) -> list[tuple[str, Role]]:
     return [(f"layers.{layer}.{role}", role) for layer in range(body.layers) for role in roles]
-
-
-def _require_whole(name: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise CheckpointError(f"{name} is {value!r}; it must be a whole number of at least {least}")
 
 
 def _require_number(name: str, value: object, least: float, below: float) -> None:

@@ -14,9 +14,10 @@ from safetensors.numpy import load_file
 
 from tercet.cli.encoders import adapted_encoder
 from tercet.models import encoder
+from tercet.models.adapters.blocks import BodyShape
 from tercet.models.adapters.files import read_adapter, write_adapter
 from tercet.models.adapters.record import Adapter, AdapterBase
-from tercet.models.adapters.settings import BodyShape, LoraSettings
+from tercet.models.adapters.settings import LoraSettings
 from tercet.models.checkpoint import read_json
 from tercet.models.loader import load_encoder
 from tercet.service.encoding import service

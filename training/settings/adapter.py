@@ -17,13 +17,16 @@ from tercet.models.adapters.settings import (
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
+    MixAndMatchSettings,
     PrefixSettings,
+    PromptSettings,
+    SparseSettings,
     settings_of,
 )
 from tercet.models.errors import CheckpointError
-from tercet.training.settings.table import Many, Table, require
+from tercet.training.settings.table import AtLeast1, Many, Table, require
 
-AdapterKind = Literal["lora", "ia3", "bias", "prefix", "bottleneck"]
+AdapterKind = Literal["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "mix_and_match"]
 
 
 def _as_on_disk(kind: AdapterKind) -> BeforeValidator:
@@ -45,20 +48,25 @@ class AdapterTraining(Table):
 
     Of the kinds' tables only that of the chosen one may be given. heads: whether the heads train with it,
     and are saved with it. below: folders of trained adapters of the same base that lie under it, the
-    innermost first. description, language and domain are saved with it.
+    innermost first. mask_batches: batches on which kind sparse chooses its weights. description, language and
+    domain are saved with it.
     """
 
     kind: AdapterKind
     heads: bool = True
     below: Many[str] = ()
+    mask_batches: AtLeast1 = 32
     description: str = ""
     language: str | None = None
     domain: str | None = None
     lora: Annotated[LoraSettings | None, _as_on_disk("lora")] = None
     ia3: Annotated[Ia3Settings | None, _as_on_disk("ia3")] = None
     bias: Annotated[BiasSettings | None, _as_on_disk("bias")] = None
+    sparse: Annotated[SparseSettings | None, _as_on_disk("sparse")] = None
     prefix: Annotated[PrefixSettings | None, _as_on_disk("prefix")] = None
+    prompt: Annotated[PromptSettings | None, _as_on_disk("prompt")] = None
     bottleneck: Annotated[BottleneckSettings | None, _as_on_disk("bottleneck")] = None
+    mix_and_match: Annotated[MixAndMatchSettings | None, _as_on_disk("mix_and_match")] = None
 
     @property
     def chosen(self) -> AdapterSettings:

@@ -89,6 +89,9 @@ class PairRun(Run):
         if self.adapter is not None:
             changed = ", ".join(self._changes_to_the_base())
             require(not changed, "adapter", changed, "used without these settings")
+            every = 0 if self.mining is None or self.adapter.kind != "sparse" else self.mining.every_steps
+            later = f"at least adapter.mask_batches, {self.adapter.mask_batches}, or 0"
+            require(not 0 < every < self.adapter.mask_batches, "mining.every_steps", every, later)
         return self
 
     @model_validator(mode="after")

@@ -14,16 +14,19 @@ pytest.importorskip("peft", reason="adapters are trained with peft: install terc
 
 from tercet.models.adapters.attach import attach, save_adapter, trainable_parameters
 from tercet.models.adapters.base import adapter_base
+from tercet.models.adapters.blocks import ROLES
 from tercet.models.adapters.files import write_adapter
 from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import (
-    ROLES,
     AdapterSettings,
     BiasSettings,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
+    MixAndMatchSettings,
     PrefixSettings,
+    PromptSettings,
+    SparseSettings,
     StackSettings,
 )
 from tercet.models.checkpoint import read_settings
@@ -37,8 +40,12 @@ SETTINGS: dict[str, AdapterSettings] = {
     "lora": LoraSettings(rank=3, alpha=6.0, targets=ROLES),
     "ia3": Ia3Settings(),
     "prefix": PrefixSettings(length=5),
+    "prompt": PromptSettings(length=3),
     "bottleneck": BottleneckSettings(width=6, nonlinearity="gelu", placement="houlsby"),
     "bias": BiasSettings(),
+    "sparse": SparseSettings(count=2000),
+    "parallel": BottleneckSettings(width=6, placement="parallel", scale=2.0),
+    "mixed": MixAndMatchSettings(length=5, width=6),
 }
 STACKS = {"stack": ("bottleneck", "lora"), "stack-prefix": ("prefix", "ia3")}
 
@@ -124,14 +131,14 @@ def _family(made_once: MadeOnce, checkpoint: Path, exported: Path, names: tuple[
 @pytest.fixture(scope="session")
 def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
     """The tiny BERT with adapters, some exported in float32; not to be changed."""
-    names = ("ia3", "prefix", "bottleneck", "with-heads", "stack")
+    names = ("ia3", "prefix", "prompt", "bottleneck", "parallel", "sparse", "with-heads", "stack")
     return _family(made_once, bert, bert_exported, names)
 
 
 @pytest.fixture(scope="session")
 def xlmr_family(made_once: MadeOnce, golden: Path, xlmr_exported: Path) -> Family:
     """The golden XLM-RoBERTa with adapters, some exported in float32; not to be changed."""
-    names = ("lora", "prefix")
+    names = ("lora", "mixed", "prefix")
     return _family(made_once, golden / "checkpoint", xlmr_exported, names)
 
 

@@ -35,7 +35,11 @@ from tercet.models.loader import load_encoder
 
 pytestmark = pytest.mark.slow
 
-KINDS = ["lora", "ia3", "bias", "prefix", "bottleneck"]
+KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "parallel", "mixed"]
+# Kinds that do not become part of the weights.
+IN_GRAPH = ("prefix", "prompt", "bottleneck", "parallel", "mixed")
+# Kinds that take attention from the first step on.
+WITH_PREFIX = ("prefix", "prompt", "mixed")
 Settings = dict[str, AdapterSettings]
 Moved = Callable[[list[Any], int], None]
 
@@ -67,7 +71,7 @@ def test_it_starts_as_the_identity_but_for_prefixes(
 ) -> None:
     plain = states(load_body(bert), batch)
     attached = states(attach(load_body(bert), kind, settings_by_kind[kind]), batch)
-    assert torch.equal(attached, plain) == (kind != "prefix")
+    assert torch.equal(attached, plain) == (kind not in WITH_PREFIX)
 
 
 def test_a_prefix_starts_small(bert: Path, batch: Any) -> None:
@@ -83,7 +87,8 @@ def test_only_the_adapter_trains(kind: str, bert: Path, batch: Any, settings_by_
     body, settings = attach(load_body(bert), kind, settings_by_kind[kind]), settings_by_kind[kind]
     parameters = trainable_parameters(body)
     shapes = settings.shapes(adapter_base(bert).body)
-    assert sum(p.numel() for p in parameters) == sum(int(np.prod(shape)) for shape in shapes.values())
+    trained = [shape for name, shape in shapes.items() if name != "indices"]
+    assert sum(p.numel() for p in parameters) == sum(int(np.prod(shape)) for shape in trained)
     assert all(parameter.dtype == torch.float32 for parameter in parameters)
     before = {name: p.detach().clone() for name, p in body.named_parameters() if not p.requires_grad}
     optimizer = torch.optim.SGD(parameters, lr=0.1)
@@ -96,7 +101,7 @@ def test_only_the_adapter_trains(kind: str, bert: Path, batch: Any, settings_by_
     assert tensors.keys() == shapes.keys()
     start = attach(load_body(bert), kind, settings)
     fresh = dict(named_tensors(start, kind, settings))
-    assert all(not torch.equal(tensor, fresh[name]) for name, tensor in tensors.items())
+    assert all(torch.equal(tensor, fresh[name]) == (name == "indices") for name, tensor in tensors.items())
     assert all(torch.equal(p, before[name]) for name, p in body.named_parameters() if name in before)
 
 
@@ -122,7 +127,7 @@ def test_folded_weights_compute_the_same(kind: str, bert: Path, batch: Any, bert
     body, folded = load_body(bert), load_body(bert)
     install(body, FixedAdapters(load_parts(adapter, body)))
     rest = fold(folded, load_parts(adapter, folded))
-    assert bool(rest) == (kind in ("prefix", "bottleneck"))
+    assert bool(rest) == (kind in IN_GRAPH)
     if rest:
         install(folded, FixedAdapters(rest))
     torch.testing.assert_close(states(folded, batch), states(body, batch), atol=1e-5, rtol=0)
@@ -142,7 +147,7 @@ def test_an_adapter_trained_on_another_is_served_as_their_stack(
 ) -> None:
     below, settings = resolved(bert_adapters / lower), settings_by_kind[upper]
     body = attach(load_body(bert), "upper", settings, below=[below])
-    if upper != "prefix":  # the others start as the identity, so the stack of A and the identity is A
+    if upper not in WITH_PREFIX:  # the others start as the identity, so the stack of A and the identity is A
         alone = load_body(bert)
         install(alone, FixedAdapters(load_parts(below, alone)))
         assert torch.equal(states(body.eval(), batch), states(alone, batch))
@@ -192,7 +197,7 @@ def test_gradients_reach_every_parameter_through_checkpointing(
             named = dict(named_tensors(body, kind, settings_by_kind[kind]))
             gradients.append([p.grad for p in trainable_parameters(body)])
             assert all(gradient is not None for gradient in gradients[-1]), named.keys()
-        if kind in ("ia3", "prefix"):  # the others begin with random numbers
+        if kind in ("ia3", "sparse", "prefix"):  # the others begin with random numbers
             for one, other in zip(*gradients, strict=True):
                 torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 

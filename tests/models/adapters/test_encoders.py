@@ -28,7 +28,7 @@ from tests.models.conftest import graph_in
 
 pytestmark = pytest.mark.slow
 
-KINDS = ["lora", "ia3", "bias", "prefix", "bottleneck"]
+KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "parallel", "mixed"]
 ALL = sorted([*KINDS, "with-heads", "stack", "stack-prefix"])
 TEXTS = [
     "hello world",

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save
 
+from tercet.models.adapters.blocks import BodyShape
 from tercet.models.adapters.files import RECORD_FILE, TENSORS_FILE, is_adapter, read_adapter, write_adapter
 from tercet.models.adapters.record import Adapter, AdapterBase
-from tercet.models.adapters.settings import BodyShape, BottleneckSettings, LoraSettings, Placement
+from tercet.models.adapters.settings import BottleneckSettings, LoraSettings, Placement, SparseSettings
 from tercet.models.errors import CheckpointError
 
 BASE = AdapterBase("tiny", "f" * 64, BodyShape(1, 4, 8))
@@ -165,6 +166,33 @@ def test_what_is_refused(tmp_path: Path, damage: Callable[[Path], None], message
     with pytest.raises(CheckpointError, match=message) as error:
         read_adapter(tmp_path / "law")
     assert str(tmp_path / "law") in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [
+        np.array([3, 3, 5], np.int32),
+        np.array([5, 3, 7], np.int32),
+        np.array([-1, 3, 5], np.int32),
+        np.array([3, 5, 2**31 - 1], np.int32),
+        np.array([2**31 - 1, 0, 5], np.int32),
+        np.array([0, 3, 128], np.int32),
+        np.array([1, 2, 3], np.int64),
+        np.array([1, 2, 3], np.float32),
+    ],
+)
+def test_indices_that_do_not_ascend_among_the_weights_are_refused(tmp_path: Path, indices: Any) -> None:
+    arrays = {"indices": np.array([0, 3, 127], np.int32), "values": np.ones(3, np.float32)}
+    settings = SparseSettings(count=3)
+    adapter = Adapter(settings, BASE, arrays)
+    write_adapter(tmp_path / "law", adapter)
+    found = read_adapter(tmp_path / "law")
+    np.testing.assert_array_equal(found.arrays["indices"], arrays["indices"])
+    others = {**arrays, "indices": np.array([0, 3, 126], np.int32)}
+    assert found.digest == adapter.digest != Adapter(settings, BASE, others).digest
+    retensor(lambda stored: stored.update(indices=indices))(tmp_path / "law")
+    with pytest.raises(CheckpointError, match="indices must be int32, ascending, from 0 and below 128"):
+        read_adapter(tmp_path / "law")
 
 
 def test_no_pickle_is_read(tmp_path: Path) -> None:

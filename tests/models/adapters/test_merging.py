@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tercet.models.adapters.blocks import ROLES, BodyShape, Role
 from tercet.models.adapters.merging import cut_rank, merge_adapters, merge_weights
 from tercet.models.adapters.record import Adapter, AdapterBase
 from tercet.models.adapters.settings import (
     AdapterSettings,
     BiasSettings,
-    BodyShape,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
+    MixAndMatchSettings,
     PrefixSettings,
+    PromptSettings,
+    SparseSettings,
     StackSettings,
 )
 from tercet.models.errors import CheckpointError
@@ -123,7 +126,25 @@ def test_changes_of_biases_add_up() -> None:
         assert merged.arrays["layers.0.value.bias"].tolist() == expected
 
 
-@pytest.mark.parametrize("chosen", [PrefixSettings(2), BottleneckSettings(3)])
+def test_sparse_changes_add_up_with_the_places_of_all() -> None:
+    def sparse(indices: list[int], values: list[float], roles: tuple[Role, ...] = ROLES) -> Adapter:
+        arrays = {"indices": np.array(indices, np.int32), "values": np.array(values, np.float32)}
+        return Adapter(SparseSettings(len(indices), roles), BASE, arrays)
+
+    one, other = sparse([2, 5, 127], [1, 2, 3]), sparse([0, 5], [4, 8], ROLES[::-1])
+    for method, weights, expected in (
+        ("average", [], [2, 0.5, 5, 1.5]),
+        ("arithmetic", [1, -1], [-4, 1, -6, 3]),
+    ):
+        merged = merge_adapters([one, other], method, weights)  # type: ignore[arg-type]  # a method
+        assert merged.arrays["indices"].tolist() == [0, 2, 5, 127]
+        assert merged.arrays["values"].tolist() == expected
+        assert merged.settings == SparseSettings(4, ROLES)
+
+
+@pytest.mark.parametrize(
+    "chosen", [PrefixSettings(2), PromptSettings(2), BottleneckSettings(3), MixAndMatchSettings(2, 3)]
+)
 def test_prefix_and_bottleneck_average_their_parameters(chosen: AdapterSettings) -> None:
     a, b, c = (made(chosen, seed) for seed in range(3))
     merged = merge_adapters([a, b, c], "arithmetic", [1, 1, -1])

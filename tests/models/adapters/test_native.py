@@ -23,8 +23,8 @@ from tests.models.conftest import graph_in
 pytestmark = pytest.mark.slow
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
-FOLDED = ("ia3", "with-heads")  # the latter is LoRA, too
-IN_GRAPH = ("prefix", "stack")  # the latter has a bottleneck
+FOLDED = ("ia3", "sparse", "with-heads")  # the last is LoRA, too
+IN_GRAPH = ("prefix", "prompt", "parallel", "stack")  # the last has a bottleneck
 TEXTS = ["hello world", "the heat of the air, and a wave!", "word " * 40, "a wing of air"]
 
 

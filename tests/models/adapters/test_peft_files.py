@@ -351,6 +351,7 @@ def test_peft_opens_what_is_written(bert: Path, bert_adapters: Path, tmp_path: P
     ("name", "message"),
     [
         ("prefix", "counts the positions"),
+        ("prompt", "counts the positions"),
         ("bottleneck", "PEFT has no adapters of kind bottleneck"),
         ("stack", "its parts each alone"),
     ],

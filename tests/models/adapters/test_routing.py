@@ -160,7 +160,16 @@ def test_a_soft_batch_equals_each_text_alone(on_torch: Any) -> None:
 
 
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0)])
-@pytest.mark.parametrize("pair", [("lora", "prefix"), ("with-heads", "bottleneck"), ("stack-prefix", None)])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("lora", "prefix"),
+        ("with-heads", "bottleneck"),
+        ("stack-prefix", None),
+        ("parallel", "ia3"),
+        ("mixed", "sparse"),
+    ],
+)
 def test_all_the_weight_on_one_is_that_one(bert: Path, root: Path, weights: Any, pair: Any) -> None:
     from tercet.models.torch_encoder import TorchEncoder
 
@@ -171,12 +180,38 @@ def test_all_the_weight_on_one_is_that_one(bert: Path, root: Path, weights: Any,
     assert_close(mixed, engine.encode_tokens(tokens, OUTPUTS, [one] * len(TEXTS)))
 
 
-@pytest.mark.parametrize("name", ["lora", "ia3"])
+def test_prompts_are_not_mixed_with_others(bert: Path, root: Path) -> None:
+    from tercet.models.torch_encoder import TorchEncoder
+
+    engine = TorchEncoder(bert, "bert", device="cpu", adapters=root)
+    tokens = engine.tokenizer.tokenize(TEXTS)
+    route = Route(("prompt", "ia3"), (0.5, 0.5))
+    with pytest.raises(AdapterNotServedError, match=r"\['prompt', 'ia3'\] has a soft prompt"):
+        engine.encode_tokens(tokens, OUTPUTS, [route] * len(TEXTS))
+
+
+def test_a_soft_router_takes_no_prompts(on_torch: Any, root: Path, base: RouterBase, centroids: Any) -> None:
+    names = ("ia3", "prompt", "bottleneck", None)
+    arrays = {"centroids": centroids}
+    write_router(root / "soft", Router(SoftSettings(names, "centroid"), base, arrays))
+    write_router(root / "hard", Router(CentroidSettings(names), base, arrays))
+    encoder = on_torch()
+    with pytest.raises(AdapterNotServedError, match=r"'soft' is soft, and \['prompt'\] have .* kind gate"):
+        with_adapter(encoder, "soft")
+    found = encode(with_adapter(encoder, "hard"), TEXTS)
+    assert found.routes is not None
+    chosen = [route.adapters[0] for route in found.routes if route is not None]
+    assert [chosen[i] for i in (0, 2, 3, 4)] == list(names)
+    assert_close(found, encoder.encode_tokens(tokens_of(encoder, TEXTS), OUTPUTS, chosen))
+
+
+@pytest.mark.parametrize("name", ["lora", "ia3", "sparse"])
 def test_mixing_equals_merging_parameters(bert: Path, root: Path, name: str) -> None:
     from tercet.models.torch_encoder import TorchEncoder
 
     one = read_adapter(root / name)
-    other = replace(one, arrays={key: array[::-1].copy() for key, array in one.arrays.items()})
+    turned = {key: array[::-1].copy() for key, array in one.arrays.items() if key != "indices"}
+    other = replace(one, arrays={**one.arrays, **turned})
     write_adapter(root / "other", other)
     write_adapter(root / "merged", merge_adapters([one, other], "weighted", [3, 1]))
     engine = TorchEncoder(bert, "bert", device="cpu", adapters=root)

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
+from tercet.models.adapters.blocks import BodyShape
 from tercet.models.adapters.settings import (
     KINDS,
-    BodyShape,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
     PrefixSettings,
+    SparseSettings,
     is_adapter_name,
     settings_json,
     settings_of,
@@ -32,6 +33,10 @@ def test_tensors_by_hand() -> None:
         "layers.0.intermediate.scale": (10,),
         "layers.0.output.scale": (10,),  # of its input
     }
+    assert SparseSettings(count=80, targets=("output", "intermediate")).shapes(BODY) == {
+        "indices": (80,),
+        "values": (80,),
+    }
     assert PrefixSettings(3).shapes(BODY) == {
         "layers.0.prefix_key": (3, 4),
         "layers.0.prefix_value": (3, 4),
@@ -41,6 +46,12 @@ def test_tensors_by_hand() -> None:
         "layers.0.output.down.bias": (2,),
         "layers.0.output.up.weight": (4, 2),
         "layers.0.output.up.bias": (4,),
+    }
+    assert BottleneckSettings(width=2, placement="parallel").shapes(BODY) == {
+        "layers.0.residual.down.weight": (2, 4),
+        "layers.0.residual.down.bias": (2,),
+        "layers.0.residual.up.weight": (4, 2),
+        "layers.0.residual.up.bias": (4,),
     }
     assert BottleneckSettings(placement="houlsby").targets == ("attention_output", "output")
     assert BottleneckSettings().targets == BottleneckSettings(placement="feed_forward").targets == ("output",)
@@ -68,15 +79,24 @@ def test_settings_survive_json(kind: str) -> None:
         ("lora", {"targets": [["query"]]}, "distinct roles"),
         ("lora", {"targets": "query"}, "distinct roles"),
         ("ia3", {"targets": None}, "targets is None"),
+        ("sparse", {"count": 0}, "count is 0"),
+        ("sparse", {"targets": []}, "targets is"),
         ("prefix", {"length": -1}, "length is -1"),
         ("bottleneck", {"width": "wide"}, "width is 'wide'"),
         ("bottleneck", {"nonlinearity": "sine"}, "nonlinearity is 'sine'"),
+        ("bottleneck", {"scale": float("inf")}, "scale is inf"),
+        ("bottleneck", {"targets": ["residual"]}, r"unknown keys \['targets'\]"),
+        ("lora", {"targets": ["residual"]}, "distinct roles"),
         ("bottleneck", {"placement": ["feed_forward"]}, "placement is"),
         (
             "bottleneck",
             {"placement": "pfeiffer"},
-            r"placement is 'pfeiffer'; it must be one of \['houlsby', 'feed_forward'\]",
+            r"placement is 'pfeiffer'; it must be one of \['houlsby', 'feed_forward', 'parallel'\]",
         ),
+        ("prompt", {"length": 0}, "length is 0"),
+        ("mix_and_match", {"length": 0}, "length is 0"),
+        ("mix_and_match", {"nonlinearity": "sine"}, "nonlinearity is 'sine'"),
+        ("mix_and_match", {"placement": "houlsby"}, r"unknown keys \['placement'\]"),
         ("stack", {"adapters": ["a"]}, "two adapters or more"),
         ("stack", {"adapters": ["a", "../b"]}, "two adapters or more"),
         ("stack", {}, "two adapters or more"),
@@ -86,6 +106,21 @@ def test_settings_survive_json(kind: str) -> None:
 def test_what_is_refused(kind: str, values: dict[str, Any], message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
         settings_of(kind, values)
+
+
+def test_weights_are_counted_by_layer_and_role() -> None:
+    matrices = list(BodyShape(layers=2, hidden_size=4, intermediate_size=10).matrices())
+    assert [matrix.start for matrix in matrices] == [
+        *(0, 16, 32, 48, 64, 104),
+        *(144, 160, 176, 192, 208, 248),
+    ]
+    assert matrices[4] == (0, "intermediate", 64, (10, 4))
+    assert matrices[-1] == (1, "output", 248, (4, 10))
+
+
+def test_no_more_weights_change_than_there_are() -> None:
+    with pytest.raises(CheckpointError, match=r"count is 17; the layers \['query'\] have 16 weights"):
+        SparseSettings(count=17, targets=("query",)).shapes(BODY)
 
 
 @pytest.mark.parametrize("sizes", [(0, 4, 4), (1, None, 4), (1, 4, True)])

@@ -35,8 +35,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "lora": {"kind": "lora", "lora": {"rank": 2, "targets": ["query", "value", "output"]}},
     "ia3": {"kind": "ia3"},
     "prefix": {"kind": "prefix", "prefix": {"length": 3}},
+    "prompt": {"kind": "prompt", "prompt": {"length": 3}},
     "bias": {"kind": "bias"},
+    "sparse": {"kind": "sparse", "sparse": {"count": 400}, "mask_batches": 3},
     "bottleneck": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "houlsby"}},
+    "parallel": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "parallel", "scale": 4.0}},
+    "mixed": {"kind": "mix_and_match", "mix_and_match": {"length": 3, "width": 4, "scale": 1.0}},
 }
 TEXTS = ["word1 word2 word3", "word7", "word39 word8 word8 word20 word5"]
 Run = Callable[..., Any]
@@ -117,7 +121,8 @@ def test_each_kind_trains_and_is_served_as_it_was_in_training(
 ) -> None:
     before = load_file(base / "model.safetensors")
     # A prefix starts smaller than the steps that the other kinds take here.
-    progress = adapt(kind, KINDS[kind], {"optimization.learning_rate": 0.01 if kind == "prefix" else 0.05})
+    rate = 0.01 if kind in ("prefix", "prompt", "mixed") else 0.05
+    progress = adapt(kind, KINDS[kind], {"optimization.learning_rate": rate})
     folder = tmp_path / "adapters" / kind
     lines = list(read_log(folder / "run"))
     sums = [line["development"]["Made pairs"]["sum"] for line in lines if "development" in line]
@@ -290,6 +295,10 @@ def test_the_card_says_what_the_adapter_is(adapt: Run, tmp_path: Path) -> None:
         (
             {"stage": "contrastive", "optimization.head_warmup_steps": 1},
             r"optimization\.head_warmup_steps: not read in stage contrastive",
+        ),
+        (
+            {"adapter": {"kind": "sparse", "mask_batches": 6}, "mining": {"every_steps": 5}},
+            r"mining\.every_steps: it is 5, but must be at least adapter\.mask_batches, 6, or 0",
         ),
     ],
 )

@@ -30,7 +30,8 @@ def keys(place: tuple[str, ...]) -> dict[str, list[FieldInfo]]:
     for table in tables:
         for name, field in table.model_fields.items():
             if name == "groups" or (
-                name not in get_args(AdapterKind) and not any(tables_in(field.annotation))
+                not (place == ("adapter",) and name in get_args(AdapterKind))
+                and not any(tables_in(field.annotation))
             ):
                 found.setdefault(name, []).append(field)
     return found
