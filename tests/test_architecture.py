@@ -131,6 +131,7 @@ MODELS_ORDER = [
     "onnx_encoder",
     "encoder_model",
     "cross_encoder",
+    "rerankers",
     "torch_encoder",
     "export",
     "export_verification",
