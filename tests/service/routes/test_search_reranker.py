@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 
 from tercet.index.candidates import Document
 from tercet.index.collection import Collection
+from tercet.index.windows.settings import WindowSettings
+from tercet.ingest.build import build_collection
+from tercet.ingest.document_encoders import LocalDocuments
 from tercet.models.encoder import encode
 from tercet.models.errors import RerankerNotServedError
 from tercet.service.encoding.rerankers import Rerankers
@@ -117,6 +121,21 @@ async def test_ready_representations_need_the_text(client: httpx.AsyncClient) ->
     assert (await refusal(client, query=None, queries=["tea", ready]))[2] == "queries.1"
     with_text = (await ask(client, query={**ready, "text": "hot tea"}))["hits"]
     assert [hit["id"] for hit in with_text] == [hit["id"] for hit in (await ask(client))["hits"]]
+
+
+async def test_of_a_long_document_the_best_window_is_read(
+    client: httpx.AsyncClient, judge: Path, data: Path, tiny: Any, tmp_path: Path
+) -> None:
+    source = tmp_path / "long.jsonl"
+    text = "the train leaves a station " * 10 + "green leaf black steam"
+    documents = [{"id": "story", "title": "hot tea", "text": text}, {"id": "note", "text": "water"}]
+    source.write_text("\n".join(map(json.dumps, documents)))
+    build_collection(LocalDocuments(tiny), data / "collections", "long", source, window=WindowSettings(16, 4))
+    for hit in (await ask(client, collection="long", query="green leaf"))["hits"]:
+        start, end = hit["window"]["start"], hit["window"]["end"]
+        assert (start > 0) == (hit["id"] == "story")
+        read = text_of({**hit, "text": hit["text"][start:end]})
+        assert hit["scores"]["reranker"] == pytest.approx(logit(judge, "green leaf", read), abs=1e-5)
 
 
 async def test_a_document_without_text_is_named(client: httpx.AsyncClient, data: Path, tiny: Any) -> None:
