@@ -147,6 +147,13 @@ Adapters = Annotated[
         show_default=False,
     ),
 ]
+Rerankers = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of re-rankers. [TERCET_RERANKERS, default rerankers/ below the data root]",
+        show_default=False,
+    ),
+]
 ProgressKind = Literal["auto", "bar", "lines", "json", "none"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 

@@ -68,7 +68,9 @@ def print_hits(
     highlights: what is underlined in them.
     """
     others = [
-        name for name in ("bm25", "boost") if any(getattr(hit.scores, name) is not None for hit in hits)
+        name
+        for name in ("bm25", "boost", "reranker")
+        if any(getattr(hit.scores, name) is not None for hit in hits)
     ]
     sides = [*SIDES, *others]
     table = Table(box=None, padding=(0, 1), expand=True, header_style="bold", row_styles=("", ""))

@@ -74,6 +74,14 @@ def search(
     highlight: Annotated[
         bool, typer.Option("--highlight", help="Mark what a hit's text and title have of the query.")
     ] = False,
+    reranker: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Put the hits in the order of this re-ranker, by its name.",
+            show_default=False,
+        ),
+    ] = None,
     facet: Annotated[
         list[str] | None,
         typer.Option(
@@ -101,6 +109,7 @@ def search(
     ] = None,
     *,
     encoding: options.EncoderFlags,
+    rerankers: options.Rerankers = None,
     url: Url = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -108,7 +117,7 @@ def search(
 
     Without --url what a server has written since its last flush is left out, which is said then.
     """
-    settings = encoding.settings()
+    settings = encoding.settings(rerankers=rerankers)
     if name is None:
         with opened_store(url, settings, reads=True) as store:
             list_collections(store, as_json=as_json)
@@ -125,6 +134,7 @@ def search(
         "boosts": checked_boosts(boost or []),
         "fusion": _checked_fusion(fusion),
         "highlight": highlight,
+        "reranker": reranker,
     }
     given = {key: value for key, value in parameters.items() if value not in (None, [])}
     with opened_store(url, settings, reads=True) as store:

@@ -127,7 +127,8 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class Scores:
     """The scores of one query and one document, unweighted; None where a side is not stored. boost: what was
-    added to their sum, None where no boosts were asked for.
+    added to their sum, None where no boosts were asked for; reranker: a cross-encoder's logit, which is no
+    part of the sum, None where none was asked.
     """
 
     dense: float
@@ -135,6 +136,7 @@ class Scores:
     colbert: float | None
     bm25: float | None = None
     boost: float | None = None
+    reranker: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

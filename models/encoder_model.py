@@ -21,6 +21,7 @@ from tercet.models.checkpoint import (
     hidden_size,
     position_limit,
 )
+from tercet.models.device import choose_device
 from tercet.models.errors import CheckpointError, reason
 from tercet.models.fingerprint import weight_files
 from tercet.models.formats.sparse_modules import transformer_folder
@@ -236,6 +237,12 @@ def _looks_back_only(model: EncoderModel) -> bool:
     ids = torch.tensor([[2, 3, 4], [2, 5, 6]])
     first = model.hidden(ids, torch.ones_like(ids))[:, 0]
     return bool(torch.allclose(first[0], first[1], rtol=0, atol=CAUSAL_DIFFERENCE))
+
+
+def torch_device(name: str) -> torch.device:
+    """The device of a name: auto, cpu, cuda or cuda:NUMBER. Raises UnsupportedError."""
+    remedy = "torch finds no CUDA device; use cpu"
+    return torch.device(*choose_device(name, cuda=torch.cuda.is_available(), remedy=remedy))
 
 
 def default_precision(device: torch.device) -> str:

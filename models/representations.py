@@ -78,7 +78,8 @@ class TokenBatch:
     token_ids: int32[ΣL]; offsets: int64[B+1]; truncated: bool[B], true where the text was longer; queries:
     bool[B], true for queries, which some encoders treat otherwise than documents; None where there are none;
     unattended: int64[B], how many of a text's last tokens the others do not see, though they see all others:
-    attention is not the same for all of these; None where there are none.
+    attention is not the same for all of these; None where there are none. second_starts: int64[B], of texts
+    that are two read as one the first token of the second; None where there are none.
     """
 
     token_ids: Int32
@@ -86,6 +87,7 @@ class TokenBatch:
     truncated: Bool
     queries: Bool | None = None
     unattended: Int64 | None = None
+    second_starts: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.truncated)
@@ -105,6 +107,7 @@ class TokenBatch:
             self.truncated[rows],
             None if self.queries is None else self.queries[rows],
             None if self.unattended is None else self.unattended[rows],
+            None if self.second_starts is None else self.second_starts[rows],
         )
 
     @property
@@ -128,9 +131,10 @@ class TokenBatch:
 
     @staticmethod
     def concatenate(batches: Sequence[TokenBatch]) -> TokenBatch:
-        """One batch with the texts of all, in order."""
+        """One batch with the texts of all, in order; either all of them are pairs, or none."""
         if len(batches) == 1:
             return batches[0]
+        second_starts = [b.second_starts for b in batches if b.second_starts is not None]
         return TokenBatch(
             np.concatenate([b.token_ids for b in batches]),
             offsets_of(np.concatenate([b.lengths for b in batches])),
@@ -141,6 +145,7 @@ class TokenBatch:
             else np.concatenate(
                 [np.zeros(len(b), np.int64) if b.unattended is None else b.unattended for b in batches]
             ),
+            np.concatenate(second_starts) if second_starts else None,
         )
 
 

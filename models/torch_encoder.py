@@ -20,9 +20,8 @@ from tercet.models.checkpoint import (
     read_settings,
 )
 from tercet.models.cores import usable_cores
-from tercet.models.device import choose_device
 from tercet.models.encoder import AdapterDescription, EncoderInfo
-from tercet.models.encoder_model import PRECISIONS, default_precision, load_model
+from tercet.models.encoder_model import PRECISIONS, default_precision, load_model, torch_device
 from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.fingerprint import fingerprint, heads_digest
 from tercet.models.graphs.record import body_digest, packed_graph
@@ -71,11 +70,7 @@ class TorchEncoder:
         precision: str | None = None,
         adapters: Path | None = None,
     ) -> None:
-        self._device = torch.device(
-            *choose_device(
-                device, cuda=torch.cuda.is_available(), remedy="torch finds no CUDA device; use cpu"
-            )
-        )
+        self._device = torch_device(device)
         precision = precision or default_precision(self._device)
         if precision not in PRECISIONS or (precision != "float32" and self._device.type == "cpu"):
             raise UnsupportedError(

@@ -40,6 +40,9 @@ from tercet.models.errors import (
     EncoderFailedError,
     EncoderMemoryError,
     EncoderUnavailableError,
+    RerankerNotFoundError,
+    RerankerNotServedError,
+    RerankerUnusableError,
     TextTooLongError,
     UnsoundRepresentationsError,
     UnsupportedError,
@@ -103,6 +106,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     BackupNotFoundError: (404, "backup_not_found"),
     DocumentNotFoundError: (404, "document_not_found"),
     AdapterNotFoundError: (404, "adapter_not_found"),
+    RerankerNotFoundError: (404, "reranker_not_found"),
     CollectionExistsError: (409, "collection_exists"),
     CollectionAliasedError: (409, "collection_aliased"),
     SeveralCollectionsError: (409, "alias_of_several"),
@@ -131,6 +135,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     SourceError: (422, "bad_source"),
     NotInBackendError: (422, "not_in_backend"),
     AdapterNotServedError: (422, "adapter_not_served"),
+    RerankerNotServedError: (422, "reranker_not_served"),
     OverloadedError: (429, "overloaded"),
     DeadlineExceededError: (429, "deadline_exceeded"),
     WriteOverloadedError: (429, "overloaded"),
@@ -138,6 +143,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     DenseBuildError: (503, "index_not_built"),
     UnforcedPublicationError: (503, "storage_unavailable"),
     AdapterUnusableError: (503, "adapter_unusable"),
+    RerankerUnusableError: (503, "reranker_unusable"),
     NotReadyError: (503, "not_ready"),
     AuditError: (503, "audit_unavailable"),
     EncoderMemoryError: (503, "out_of_memory"),
@@ -163,4 +169,9 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
 KNOWN = tuple(TABLE)
 
 # Exception class of `models` → the field that it is about.
-PARAMS: dict[type[Exception], str] = {AdapterNotFoundError: "adapter", AdapterNotServedError: "adapter"}
+PARAMS: dict[type[Exception], str] = {
+    AdapterNotFoundError: "adapter",
+    AdapterNotServedError: "adapter",
+    RerankerNotFoundError: "reranker",
+    RerankerNotServedError: "reranker",
+}

@@ -31,6 +31,7 @@ from tercet.models.errors import (
     AdapterUnusableError,
     EncoderFailedError,
     EncoderUnavailableError,
+    RerankerUnusableError,
 )
 from tercet.service.error_table import PARAMS, TABLE, TYPES
 from tercet.service.exceptions import (
@@ -101,6 +102,7 @@ LOGGED = (
     StorageError,
     UnforcedPublicationError,
     AdapterUnusableError,
+    RerankerUnusableError,
     EncoderUnavailableError,
     OSError,
     MemoryError,
@@ -120,6 +122,13 @@ def failure_of(error: Exception) -> Failure:
             "the adapter is damaged, or belongs to another base; the server's log names the file",
             "adapter_unusable",
             "adapter",
+        )
+    if isinstance(error, RerankerUnusableError):  # its message tells paths, too
+        return Failure(
+            503,
+            "the re-ranker is no cross-encoder, or damaged; the server's log names the file",
+            "reranker_unusable",
+            "reranker",
         )
     if isinstance(error, EncoderFailedError):  # its message may tell addresses of other machines
         return Failure(

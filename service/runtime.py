@@ -23,6 +23,7 @@ from tercet.service.copies.moving import Moving
 from tercet.service.copies.publishing import Publishing
 from tercet.service.documents.writer import DocumentWriter
 from tercet.service.encoding.query_cache import QueryCache
+from tercet.service.encoding.rerankers import Rerankers
 from tercet.service.encoding.service import EncodingService
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.exceptions import ForbiddenError, NotReadyError
@@ -58,6 +59,7 @@ class SearchServices:
     pipeline: SearchPipeline
     jobs: JobManager
     writer: DocumentWriter | None
+    rerankers: Rerankers
 
 
 class RuntimeParts(TypedDict, total=False):
@@ -274,8 +276,11 @@ class Runtime:
         self.abandoned |= self._opening_encoder.abandoned
         if self._encoders is not None:
             self.abandoned |= self._encoders.loading
+            closing = [self._encoders.close()]
+            if self.services is not None:
+                closing.append(self.services.rerankers.close())
             try:
-                await asyncio.wait_for(self._encoders.close(), self.settings.shutdown_seconds)
+                await asyncio.wait_for(asyncio.gather(*closing), self.settings.shutdown_seconds)
             except TimeoutError:
                 log.error("the encoder does not end; it is left behind")
                 self.abandoned = True
@@ -381,11 +386,14 @@ class Runtime:
             ray=self.settings.encodes_on_ray,
         )
         await jobs.start()
+        pools, observe = self.pools, self.telemetry.observe_batch
+        rerankers = await pools.operations.run(Rerankers, self.settings, self._admission, observe)
         writes, tokens = self.served.writes, self.settings.max_write_tokens
         return SearchServices(
-            SearchPipeline(encoders, self.collections, self.pools.search, self._admission, self.ticket),
+            SearchPipeline(encoders, rerankers, self.collections, pools.search, self._admission, self.ticket),
             jobs,
             None
             if writes is None
-            else DocumentWriter(writes, encoders, self.pools, self.telemetry.writes, write_tokens=tokens),
+            else DocumentWriter(writes, encoders, pools, self.telemetry.writes, write_tokens=tokens),
+            rerankers,
         )

@@ -12,12 +12,12 @@ from torch import nn
 
 from tercet.models.checkpoint import CONFIG_FILE, EncodingSettings, position_limit, read_json
 from tercet.models.cores import usable_cores
+from tercet.models.cross_encoder import CrossEncoder, load_cross_encoder
 from tercet.models.encoder_model import EncoderModel
 from tercet.models.heads import Heads
 from tercet.models.tokenizer import Tokenizer
-from tercet.training.cross.cross_encoder import CrossEncoder, load_cross_encoder
 from tercet.training.cross.score_file import write_scores
-from tercet.training.cross.scoring import CrossScoring
+from tercet.training.cross.scoring import NEW_PARTS, CrossScoring
 from tercet.training.data.pair_table import read_tables, require_scores
 from tercet.training.data.text_table import read_text_table
 from tercet.training.distributed import Ranks, join_processes, leave_processes
@@ -211,7 +211,7 @@ def scoring(
     base = locate_base(settings.base)
     optimization, texts = settings.optimization, settings.data.pairs
     tokenizer = Tokenizer.load(base, EncodingSettings())
-    model = load_cross_encoder(base).to(device)
+    model = load_cross_encoder(base, NEW_PARTS).to(device)
     longest, limit = texts.query_tokens + texts.passage_tokens, position_limit(read_json(base / CONFIG_FILE))
     if limit is not None and longest > limit:
         raise ConfigError(

@@ -13,6 +13,7 @@ from tercet.index.collection import Collection
 from tercet.index.documents.boosts import parse_boost
 from tercet.index.documents.filters import parse_filter
 from tercet.service.collections.registry import CollectionRegistry
+from tercet.service.encoding.rerankers import Rerankers
 from tercet.service.encoding.service import LocalEncoding
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.load.pools import Pools
@@ -77,11 +78,13 @@ def run_queries(
         )
         pools = Pools.open()
         collections = CollectionRegistry(options.collections_root(settings))
-        pipeline = SearchPipeline(EncoderShelf(encoding), collections, pools.search)
+        rerankers = Rerankers(settings)
+        pipeline = SearchPipeline(EncoderShelf(encoding), rerankers, collections, pools.search)
         try:
             return [await pipeline.search(scope, query) for query in queries]
         finally:
             await encoding.close()
+            await rerankers.close()
             collections.close()
             pools.close()
 

@@ -91,6 +91,8 @@ export interface SearchRequestOptions {
   boosts?: t.Boost[];
   /** How the scores of the sides become one. */
   fusion?: "sum" | "rrf";
+  /** A re-ranker, in the order of which the hits come. */
+  reranker?: string;
 }
 
 export type Query = string | t.RepresentationsQuery | t.StoredDocumentQuery | t.ExamplesQuery;

@@ -366,6 +366,7 @@ export interface HitScoresResponse {
   colbert: number | null;
   bm25?: number | null;
   boost?: number | null;
+  reranker?: number | null;
 }
 
 /** The window of a document that matches best: the one that would score highest by itself. */
@@ -718,6 +719,7 @@ export interface SearchRequest {
   adapter?: string | null;
   explain?: boolean | null;
   highlight?: boolean | null;
+  reranker?: string | null;
   search_options?: SearchOptions | null;
   offset?: number | null;
   search_after?: SearchAfter | null;
@@ -733,7 +735,7 @@ export interface SearchRequest {
 }
 
 /** Hits, best first; ties in order of id, then of collection. `weights` and `candidates` are those that
-were used. */
+were used. Those of a re-ranker come in its order, and ties in that of `score`. */
 export interface SearchResponse {
   collection: string;
   snapshot: string;
@@ -848,6 +850,7 @@ export interface TookMs {
   retrieve: number;
   score: number;
   total: number;
+  rerank?: number | null;
 }
 
 /** Documents in memory that no segment has yet. */

@@ -16,9 +16,8 @@ from tercet.models.errors import (
     AdapterNotServedError,
     AdapterUnusableError,
     CheckpointError,
+    no_such,
 )
-
-NAMED_IN_ERRORS = 20
 
 
 class AdapterLibrary:
@@ -153,7 +152,4 @@ def adapter_names(root: Path | None) -> list[str]:
 
 def unknown_adapter(name: str, known: tuple[str, ...]) -> AdapterNotFoundError:
     """The error for a name that no adapter has."""
-    named = ", ".join(known[:NAMED_IN_ERRORS]) + (", …" if len(known) > NAMED_IN_ERRORS else "")
-    return AdapterNotFoundError(
-        f"no adapter {name[:80]!r}; " + (f"there are {named}" if known else "the folder of adapters has none")
-    )
+    return AdapterNotFoundError(no_such("adapter", name, known))

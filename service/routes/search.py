@@ -111,6 +111,8 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
 def _queries(body: SearchRequest, inputs: Sequence[QueryInput], limits: RequestLimits) -> list[SearchQuery]:
     """What is searched for, and how. Raises InvalidRequestError."""
     top_k = _top_k(body.top_k, len(inputs), limits)
+    if body.reranker is not None:
+        _require_few(len(inputs) * top_k, limits)
     params = ["query"] if body.queries is None else [f"queries.{index}" for index in range(len(inputs))]
     alike = partial(
         SearchQuery,
@@ -124,6 +126,7 @@ def _queries(body: SearchRequest, inputs: Sequence[QueryInput], limits: RequestL
         effort=_effort(body.search_options),
         page=_page(body),
         group_by=body.group_by,
+        reranker=body.reranker,
         fusion=body.fusion or "sum",
         boosts=_boosts(body.boosts or ()),
         include=ALL_PARTS if body.include is None else frozenset(body.include),
@@ -182,12 +185,26 @@ def _top_k(wanted: int | None, queries: int, limits: RequestLimits) -> int:
     return top_k
 
 
+def _require_few(hits: int, limits: RequestLimits) -> None:
+    """Raises InvalidRequestError for more hits than a re-ranker reads for one request."""
+    if hits > limits.documents:
+        raise InvalidRequestError(
+            f"{hits} hits are to be re-ranked; the limit is {limits.documents} (setting max_documents): set "
+            "top_k lower, split the request, or leave reranker out",
+            "top_k",
+        )
+
+
 def _page(body: SearchRequest) -> Page:
     given = body.search_after
     after = None if given is None else Cursor(given.score, given.id, given.collection)
     page = Page(body.offset or 0, after, body.min_score)
     if page.offset and after is not None:
         raise InvalidRequestError("offset and search_after are both given; leave one out", "offset")
+    if after is not None and body.reranker is not None:
+        raise InvalidRequestError(
+            "search_after goes by the order of score, and reranker gives another; use offset", "search_after"
+        )
     return page
 
 

@@ -36,6 +36,9 @@ Vector = Annotated[list[Component], Field(min_length=1, max_length=MAX_ROWS, fai
 LexicalWeight = Annotated[float, Field(ge=0, le=LARGEST_WEIGHT, allow_inf_nan=False)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31), WHOLE]
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+RerankerName = Annotated[
+    str, Field(pattern=NAME_PATTERN, description="A cross-encoder in the server's folder of re-rankers.")
+]
 CollectionName = Annotated[str, Field(pattern=NAME_PATTERN, description="A collection.")]
 
 
@@ -228,6 +231,11 @@ class SearchRequest(Request):
     explain: bool | None = Field(False, description="Say for each hit where its scores come from.")
     highlight: bool | None = Field(
         False, description="Say for each hit which parts of its text and title have what the query says."
+    )
+    reranker: RerankerName | None = Field(
+        None,
+        description="The hits come in the order of this re-ranker, which reads the query's text together "
+        "with that of each of them; by default in that of `score`.",
     )
     search_options: SearchOptions | None = None
     offset: Annotated[int, Field(ge=0, le=MAX_OFFSET), WHOLE] | None = Field(

@@ -14,6 +14,7 @@ class TookMs(BaseModel):
     retrieve: float
     score: float
     total: float
+    rerank: float | None = Field(None, description="Only where a re-ranker was asked for.")
 
 
 class ScoresResponse(BaseModel):
@@ -30,6 +31,10 @@ class HitScoresResponse(ScoresResponse):
     bm25: float | None = Field(None, description="Only where the collection has BM25.")
     boost: float | None = Field(
         None, description="What `boosts` added to the score; only where they were asked for."
+    )
+    reranker: float | None = Field(
+        None,
+        description="The re-ranker's logit, by which the hits are in order; only where one was asked for.",
     )
 
 
@@ -212,7 +217,7 @@ Partial = Annotated[
 
 class SearchResponse(BaseModel):
     """Hits, best first; ties in order of id, then of collection. `weights` and `candidates` are those that
-    were used.
+    were used. Those of a re-ranker come in its order, and ties in that of `score`.
     """
 
     collection: str

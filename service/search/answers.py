@@ -15,7 +15,8 @@ from tercet.service.search.query_terms import ReadQuery
 def stage_seconds(outcome: SearchOutcome) -> dict[str, float]:
     """The time of each stage of a search, by its name in answers and metrics."""
     seconds = outcome.seconds
-    return {stage: getattr(seconds, stage) for stage in seconds.__slots__}
+    stages = ((stage, getattr(seconds, stage)) for stage in seconds.__slots__)
+    return {stage: taken for stage, taken in stages if taken is not None}
 
 
 def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
@@ -59,6 +60,8 @@ def batch_head(outcomes: Sequence[SearchOutcome], total_seconds: float) -> dict[
         "score": sum(outcome.seconds.score for outcome in outcomes),
         "total": total_seconds,
     }
+    if first.seconds.rerank is not None:
+        seconds["rerank"] = sum(outcome.seconds.rerank or 0.0 for outcome in outcomes)
     lost = tuple(dict.fromkeys(name for outcome in outcomes for name in outcome.lost))
     head = {**answer_head(replace(first, lost=lost)), "took_ms": _milliseconds(seconds)}
     del head["query"], head["exhausted"]
@@ -101,15 +104,17 @@ def answer_hits(
 
 def sides_record(sides: Weights | CandidateLimits | Scores, *, bm25: bool) -> dict[str, Any]:
     """What there is of each side, by its name; BM25 is a side only where the collection has it, and what
-    boosts add is there only where they were asked for.
+    boosts add and a re-ranker says is there only where they were asked for.
     """
     record = {
         name: getattr(sides, name) for name in sides.__slots__
     }  # asdict copies, and takes ten times as long
     if not bm25:
         del record["bm25"]
-    if isinstance(sides, Scores) and sides.boost is None:
-        del record["boost"]
+    if isinstance(sides, Scores):
+        for name in ("boost", "reranker"):
+            if record[name] is None:
+                del record[name]
     return record
 
 

@@ -18,6 +18,7 @@ from tercet.models.representations import Representations
 from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
 from tercet.service.collections.served import Reads
 from tercet.service.encoding.options import TextOptions
+from tercet.service.encoding.rerankers import Rerankers
 from tercet.service.encoding.service import EncodingService, estimated_tokens
 from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.exceptions import BegunAgainError, SnapshotGoneError
@@ -33,6 +34,7 @@ from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope
 from tercet.service.search.query_terms import require_meaning
 from tercet.service.search.queue import SearchQueue
 from tercet.service.search.ready_queries import ReadyQuery, require_sides
+from tercet.service.search.reranking import require_words, reranked
 from tercet.service.search.stored_queries import Like, ids_of, stored_query
 from tercet.service.search.target import target_of
 from tercet.service.tracing.facts import note
@@ -46,6 +48,7 @@ class SearchPipeline:
     def __init__(
         self,
         encoders: EncoderShelf,
+        rerankers: Rerankers,
         collections: Reads,
         pool: Pool,
         admission: Admission = ANY_WAIT,
@@ -54,6 +57,7 @@ class SearchPipeline:
         """pool: where searches run; admission: by default of any wait; ticket: of a request that has come."""
         self.queue = SearchQueue(pool, admission)
         self._encoders = encoders
+        self._rerankers = rerankers
         self._collections = collections
         self._pool = pool
         self._admission = admission
@@ -86,12 +90,15 @@ class SearchPipeline:
         more threads than a server has for searches.
         Raises CollectionNotFoundError, SnapshotGoneError, DocumentNotFoundError, FingerprintMismatchError,
         InvalidQueryError, InvalidRequestError for a blank query, a filter or field, a side that query or
-        collection lack or too much to explain, OverloadedError where they would wait too long,
-        DeadlineExceededError where work had not begun in time, and what encoding raises.
+        collection lack, a text that a re-ranker lacks or too much to explain, OverloadedError where they
+        would wait too long, DeadlineExceededError where work had not begun in time, and what encoding and
+        re-ranking raise.
         """
         tokens = estimated_tokens([query.query for query in queries if isinstance(query.query, str)])
         self._admission.require(self.wait_seconds(tokens), deadline)
         ticket = self._ticket(deadline)
+        for name in {query.reranker for query in queries if query.reranker is not None}:
+            await self._rerankers.named(name, deadline)  # before any work, which would be for nothing
         with self.queue.slots(len(queries)):
             try:
                 plan = await self._plan(scope, queries, ticket, may_begin_again=True)
@@ -136,6 +143,9 @@ class SearchPipeline:
         started = time.perf_counter()
         planned = await self._encode(queries, parameters, target, encoding, ticket)
         plan = SearchPlan(scope, snapshot, encoding.tokenizer, planned, time.perf_counter() - started)
+        for planned_query in planned:
+            if planned_query.query.reranker is not None:
+                require_words(planned_query.words, planned_query.query.param)
         explained = [planned_query for planned_query in planned if planned_query.query.explain]
         if explained:
             documents, bm25 = await self._pool.run(_documents, snapshot), snapshot.settings.bm25
@@ -182,7 +192,11 @@ class SearchPipeline:
         if (wanted := plan.scope.facets) is not None:
             facets = await self.queue.run(deadline, plan.snapshot.facets, wanted.values, wanted.filter)
 
+        ticket = Ticket(deadline)  # the re-ranker's queue is another than the encoder's
+
         def run(query: PlannedQuery) -> Coroutine[Any, Any, Executed[Shaped]]:
+            if query.query.reranker is not None:
+                return self._rerank(query, query.query.reranker, plan, facets, shape, ticket)
             return self.queue.run(deadline, plan.execute, query, facets, time.monotonic(), shape)
 
         if len(plan.queries) == 1:
@@ -191,6 +205,23 @@ class SearchPipeline:
             executed = await on_loop(in_lanes(self.queue.threads, plan.queries, run))
         note(snapshot=plan.snapshot.version, hits=sum(answered.hits for answered in executed))
         return [answered.answer for answered in executed]
+
+    async def _rerank(
+        self,
+        query: PlannedQuery,
+        name: str,
+        plan: SearchPlan,
+        facets: Facets | None,
+        shape: Callable[[SearchQuery, SearchOutcome], Shaped],
+        ticket: Ticket,
+    ) -> Executed[Shaped]:
+        """The second step where a re-ranker puts the hits in order: between two visits to a thread."""
+        deadline, ready = ticket.deadline, time.monotonic()
+        reranker = await self._rerankers.named(name, deadline)
+        result, began = await self.queue.run(deadline, plan.found, query)
+        words = require_words(query.words, query.query.param)
+        found = await reranked(reranker, words, result, began, ticket)
+        return await self.queue.run(deadline, plan.execute, query, facets, ready, shape, found)
 
 
 def _version(snapshot: ReadableSnapshot) -> str:

@@ -18,6 +18,7 @@ from tercet.service.search.explanations import explain_hits
 from tercet.service.search.highlights import highlights_of
 from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope, StageSeconds
 from tercet.service.search.query_terms import ReadQuery
+from tercet.service.search.reranking import Reranked
 from tercet.service.tracing.request import record
 
 Shaped = TypeVar("Shaped")
@@ -106,21 +107,27 @@ class SearchPlan:
     queries: Sequence[PlannedQuery]
     encode_seconds: float
 
+    def found(self, planned: PlannedQuery) -> tuple[SearchResult, float]:
+        """What the sum finds for one query, and when that began, of the monotonic clock. It blocks."""
+        began = time.monotonic()
+        return self.snapshot.answer(planned.of_snapshot()), began
+
     def execute(
         self,
         planned: PlannedQuery,
         facets: Facets | None,
         ready: float,
         shape: Callable[[SearchQuery, SearchOutcome], Shaped],
+        reranked: Reranked | None = None,
     ) -> Executed[Shaped]:
         """Searches for one query. It blocks, so it is for threads.
 
         facets: that go with its hits; ready: when it began to wait for a thread, of the monotonic clock;
-        shape: makes an answer of the outcome.
+        shape: makes an answer of the outcome; reranked: what was found already, by `found`.
         """
-        began = time.monotonic()
+        began = time.monotonic() if reranked is None else reranked.began
         query, snapshot, settings = planned.query, self.snapshot, self.snapshot.settings
-        result = snapshot.answer(planned.of_snapshot())
+        result = snapshot.answer(planned.of_snapshot()) if reranked is None else reranked.result
         hits, encoded, words = result.hits, planned.representations, planned.words
         explanations = highlights = None
         if query.explain:
@@ -139,6 +146,7 @@ class SearchPlan:
                 result.retrieve_seconds,
                 result.score_seconds,
                 self.encode_seconds + time.monotonic() - ready,
+                None if reranked is None else reranked.seconds,
             ),
             sides=settings.encoder_sides,
             bm25=settings.bm25,

@@ -58,7 +58,8 @@ class SearchQuery:
     effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
     which the best is. boosts: what is added to the scores of candidates; fusion: how scores become one.
     include: the parts of a hit that are wanted, by default all; highlight: where hits have what the query
-    says. param: what the query is called in messages.
+    says; reranker: the cross-encoder that puts them in order, by default none. param: what the query is
+    called in messages.
     """
 
     query: str | Representations | ReadyQuery | Like
@@ -76,6 +77,7 @@ class SearchQuery:
     fusion: Fusion = "sum"
     include: frozenset[HitPart] = ALL_PARTS
     highlight: bool = False
+    reranker: str | None = None
     param: str = "query"
 
     @property
@@ -86,7 +88,8 @@ class SearchQuery:
     @property
     def needs_contents(self) -> bool:
         """Whether stored texts are to be read for the hits."""
-        return self.explain or self.highlight or not CONTENTS.isdisjoint(self.include)
+        reads = self.explain or self.highlight or self.reranker is not None
+        return reads or not CONTENTS.isdisjoint(self.include)
 
     @property
     def needs_defaults(self) -> bool:
@@ -96,12 +99,15 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class StageSeconds:
-    """How long the stages of a search took. total: with the wait for a thread."""
+    """How long the stages of a search took. total: with the wait for a thread; rerank: None where there was
+    no re-ranker.
+    """
 
     encode: float
     retrieve: float
     score: float
     total: float
+    rerank: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

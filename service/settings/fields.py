@@ -92,10 +92,14 @@ class SettingsFields(BaseSettings):
         None, ge=1, description="Encoder threads; by default the CPUs that the process may use."
     )
     data: Annotated[Path, OF_ALL] = Field(
-        Path("data"), description="Data root: collections/, sources/, adapters/ and jobs/ below it."
+        Path("data"),
+        description="Data root: collections/, sources/, adapters/, rerankers/ and jobs/ below it.",
     )
     adapters: Annotated[Path | None, OF_ENCODER] = Field(
         None, description="Folder of adapters; by default adapters/ below the data root."
+    )
+    rerankers: Annotated[Path | None, OF_SERVE] = Field(
+        None, description="Folder of re-rankers; by default rerankers/ below the data root."
     )
     adapter_sessions: Annotated[int, OF_ENCODER] = Field(
         4, ge=1, description="Graphs of adapters kept open at a time (onnx)."
@@ -264,7 +268,7 @@ class SettingsFields(BaseSettings):
     max_texts: Annotated[int, OF_ALL] = Field(1024, ge=1, description="Texts in one /embed request.")
     max_characters: Annotated[int, OF_SERVE] = Field(200_000, ge=1, description="Characters of one text.")
     max_documents: Annotated[int, OF_SERVE] = Field(
-        1024, ge=1, description="Documents in one /rerank request."
+        1024, ge=1, description="Documents in one /rerank request, or hits that one of /search re-ranks."
     )
     max_top_k: Annotated[int, OF_SERVE] = Field(1000, ge=1, description="Hits of one search.")
     max_queries: Annotated[int, OF_SERVE] = Field(100, ge=1, description="Queries in one /search request.")

@@ -224,6 +224,11 @@ class Settings(SettingsFields):
         return self.data / "adapters" if self.adapters is None else self.adapters
 
     @property
+    def rerankers_folder(self) -> Path:
+        """The folder of re-rankers."""
+        return self.data / "rerankers" if self.rerankers is None else self.rerankers
+
+    @property
     def export_cache_folder(self) -> Path:
         """The folder of exported graphs."""
         if self.export_cache is not None:

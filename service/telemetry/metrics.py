@@ -66,7 +66,7 @@ class Telemetry:
         )
         self.stage_seconds = Histogram(
             "tercet_stage_seconds",
-            "Time of each stage: encode, retrieve, score, total.",
+            "Time of each stage: encode, retrieve, score, rerank, total.",
             ["stage"],
             buckets=SECONDS,
             registry=self.registry,

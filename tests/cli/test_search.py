@@ -16,6 +16,7 @@ from tercet.index.collection import Collection
 from tercet.index.live.collection import LiveCollection
 from tercet.service.schemas.search_answers import SearchResponse
 from tercet.service.search.highlights import HitHighlights
+from tests.tiny.cross_encoders import write_reranker
 
 pytestmark = pytest.mark.slow
 
@@ -136,6 +137,21 @@ def test_boosts_are_a_column_and_part_of_the_score(tercet: Run) -> None:
         done = tercet("search", "small", "x", "--boost", wrong)
         assert done.returncode != 0
         assert message in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_a_re_ranker_orders_and_is_a_column(tercet: Run, built: Path, tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="re-rankers run in torch: install tercet[torch]")
+    write_reranker(built / "rerankers" / "judge", positions=128)
+    asked = ("search", "small", "how is tea made?", "--reranker", "judge")
+    hits = json.loads(tercet(*asked, "--json").stdout)["hits"]
+    logits = [hit["scores"]["reranker"] for hit in hits]
+    assert logits == sorted(logits, reverse=True)
+    assert len(set(logits)) == 4
+    lines = tercet(*asked).stdout.splitlines()
+    assert lines[0].split() == ["#", "score", "dense", "sparse", "colbert", "reranker", "document"]
+    assert float(lines[1].split()[5]) == pytest.approx(logits[0], abs=0.001)
+    refused = tercet(*asked, "--rerankers", str(tmp_path / "elsewhere"))
+    assert (refused.returncode, "the folder of re-rankers has none" in refused.stderr) == (1, True)
 
 
 @pytest.mark.usefixtures("built")

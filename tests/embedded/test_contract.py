@@ -16,6 +16,7 @@ from tercet.models.encoder import Encoder
 from tercet.service.app import create_app
 from tercet.service.settings.settings import Settings
 from tests.service.conftest import real_server
+from tests.tiny.cross_encoders import write_reranker
 
 TEA, RAIL, BREAD = (
     {"id": "tea", "text": "green tea is brewed at eighty degrees", "metadata": {"year": 2024}},
@@ -250,3 +251,17 @@ def test_a_closed_store_says_so(tmp_path: Path, tiny: Encoder) -> None:
     store.close()
     with pytest.raises(tercet.TercetError, match="the store is closed"):
         store.collections()
+
+
+def test_a_re_ranker_puts_hits_in_order(over: Over, tmp_path: Path) -> None:
+    pytest.importorskip("transformers", reason="re-rankers run in torch: install tercet[torch]")
+    write_reranker(tmp_path / "data" / "rerankers" / "judge")
+    with over.open() as store:
+        notes = store.collection("notes", create=True)
+        notes.put(NOTES)
+        logits = [hit.scores.reranker for hit in notes.search("green tea", reranker="judge")]
+        assert logits == sorted(logits, reverse=True)
+        assert len(set(logits)) == 3
+        assert all(hit.scores.reranker is None for hit in notes.search("green tea"))
+        with pytest.raises(over.errors.NotFoundError, match="there are judge"):
+            notes.search("green tea", reranker="jury")

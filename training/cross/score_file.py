@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from tercet.models.cross_encoder import CrossEncoder
+from tercet.models.representations import TokenBatch
 from tercet.models.tokenizer import Tokenizer
-from tercet.training.cross.cross_encoder import CrossEncoder
 from tercet.training.data.pairs import ANY_LINE, numbered_lines, parse_pair
 from tercet.training.files import whole_lines
 from tercet.training.settings.data import QueryData, ScoreSource
@@ -67,12 +68,8 @@ def scored_lines(
         asked = tokenizer.tokenize([pair.query], "query", max_length=settings.query_tokens)
         passages = [*pair.positives, *pair.negatives]
         cut = tokenizer.tokenize(passages, "document", max_length=settings.passage_tokens)
-        starts, ends = cut.offsets[:-1].tolist(), cut.offsets[1:].tolist()
-        texts += [
-            encoder.joined(asked.token_ids, cut.token_ids[start:end])
-            for start, end in zip(starts, ends, strict=True)
-        ]
-    scores = iter(encoder.scores(texts, sub_batch_tokens))
+        texts.append(encoder.pairs(asked.token_ids, cut))
+    scores = iter(encoder.scores(TokenBatch.concatenate(texts), sub_batch_tokens).tolist())
     for (line, _), pair in zip(lines, pairs, strict=True):
         value = json.loads(line)
         value["pos_scores"] = list(islice(scores, len(pair.positives)))

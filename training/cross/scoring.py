@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tercet.models.representations import Int32, Int64
-from tercet.training.cross.cross_encoder import CrossEncoder
+from tercet.models.cross_encoder import CrossEncoder
+from tercet.models.representations import Int32, Int64, TokenBatch
 from tercet.training.data.batch_plan import EpochPlan, plan_epoch, require_batches
 from tercet.training.data.pair_table import PairTable
 from tercet.training.data.token_store import TokenStore
@@ -17,7 +17,10 @@ from tercet.training.distributed import Ranks
 from tercet.training.settings.run import ScoreRun
 from tercet.training.step import Figures, Scaled, StepReport, nothing
 
-Group = list[tuple[Int32, int]]
+# Those of a sequence classifier that a body which was no cross-encoder lacks, and begins with random weights.
+NEW_PARTS = ("classifier", "score", "pooler", "head")
+Group = TokenBatch
+"""A query with each of its passages, the positive first."""
 
 
 class CrossScoring:
@@ -52,14 +55,14 @@ class CrossScoring:
         losses: list[Tensor] = []
         parts = list(parts_of(groups, self._settings.batches.sub_batch_tokens))
         for part in parts:
-            logits = self._encoder.logits([text for group in part for text in group]).view(len(part), -1)
+            logits = self._encoder.logits(TokenBatch.concatenate(part)).view(len(part), -1)
             positive = torch.zeros(len(part), dtype=torch.int64, device=logits.device)
             loss = torch.nn.functional.cross_entropy(logits, positive, reduction="sum") / len(groups)
             losses.append(loss.detach())
             if part is parts[-1]:
                 before_last()
             scaled(loss / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
-        tokens = sum(len(ids) for group in groups for ids, _ in group)
+        tokens = sum(len(group.token_ids) for group in groups)
         return StepReport({"loss": torch.stack(losses).sum()}, tokens)
 
     def evaluate(self) -> Figures:
@@ -73,9 +76,8 @@ class CrossScoring:
         chosen = generator.permutation(table.negatives.of(pair))[:count]
         drawn = generator.permutation(len(table.passages))[: count + len(positives) + len(chosen)]
         others = drawn[~np.isin(drawn, [*positives, *chosen])][: count - len(chosen)]
-        query = ids_of(table.queries, pair)
-        rows = [generator.choice(positives), *chosen, *others]
-        return [self._encoder.joined(query, ids_of(table.passages, int(row))) for row in rows]
+        rows = np.array([generator.choice(positives), *chosen, *others], np.int64)
+        return self._encoder.pairs(ids_of(table.queries, pair), table.passages.take(rows))
 
     def _plan(self, epoch: int) -> EpochPlan:
         settings = self._settings
@@ -93,7 +95,7 @@ def parts_of(groups: Sequence[Group], sub_batch_tokens: int) -> Iterator[list[Gr
     part: list[Group] = []
     longest = 0
     for group in groups:
-        own = max(len(ids) for ids, _ in group)
+        own = int(group.lengths.max())
         texts = sum(map(len, part)) + len(group)
         if part and (texts * max(longest, own) > sub_batch_tokens or len(group) != len(part[0])):
             yield part

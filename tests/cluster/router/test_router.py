@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import httpx
@@ -16,6 +16,7 @@ from tercet.service.app import create_app
 from tercet.service.settings.settings import Settings
 from tests.cluster.router.corpora import uneven_corpus
 from tests.service.conftest import real_server
+from tests.tiny.cross_encoders import write_reranker
 
 COLLECTION = {
     "fields": {"year": "integer", "tags": "keyword", "kind": "keyword", "new": "boolean"},
@@ -65,10 +66,13 @@ def urls(
         {"id": each.id, "text": each.text, "title": each.title, "metadata": each.metadata}
         for each in documents
     ]
-    before = Settings(data=root / "router", shards=tuple(shards))
+    with suppress(ImportError):  # where there is no torch
+        write_reranker(root / "rerankers" / "judge")
+    before = Settings(data=root / "router", shards=tuple(shards), rerankers=root / "rerankers")
+    alone = Settings(data=root / "one", rerankers=root / "rerankers")
     with (
         real_server(create_router_app(before, tiny)) as router,
-        real_server(create_app(Settings(data=root / "one"), tiny)) as one,
+        real_server(create_app(alone, tiny)) as one,
     ):
         for url in (one, router):
             assert httpx.put(f"{url}/collections/demo", json=COLLECTION, timeout=60).status_code == 201
@@ -100,6 +104,14 @@ def compare(urls: tuple[str, str], body: dict[str, Any]) -> dict[str, Any]:
 def test_answers_are_those_of_one_server(urls: tuple[str, str]) -> None:
     for query in QUERIES:
         compare(urls, {"collection": "demo", **query})
+
+
+def test_a_re_ranker_reads_the_hits_of_all_shards(urls: tuple[str, str]) -> None:
+    pytest.importorskip("transformers", reason="re-rankers run in torch: install tercet[torch]")
+    hits = compare(urls, {"collection": "demo", "query": "green tea", "reranker": "judge"})["hits"]
+    logits = [hit["scores"]["reranker"] for hit in hits]
+    assert logits == sorted(logits, reverse=True)
+    assert len(set(logits)) > 5
 
 
 def test_searches_see_each_write(urls: tuple[str, str]) -> None:

@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification
 
 import tercet.training.cross.score_file
 from tercet.models.checkpoint import EncodingSettings
+from tercet.models.cross_encoder import CrossEncoder, load_cross_encoder
 from tercet.models.errors import CheckpointError
+from tercet.models.representations import TokenBatch, offsets_of
 from tercet.models.tokenizer import Tokenizer
-from tercet.training.cross.cross_encoder import CrossEncoder, load_cross_encoder
 from tercet.training.cross.score_file import write_scores
 from tercet.training.cross.scoring import CrossScoring
 from tercet.training.data.pair_table import read_tables
 from tercet.training.distributed import Ranks
 from tercet.training.errors import ConfigError, TrainingDataError
 from tercet.training.settings.data import QueryData, ScoreSource
+from tests.tiny.cross_encoders import classifier
 
 SettingsOf = Callable[[dict[str, Any]], Any]
 Run = Callable[..., Any]
@@ -35,49 +37,33 @@ SCORE = {
     "optimization": {"steps": 60, "learning_rate": 0.01, "dropout": 0.0},
 }
 WRITES = {**SCORE, "data.sources": [{**SCORE["data.sources"][0], "write_scores": True}]}  # type: ignore[index]  # a list
-QUERY, PASSAGE = np.array([2, 5, 6, 3], np.int32), np.array([2, 7, 8, 9, 3], np.int32)
-
-
-def classifier(kind: str) -> torch.nn.Module:
-    torch.manual_seed(7)
-    config = AutoConfig.for_model(
-        kind,
-        vocab_size=45,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
-        type_vocab_size=2 if kind == "bert" else 1,
-        initializer_range=0.3,
-        pad_token_id=0,
-        num_labels=1,
-    )
-    model: torch.nn.Module = AutoModelForSequenceClassification.from_config(config).eval()
-    return model
+QUERY = np.array([2, 5, 6, 3], np.int32)
+PASSAGES = TokenBatch(
+    np.array([2, 7, 8, 9, 3, 2, 9, 3], np.int32), offsets_of(np.array([5, 3])), np.zeros(2, np.bool_)
+)
 
 
 def test_texts_are_joined_as_the_family_does(tokenizer: Tokenizer) -> None:
-    bert = CrossEncoder(classifier("bert"), tokenizer, "float32", "cpu")
-    ids, start = bert.joined(QUERY, PASSAGE)
-    assert (ids.tolist(), start) == ([2, 5, 6, 3, 7, 8, 9, 3], 4)
-    other = CrossEncoder(classifier("xlm-roberta"), tokenizer, "float32", "cpu")
-    ids, start = other.joined(QUERY, PASSAGE)
-    assert (ids.tolist(), start) == ([2, 5, 6, 3, 3, 7, 8, 9, 3], 5)
+    bert = CrossEncoder(classifier("bert"), tokenizer, "float32", "cpu").pairs(QUERY, PASSAGES)
+    assert bert.token_ids.tolist() == [2, 5, 6, 3, 7, 8, 9, 3, 2, 5, 6, 3, 9, 3]
+    assert bert.lengths.tolist() == [8, 6]
+    other = CrossEncoder(classifier("xlm-roberta"), tokenizer, "float32", "cpu").pairs(QUERY, PASSAGES)
+    assert other.token_ids.tolist() == [2, 5, 6, 3, 3, 7, 8, 9, 3, 2, 5, 6, 3, 3, 9, 3]
+    for pairs, start in ((bert, 4), (other, 5)):
+        assert pairs.second_starts is not None
+        assert pairs.second_starts.tolist() == [start, start]
 
 
 def test_logits_are_those_of_the_library_and_padding_changes_nothing(tokenizer: Tokenizer) -> None:
     model = classifier("bert")
     encoder = CrossEncoder(model, tokenizer, "float32", "cpu")
-    texts = [encoder.joined(QUERY, PASSAGE), encoder.joined(QUERY[:3], PASSAGE[2:])]
-    with torch.no_grad():
-        alone = [
-            model(
-                input_ids=torch.tensor([ids.tolist()]),
-                token_type_ids=torch.tensor([[int(place >= start) for place in range(len(ids))]]),
-            ).logits.item()
-            for ids, start in texts
-        ]
+    texts = TokenBatch.concatenate([encoder.pairs(QUERY, PASSAGES), encoder.pairs(QUERY[:3], PASSAGES)])
+    alone = []
+    for row, start in enumerate([4, 4, 3, 3]):
+        ids = texts.token_ids[texts.offsets[row] : texts.offsets[row + 1]].tolist()
+        types = [int(place >= start) for place in range(len(ids))]
+        with torch.no_grad():
+            alone += model(torch.tensor([ids]), token_type_ids=torch.tensor([types])).logits[:, 0].tolist()
     assert encoder.scores(texts, 100) == pytest.approx(alone, abs=1e-5)
     assert encoder.scores(texts, 1) == pytest.approx(alone, abs=1e-5)
 
@@ -129,7 +115,7 @@ def test_a_run_learns_and_its_scores_teach_an_encoder(run: Run, tmp_path: Path) 
     written = [json.loads(line) for line in scored.read_text().splitlines()]
     assert [{key: line[key] for key in ("query", "pos", "neg")} for line in written] == lines
     (query,) = (tokenizer.tokenize([lines[3]["query"]], "query").token_ids,)
-    texts = [encoder.joined(query, tokenizer.tokenize([text]).token_ids) for text in lines[3]["neg"]]
+    texts = encoder.pairs(query, tokenizer.tokenize(lines[3]["neg"]))
     assert written[3]["neg_scores"] == pytest.approx(encoder.scores(texts, 1000), abs=1e-5)
     assert len(written[3]["pos_scores"]) == 1
 
@@ -157,7 +143,7 @@ def test_scores_go_on_where_they_were_killed(
     calls: list[int] = []
     scores = encoder.scores
 
-    def counted(*given: Any) -> list[float]:
+    def counted(*given: Any) -> Any:
         calls.append(1)
         return scores(*given)
 

@@ -21,7 +21,8 @@ class _Record:
 class Scores(_Record):
     """The parts of a score before weighting. None: the collection or the query lacks that side.
 
-    bm25: of a collection with BM25, where it was weighed; boost: what boosts added.
+    bm25: of a collection with BM25, where it was weighed; boost: what boosts added; reranker: the logit of a
+    re-ranker, where one was asked for.
     """
 
     dense: float | None = None
@@ -29,6 +30,7 @@ class Scores(_Record):
     colbert: float | None = None
     bm25: float | None = None
     boost: float | None = None
+    reranker: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

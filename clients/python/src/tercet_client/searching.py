@@ -29,7 +29,8 @@ class SearchKeywords(TypedDict, total=False):
     allow_partial: hits without those of shards that do not answer, which `partial` of the answer names;
     min_score: of hits at least; include: the parts of a hit beside id and score; group_by: a keyword field,
     of each of whose values the best hit counts; facets: of fields so many of the commonest values; boosts:
-    points that are added to scores for what fields say; fusion: how the scores of the sides become one.
+    points that are added to scores for what fields say; fusion: how the scores of the sides become one;
+    reranker: by its name, in the order of which the hits come.
     """
 
     top_k: int | None
@@ -50,3 +51,4 @@ class SearchKeywords(TypedDict, total=False):
     facets: Mapping[str, int] | None
     boosts: Sequence[Boost] | None
     fusion: Literal["sum", "rrf"] | None
+    reranker: str | None

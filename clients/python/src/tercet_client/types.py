@@ -490,6 +490,7 @@ HitScoresResponse = TypedDict(
         "colbert": "float | None",
         "bm25": "NotRequired[float | None]",
         "boost": "NotRequired[float | None]",
+        "reranker": "NotRequired[float | None]",
     },
 )
 
@@ -963,6 +964,7 @@ SearchRequest = TypedDict(
         "adapter": "NotRequired[str | None]",
         "explain": "NotRequired[bool | None]",
         "highlight": "NotRequired[bool | None]",
+        "reranker": "NotRequired[str | None]",
         "search_options": "NotRequired[SearchOptions | None]",
         "offset": "NotRequired[int | None]",
         "search_after": "NotRequired[SearchAfter | None]",
@@ -979,7 +981,7 @@ SearchRequest = TypedDict(
 )
 
 # Hits, best first; ties in order of id, then of collection. `weights` and `candidates` are those that
-# were used.
+# were used. Those of a re-ranker come in its order, and ties in that of `score`.
 SearchResponse = TypedDict(
     "SearchResponse",
     {
@@ -1128,6 +1130,7 @@ TookMs = TypedDict(
         "retrieve": "float",
         "score": "float",
         "total": "float",
+        "rerank": "NotRequired[float | None]",
     },
 )
 
