@@ -38,6 +38,8 @@ Placement = Literal["houlsby", "feed_forward"]
 Shapes = dict[str, tuple[int, ...]]
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+# What stands between the names of two adapters that a fixed router lays on each other, the lower one first.
+PAIR_MARK = "+"
 # The output of both sub-layers, or that of the feed-forward one only; before residual and layer norm. The
 # adapter of Pfeiffer et al. (2020, arXiv 2005.00052) is neither: it reads the output of the
 # feed-forward sub-layer after residual and layer norm, adds to it before both, and the norm is taken again.
