@@ -89,6 +89,9 @@ class PairRun(Run):
         if self.adapter is not None:
             changed = ", ".join(self._changes_to_the_base())
             require(not changed, "adapter", changed, "used without these settings")
+            # A layer that is computed again in the backward pass would not know its texts' modules any more.
+            kept = self.adapter.routing is None or not self.batches.gradient_checkpointing
+            require(kept, "batches.gradient_checkpointing", True, "false with adapter.routing")
         return self
 
     @model_validator(mode="after")
