@@ -31,8 +31,8 @@ ByQuery = dict[str, float]
 BOTH = "both"
 AVERAGE = "average"
 GATE = "gate, fitted after"
-# Steps of a run on one domain, with --quick, and of its queries and documents then.
-STEPS, QUICK_STEPS, QUICK_SHARE = 120, 2, 0.05
+STEPS, PAIRS = 120, 3000  # of a run, for each domain
+QUICK_SHARE = 0.015  # of steps, pairs, queries and documents
 RANKS = 10
 
 
@@ -63,8 +63,8 @@ RUNS: dict[str, tuple[tuple[str, ...], Values]] = {
 }
 
 
-def settings(name: str, seed: int, steps: int) -> Values:
-    """The training run of a variant. steps: for each of its domains."""
+def settings(name: str, seed: int, share: float) -> Values:
+    """The training run of a variant. share: of the steps and pairs of each domain."""
     domains, adapter = RUNS[name]
     sources = [
         {
@@ -72,7 +72,7 @@ def settings(name: str, seed: int, steps: int) -> Values:
             "title": DOMAINS[domain].title,
             "licence": "CC BY 4.0",
             "lines": list(DOMAINS[domain].trained),
-            "most": 3000,
+            "most": round(share * PAIRS),
         }
         for domain in domains
     ]
@@ -86,11 +86,10 @@ def settings(name: str, seed: int, steps: int) -> Values:
         "batches": {"groups": [{"tokens": 128, "batch": 16}], "negatives": 1, "sub_batch_tokens": 4096},
         "mining": {"last": 20},
         "optimization": {
-            "steps": steps * len(domains),
+            "steps": round(share * STEPS) * len(domains),
             "learning_rate": 1e-3,
             "heads_learning_rate": 3e-4,
             "dropout": 0.0,
-            "precision": "bfloat16",
         },
     }
 
@@ -123,7 +122,7 @@ def write_collections(data: Path, work: Path, share: float) -> None:
         )
         for lines, own in zip(corpora[BOTH], corpora[name], strict=True):
             lines.extend(own)
-        trained = pairs_of(data, domain, *domain.trained)[: round(1000 * max(share, 0.02))]
+        trained = pairs_of(data, domain, *domain.trained)[: round(share * 1000)]
         texts = [" ".join(pair["pos"][0].split()) for pair in trained]
         (work / f"{name}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
     for name, (corpus, queries, qrels) in corpora.items():
@@ -135,7 +134,7 @@ def write_collections(data: Path, work: Path, share: float) -> None:
         (folder / "qrels" / "test.tsv").write_text(f"{judgments}\n", encoding="utf-8")
 
 
-def train(data: Path, work: Path, adapters: Path, seed: int, steps: int) -> None:
+def train(data: Path, work: Path, adapters: Path, seed: int, share: float) -> None:
     """Every adapter and router of a seed, as far as it is not there."""
     from tercet.models.adapters.files import is_adapter, read_adapter, write_adapter
     from tercet.models.adapters.merging import merge_adapters
@@ -151,7 +150,7 @@ def train(data: Path, work: Path, adapters: Path, seed: int, steps: int) -> None
         output = adapters / folder_name(name)
         if not (output / "README.md").exists():  # which is written last
             print(f"seed {seed}: {name}", flush=True)
-            run_training(settings_from(settings(name, seed, steps)), data, output, lambda line: None)
+            run_training(settings_from(settings(name, seed, share)), data, output, lambda line: None)
     domains = tuple(DOMAINS)
     if not is_adapter(adapters / AVERAGE):
         merged = merge_adapters([read_adapter(adapters / name) for name in domains], "average")
@@ -225,10 +224,11 @@ def main() -> None:
     before = machine()
     work = (asked.work / "quick" if asked.quick else asked.work).resolve()
     work.mkdir(parents=True, exist_ok=True)
-    write_collections(asked.data, work, QUICK_SHARE if asked.quick else 1.0)
+    share = QUICK_SHARE if asked.quick else 1.0
+    write_collections(asked.data, work, share)
     seeds = range(1, asked.seeds + 1)
     for seed in seeds:
-        train(asked.data, work, work / f"adapters-{seed}", seed, QUICK_STEPS if asked.quick else STEPS)
+        train(asked.data, work, work / f"adapters-{seed}", seed, share)
     variants = {"base": None, **{name: folder_name(name) for name in (*RUNS, AVERAGE, GATE)}}
     collections: Values = {}
     for collection in (*DOMAINS, BOTH):
