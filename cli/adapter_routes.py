@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 from rich.table import Table
@@ -15,7 +15,8 @@ from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, error_console, print_json
 
 if TYPE_CHECKING:
-    from tercet.models.adapters.routers import LearnedSettings, Router, RouterBase
+    from tercet.models.adapters.record import Adapter
+    from tercet.models.adapters.routers import FixedSettings, LearnedSettings, Router, RouterBase, TagKind
     from tercet.models.encoder import Encoder
     from tercet.models.representations import Float32
     from tercet.training.routers import RouterReport
@@ -34,7 +35,8 @@ def route(
         typer.Argument(
             metavar="ADAPTER=FILE…",
             help="Texts of each adapter's domain: JSONL with text, or .txt, one a line; =FILE for the base. "
-            "For kind fixed: TAG=ADAPTER.",
+            "For kind fixed: TAG=ADAPTER, or with two kinds of tags KIND:TAG=ADAPTER, the lower adapters' "
+            "kind first.",
         ),
     ],
     kind: Annotated[
@@ -47,6 +49,10 @@ def route(
             help="Of a soft router; the lower, the harder. [default: 1 of a gate, 0.05 of centroids]",
             show_default=False,
         ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(help="How many a soft router mixes for a text. [default: all]", show_default=False),
     ] = None,
     by: Annotated[
         Literal["language", "domain", "collection"], typer.Option(help="What the tags of kind fixed are.")
@@ -61,7 +67,7 @@ def route(
 ) -> None:
     """Make a router, which chooses adapters for texts, and report its accuracy on texts held out."""
     from tercet.models.adapters.router_files import write_router
-    from tercet.models.adapters.routers import FixedSettings, Router
+    from tercet.models.adapters.routers import Router
     from tercet.service.encoding.service import local_encoder
     from tercet.training.routers import learn_router
 
@@ -69,13 +75,14 @@ def route(
     settings = encoding.settings()
     root = settings.adapters_folder
     if kind == "fixed":
-        table = {tag: _adapter(adapter) for tag, adapter in pairs.items()}
-        router = Router(FixedSettings(by, table, _adapter(default)), description=description)
-        _base_of(root, router.settings.adapters)
+        fixed = _tables(pairs, by, _adapter(default))
+        router = Router(fixed, description=description)
+        _base_of(root, fixed.adapters)
+        _require_pairs(root, fixed.pairs)
         write_router(root / name, router)
         _tell(root / name, router)
         return
-    learned = _settings(kind, tuple(_adapter(adapter) for adapter in pairs), scores, temperature)
+    learned = _settings(kind, tuple(_adapter(adapter) for adapter in pairs), scores, temperature, top)
     base = _base_of(root, learned.adapters)
     assert base is not None  # noqa: S101 - two distinct names are never the base alone
     encoder = local_encoder(settings)
@@ -102,12 +109,43 @@ def _pairs(given: list[str]) -> dict[str, str]:
     return pairs
 
 
+def _tables(pairs: dict[str, str], by: TagKind, default: str | None) -> FixedSettings:
+    """One table, or two where the tags' kinds stand before them. The default is that of the first."""
+    from tercet.models.adapters.routers import TAG_MARK, FixedSettings
+
+    tables: dict[str, dict[str, str | None]] = {}
+    for left, adapter in pairs.items():
+        kind, mark, tag = left.rpartition(TAG_MARK)
+        tables.setdefault(kind if mark else by, {})[tag] = _adapter(adapter)
+    (lower, table), *rest = tables.items()
+    if len(rest) > 1:
+        raise typer.BadParameter(f"tags of {len(tables)} kinds; give two at most", param_hint="TAG=ADAPTER")
+    upper = [FixedSettings(cast("TagKind", kind), tags) for kind, tags in rest]
+    return FixedSettings(cast("TagKind", lower), table, default, next(iter(upper), None))
+
+
+def _require_pairs(root: Path, names: tuple[str, ...]) -> None:
+    """Raises CheckpointError for a pair whose adapters cannot lie on each other."""
+    from tercet.models.adapters.files import read_adapter
+    from tercet.models.adapters.library import pair_of, resolve_parts
+
+    def read(name: str) -> Adapter:
+        return read_adapter(root / name)
+
+    for name in names:
+        resolve_parts(pair_of(name, read), read)
+
+
 def _adapter(word: str) -> str | None:
     return word or None
 
 
 def _settings(
-    kind: str, adapters: tuple[str | None, ...], scores: Scores, temperature: float | None
+    kind: str,
+    adapters: tuple[str | None, ...],
+    scores: Scores,
+    temperature: float | None,
+    top: int | None,
 ) -> LearnedSettings:
     from tercet.models.adapters.routers import CentroidSettings, GateSettings, SoftSettings
 
@@ -115,7 +153,7 @@ def _settings(
         return CentroidSettings(adapters)
     if kind == "gate":
         return GateSettings(adapters)
-    return SoftSettings(adapters, scores, TEMPERATURES[scores] if temperature is None else temperature)
+    return SoftSettings(adapters, scores, TEMPERATURES[scores] if temperature is None else temperature, top)
 
 
 def _base_of(root: Path, adapters: tuple[str | None, ...]) -> RouterBase | None:

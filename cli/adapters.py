@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -135,12 +135,18 @@ def _routing_words(adapter: AdapterDescription) -> str:
     """What a router chooses among."""
     if adapter.router is None:
         return ""
-    table = adapter.router.get("table")
-    if table is None:
-        return f"among {', '.join(name or 'the base' for name in adapter.router['adapters'])}"
-    rules = [*table.items(), ("any other", adapter.router["default"])]
+    if "table" not in adapter.router:
+        count = f"{adapter.router['top']} " if "top" in adapter.router else ""
+        return f"{count}among {', '.join(name or 'the base' for name in adapter.router['adapters'])}"
+    tables = [adapter.router, *filter(None, [adapter.router.get("upper")])]
+    return "; on top of it ".join(map(_table_words, tables))
+
+
+def _table_words(router: dict[str, Any]) -> str:
+    """What one table of a fixed router says."""
+    rules = [*router["table"].items(), ("any other", router["default"])]
     words = ", ".join(f"{tag} {name or 'the base'}" for tag, name in rules)
-    return f"by {adapter.router['by']}: {words}"
+    return f"by {router['by']}: {words}"
 
 
 def _table(adapters: list[AdapterDescription]) -> Table:

@@ -30,12 +30,13 @@ from tercet.training.m3.lexical_prior import LexicalPrior
 from tercet.training.m3.losses import term_factors, trained_sides
 from tercet.training.m3.teacher import Teacher
 from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.modules import RoutedModules
 from tercet.training.pretraining.condenser import Condenser
 from tercet.training.pretraining.masked_lm import MaskedLm
 from tercet.training.pretraining.mlm_head import load_mlm_head
 from tercet.training.pretraining.retromae import RetroMae
 from tercet.training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
-from tercet.training.runs.adapting import attach_adapter, write_trained_adapter
+from tercet.training.runs.adapting import attach_adapter, module_names, write_trained_adapter
 from tercet.training.runs.base import Base, open_base, set_dropout
 from tercet.training.runs.base_checkpoint import locate_base
 from tercet.training.runs.checkpoint_writer import write_body, write_checkpoint
@@ -90,7 +91,8 @@ def run_on(
     require_data(settings.data, data)
     torch.manual_seed(settings.seed + ranks.rank)
     folder = output / RUN_FOLDER
-    require_own(output, folder)
+    for written in written_folders(settings, output):
+        require_own(written, folder)
     work_folder(folder, ranks).mkdir(parents=True, exist_ok=True)
     if isinstance(settings, ScoreRun):
         return scoring(settings, data, output, report, device, ranks)
@@ -107,7 +109,8 @@ def run_on(
         if settings.adapter is not None:
             attached = attach_adapter(base.model, base.folder, output.name, settings.adapter)
             base = replace(base, below=tuple(adapter.digest for adapter in attached.below))
-        stage, counts = finetuning(settings, base, data, folder, device, ranks, anchor)
+        modules = None if attached is None else attached.modules
+        stage, counts = finetuning(settings, base, data, folder, device, ranks, anchor, modules)
         if attached is not None:
             choose_by_fisher(stage, base.model, attached, folder, ranks)
         trained: nn.Module = base.model
@@ -126,6 +129,13 @@ def run_on(
         write_card(output, settings, counts, folder, device_name(device), kept, terms)
         write_plot(folder, judged_side(settings.stage))
     return progress
+
+
+def written_folders(settings: RunSettings, output: Path) -> list[Path]:
+    """The folders that a run writes a model into: the output, and beside it those of routed adapters."""
+    adapter = settings.adapter if isinstance(settings, PairRun) else None
+    names = [] if adapter is None else module_names(output.name, adapter)
+    return [output, *map(output.with_name, names)]
 
 
 def require_data(settings: PairData | ScoreData | TextData, data: Path) -> None:
@@ -151,10 +161,11 @@ def finetuning(
     device: str,
     ranks: Ranks,
     anchor: EncoderModel | None,
+    modules: RoutedModules | None = None,
 ) -> tuple[Stage, list[SourceCount]]:
     """The stage that trains on pairs. Heads that the base lacks get their starting point here.
 
-    anchor: a copy of the base, for losses that hold on to it.
+    anchor: a copy of the base, for losses that hold on to it; modules: those in the base's body.
     """
     batches = settings.batches
     precision = settings.optimization.precision
@@ -178,7 +189,7 @@ def finetuning(
     claim_folder(
         folder, run_identity(settings, base.folder, base.below, base.tokenizer, tables, ranks), ranks
     )
-    encoder = TextEncoder(base.model, base.tokenizer, batches.sub_batch_tokens, precision, device)
+    encoder = TextEncoder(base.model, base.tokenizer, batches.sub_batch_tokens, precision, device, modules)
     if settings.body_is_frozen:
         base.model.body.requires_grad_(False)
     if settings.stage == "contrastive":

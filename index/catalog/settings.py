@@ -32,6 +32,8 @@ FEWER_FIELDS = "declare those that are filtered by; metadata need no field to be
 MAX_FIELD_NAME = 64  # characters
 MAX_TITLE = 200  # characters
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+# Two are a pair that a router chose.
+_ADAPTER_NAME = re.compile(rf"{_COLLECTION_NAME.pattern}(\+{_COLLECTION_NAME.pattern})?")
 _CHOICES = {
     "dense_kind": get_args(DenseKind),
     "token_codec": get_args(TokenCodec),
@@ -147,10 +149,10 @@ class CollectionSettings:
         if not self.bm25 and self.bm25_language != DEFAULT_LANGUAGE:
             raise ValueError(f"bm25_language is {shown(self.bm25_language)}, but bm25 is false; make it true")
         if self.adapter is not None and (
-            not isinstance(self.adapter, str) or not _COLLECTION_NAME.fullmatch(self.adapter)
+            not isinstance(self.adapter, str) or not _ADAPTER_NAME.fullmatch(self.adapter)
         ):
             raise ValueError(
-                f"adapter is {shown(self.adapter)}; use a name that matches {_COLLECTION_NAME.pattern}"
+                f"adapter is {shown(self.adapter)}; use a name that matches {_ADAPTER_NAME.pattern}"
             )
         if self.checkpoint is not None and not (isinstance(self.checkpoint, str) and self.checkpoint):
             raise ValueError(f"checkpoint is {shown(self.checkpoint)}; use a folder or a hub id")

@@ -1,11 +1,13 @@
 """Training an adapter: attached to a frozen body, its parameters listed, saved, and read back.
 
-LoRA, (IA)³ and prefixes are PEFT's; bottlenecks, biases and sparse changes, which PEFT has not, are ours.
-Saved tensors have names of our own, so that no file depends on PEFT's insides.
+LoRA, (IA)³ and prefixes are PEFT's; bottlenecks, biases, prompts and sparse changes, which PEFT has not, are
+ours. So are modules that train together, whatever their kind, since PEFT's act on all rows alike. Saved
+tensors have names of our own, so that no file depends on PEFT's insides.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tercet.models.adapters.blocks import BodyShape
+from tercet.models.adapters.blocks import BodyShape, Role
 from tercet.models.adapters.body import (
+    ActiveAdapters,
     FixedAdapters,
     KeysAndValues,
     Part,
@@ -25,14 +28,23 @@ from tercet.models.adapters.body import (
     load_parts,
     path_of,
 )
-from tercet.models.adapters.changes import SMALL_STD, Bottleneck, Change, Shifted, Sparse, SparseWeights
+from tercet.models.adapters.changes import (
+    SMALL_STD,
+    Bottleneck,
+    Change,
+    Lora,
+    ScaledInput,
+    ScaledOutput,
+    Shifted,
+    Sparse,
+    SparseWeights,
+)
 from tercet.models.adapters.files import write_adapter
 from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from tercet.models.adapters.settings import (
     INDICES,
     INPUT_SCALED,
     AdapterSettings,
-    BiasSettings,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
@@ -80,6 +92,19 @@ def attach(
     for parameter in trainable_parameters(body):
         parameter.data = parameter.data.float()
     return body
+
+
+def attach_modules(
+    body: nn.Module, names: Sequence[str], settings: AdapterSettings, active: ActiveAdapters
+) -> list[Part]:
+    """Several new adapters of one kind, in float32, of which `active` says which rows go through which.
+
+    All other parameters of the body are frozen. Raises UnsupportedError for a body unlike BERT.
+    """
+    body.requires_grad_(False)
+    parts = [_new_part(body, name, settings) for name in names]
+    install(body, active)
+    return parts
 
 
 def trainable_parameters(body: nn.Module) -> list[nn.Parameter]:
@@ -153,16 +178,8 @@ def _peft_config(body: nn.Module, settings: LoraSettings | Ia3Settings) -> LoraC
     return IA3Config(target_modules=paths, feedforward_modules=scaled_inputs)
 
 
-def _new_part(
-    body: nn.Module,
-    name: str,
-    settings: BottleneckSettings
-    | BiasSettings
-    | SparseSettings
-    | PrefixSettings
-    | PromptSettings
-    | MixAndMatchSettings,
-) -> Part:
+def _new_part(body: nn.Module, name: str, settings: AdapterSettings) -> Part:
+    """An adapter of our own modules, which become parts of the body."""
     if isinstance(settings, PrefixSettings):
         return _new_prefix(body, name, settings)
     if isinstance(settings, PromptSettings):
@@ -182,18 +199,12 @@ def _parts_of(
     return (f"{name}_prefix", settings.prefix), (f"{name}_bottleneck", settings.bottleneck)
 
 
-def _new_changes(body: nn.Module, name: str, settings: BottleneckSettings | BiasSettings) -> Part:
+def _new_changes(body: nn.Module, name: str, settings: AdapterSettings) -> Part:
     shape, device = body_shape(body), next(body.parameters()).device
-
-    def made(size: int) -> Change:
-        if isinstance(settings, BiasSettings):
-            return Shifted(torch.zeros(size))
-        return Bottleneck(size, settings)
-
     changes: dict[Slot, Change] = {
-        (layer, role): made(shape.sizes(role)[1]).to(device)
+        (layer, role): _new_change(settings, role, shape).to(device)
         for layer in range(shape.layers)
-        for role in settings.targets
+        for role in getattr(settings, "targets", ())
     }
     modules = {_module_name(slot): change for slot, change in changes.items()}
     body.add_module(_attribute(name), nn.ModuleDict(modules))
@@ -211,6 +222,20 @@ def _new_sparse_changes(body: nn.Module, name: str, settings: SparseSettings) ->
     return Part(
         {(matrix.layer, matrix.role): Sparse(weights, matrix.start, matrix.shape) for matrix in targets}
     )
+
+
+def _new_change(settings: AdapterSettings, role: Role, shape: BodyShape) -> Change:
+    """What an adapter does in one slot, before it is trained."""
+    wide, out = shape.sizes(role)
+    if isinstance(settings, LoraSettings):
+        drawn = torch.empty(settings.rank, wide)
+        nn.init.kaiming_uniform_(drawn, a=math.sqrt(5))  # as nn.Linear starts, and PEFT
+        return Lora(drawn, torch.zeros(out, settings.rank), settings.scale, settings.dropout)
+    if isinstance(settings, Ia3Settings):
+        return ScaledInput(torch.ones(wide)) if role == INPUT_SCALED else ScaledOutput(torch.ones(out))
+    if isinstance(settings, BottleneckSettings):
+        return Bottleneck(out, settings)
+    return Shifted(torch.zeros(out))
 
 
 def _new_prefix(body: nn.Module, name: str, settings: PrefixSettings) -> Part:
@@ -267,22 +292,24 @@ def named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iter
             yield f"layers.{layer}.prefix_value", values
             continue
         for role in getattr(settings, "targets", ()):
-            at, wrapped = f"layers.{layer}.{role}", _wrapper(body, name, (layer, role), settings)
-            if isinstance(settings, LoraSettings):
-                yield f"{at}.lora_a", wrapped.lora_A[_attribute(name)].weight
-                yield f"{at}.lora_b", wrapped.lora_B[_attribute(name)].weight
-            elif isinstance(settings, Ia3Settings):
-                yield f"{at}.scale", wrapped.ia3_l[_attribute(name)].view(-1)
-            else:
-                for key, parameter in wrapped.named_parameters():
-                    yield f"{at}.{key}", parameter
+            for key, parameter in _parameters_at(body, name, (layer, role), settings):
+                yield f"layers.{layer}.{role}.{key}", parameter
 
 
-def _wrapper(body: nn.Module, name: str, slot: Slot, settings: AdapterSettings) -> Any:
-    """The module that holds the parameters of a slot."""
-    if isinstance(settings, LoraSettings | Ia3Settings):
-        return linear_at(body, slot)
-    return body.get_submodule(f"{_attribute(name)}.{_module_name(slot)}")
+def _parameters_at(
+    body: nn.Module, name: str, slot: Slot, settings: AdapterSettings
+) -> Iterator[tuple[str, Tensor]]:
+    """An adapter's parameters in a slot, under the last part of their names."""
+    own = getattr(body, _attribute(name), None)
+    if own is not None:
+        yield from own.get_submodule(_module_name(slot)).named_parameters()
+        return
+    wrapped: Any = linear_at(body, slot)
+    if isinstance(settings, LoraSettings):
+        yield "lora_a", wrapped.lora_A[_attribute(name)].weight
+        yield "lora_b", wrapped.lora_B[_attribute(name)].weight
+    else:
+        yield "scale", wrapped.ia3_l[_attribute(name)].view(-1)
 
 
 def _attribute(name: str) -> str:

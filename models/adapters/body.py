@@ -381,14 +381,16 @@ def _sparse_changes(adapter: Adapter, like: Tensor) -> dict[Slot, Change]:
 
 def _load_change(settings: ByRole, role: Role, at: str, tensors: Mapping[str, Tensor]) -> Change:
     """The change in one slot, from the tensors that begin with `at`."""
+    change: Change
     if isinstance(settings, LoraSettings):
-        return Lora(tensors[f"{at}.lora_a"], tensors[f"{at}.lora_b"], settings.scale)
-    if isinstance(settings, Ia3Settings):
+        change = Lora(tensors[f"{at}.lora_a"], tensors[f"{at}.lora_b"], settings.scale)
+    elif isinstance(settings, Ia3Settings):
         scale = tensors[f"{at}.scale"]
-        return ScaledInput(scale) if role == INPUT_SCALED else ScaledOutput(scale)
-    if isinstance(settings, BiasSettings):
-        return Shifted(tensors[f"{at}.bias"]).requires_grad_(False)
-    down = tensors[f"{at}.down.weight"]
-    change = Bottleneck(down.shape[1], settings).to(down)
-    change.load_state_dict({name: tensors[f"{at}.{name}"] for name in change.state_dict()})
+        change = ScaledInput(scale) if role == INPUT_SCALED else ScaledOutput(scale)
+    elif isinstance(settings, BiasSettings):
+        change = Shifted(tensors[f"{at}.bias"])
+    else:
+        down = tensors[f"{at}.down.weight"]
+        change = Bottleneck(down.shape[1], settings).to(down)
+        change.load_state_dict({name: tensors[f"{at}.{name}"] for name in change.state_dict()})
     return change.requires_grad_(False)

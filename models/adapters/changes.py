@@ -38,64 +38,60 @@ class Change(nn.Module, ABC):
 
 
 class Lora(Change):
-    """below(x) + scale · B·A·x."""
+    """below(x) + scale · B·A·x. dropout: the share of the input that A does not see in training."""
 
-    a: Tensor
-    b: Tensor
-
-    def __init__(self, a: Tensor, b: Tensor, scale: float) -> None:
+    def __init__(self, lora_a: Tensor, lora_b: Tensor, scale: float, dropout: float = 0.0) -> None:
         super().__init__()
-        self.register_buffer("a", a)
-        self.register_buffer("b", b)
+        self.lora_a = nn.Parameter(lora_a)
+        self.lora_b = nn.Parameter(lora_b)
         self.scale = scale
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, below: Below) -> Tensor:
         """A adds to the output."""
-        return below(x) + functional.linear(functional.linear(x, self.a), self.b) * self.scale
+        low = functional.linear(self.dropout(x), self.lora_a)
+        return below(x) + functional.linear(low, self.lora_b) * self.scale
 
     def fold(self, linear: nn.Linear) -> bool:
         """W + scale · B·A."""
-        linear.weight.data += self.scale * (self.b @ self.a)
+        linear.weight.data += self.scale * (self.lora_b @ self.lora_a).data
         return True
 
 
 class ScaledInput(Change):
     """below(l ⊙ x)."""
 
-    scale: Tensor
-
     def __init__(self, scale: Tensor) -> None:
         super().__init__()
-        self.register_buffer("scale", scale)
+        self.scale = nn.Parameter(scale)
 
     def forward(self, x: Tensor, below: Below) -> Tensor:
         """Scales the input of everything below."""
-        return below(x * self.scale)
+        return below(x * self.scale.to(x.dtype))
 
     def fold(self, linear: nn.Linear) -> bool:
         """Columns of W."""
-        linear.weight.data *= self.scale
+        linear.weight.data *= self.scale.data
         return True
 
 
 class ScaledOutput(Change):
     """l ⊙ below(x)."""
 
-    scale: Tensor
-
     def __init__(self, scale: Tensor) -> None:
         super().__init__()
-        self.register_buffer("scale", scale)
+        self.scale = nn.Parameter(scale)
 
     def forward(self, x: Tensor, below: Below) -> Tensor:
         """Scales the output of everything below."""
-        return below(x) * self.scale
+        y = below(x)
+        return y * self.scale.to(y.dtype)
 
     def fold(self, linear: nn.Linear) -> bool:
         """Rows of W, and the bias."""
-        linear.weight.data *= self.scale[:, None]
+        linear.weight.data *= self.scale.data[:, None]
         if linear.bias is not None:
-            linear.bias.data *= self.scale
+            linear.bias.data *= self.scale.data
         return True
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tercet.models.adapters.library import AdapterLibrary
+from tercet.models.adapters.settings import PAIR_MARK
 from tercet.models.errors import (
     AdapterNotServedError,
     AdapterUnusableError,
@@ -102,6 +103,11 @@ class AdapterGraphs:
         return self._open[name]
 
     def _find(self, name: str, digest: str) -> AdapterGraph:
+        if PAIR_MARK in name:
+            raise AdapterNotServedError(
+                f"adapter {name!r} is a pair that a router chooses, which has no graph; use the torch engine "
+                "or export the stack of both, made by `tercet adapters stack`, and name that"
+            )
         folder = self.library.folder(name)
         if not has_export(folder):
             raise AdapterNotServedError(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tercet.models.adapters.files import is_adapter
 from tercet.models.adapters.peft_files import base_at, read_adapter_for
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
-from tercet.models.adapters.settings import StackSettings, is_adapter_name
+from tercet.models.adapters.router_files import read_router, router_names
+from tercet.models.adapters.routers import FixedSettings
+from tercet.models.adapters.settings import PAIR_MARK, StackSettings, is_adapter_name
 from tercet.models.encoder import AdapterDescription, EncoderInfo
 from tercet.models.errors import (
     AdapterNotFoundError,
@@ -24,7 +27,8 @@ class AdapterLibrary:
     """Adapters below `root`, for one base. Safe to use from several threads.
 
     The folder is listed once, here; an adapter is read at its first use and kept. One that is added or
-    changed later is used after a restart, so a fingerprint is always that of what is loaded.
+    changed later is used after a restart, so a fingerprint is always that of what is loaded. A pair that a
+    fixed router chooses, as `korean+law`, is a stack that no folder has.
     """
 
     def __init__(
@@ -39,7 +43,7 @@ class AdapterLibrary:
         encoder; head_sizes: those of its heads, which heads of an adapter share.
         """
         self.root = root
-        self.names = tuple(adapter_names(root))
+        self.names = tuple(sorted([*adapter_names(root), *pair_names(root)]))
         self.base_fingerprint = base_fingerprint
         self._checkpoint = checkpoint
         self._base_name = base_name
@@ -78,6 +82,8 @@ class AdapterLibrary:
     def _read(self, name: str) -> Adapter:
         if name not in self.names:
             raise CheckpointError(f"it stacks adapter {name!r}, which is not there; add it, and start again")
+        if PAIR_MARK in name:
+            return pair_of(name, self._read)
         base = base_at(self._checkpoint, self._base_name, self.base_fingerprint)
         adapter = read_adapter_for(self.folder(name), self._checkpoint, base)
         if adapter.base.fingerprint != self.base_fingerprint or adapter.base.body != base.body:
@@ -148,6 +154,23 @@ def adapter_names(root: Path | None) -> list[str]:
     if root is None or not root.is_dir():
         return []
     return sorted(path.name for path in root.iterdir() if is_adapter_name(path.name) and is_adapter(path))
+
+
+def pair_of(name: str, read: Callable[[str], Adapter]) -> Adapter:
+    """The stack of the two adapters of a pair, as `korean+law`, which no folder has."""
+    parts = tuple(name.split(PAIR_MARK))
+    return Adapter(StackSettings(parts), read(parts[0]).base)
+
+
+def pair_names(root: Path | None) -> set[str]:
+    """The names of the pairs that fixed routers below a folder choose; a damaged one is told at its use."""
+    names: set[str] = set()
+    for router in router_names(root):
+        assert root is not None  # noqa: S101 - it has a router
+        with suppress(CheckpointError):
+            settings = read_router(root / router).settings
+            names.update(settings.pairs if isinstance(settings, FixedSettings) else ())
+    return names
 
 
 def unknown_adapter(name: str, known: tuple[str, ...]) -> AdapterNotFoundError:

@@ -1,7 +1,7 @@
 """Several adapters at once on the same rows of a batch, each row with weights of its own.
 
 At every layer that adapters change, and at every attention with prefixes, the outputs are added by weight.
-For LoRA and (IA)³, and for heads, that equals merging the parameters by these weights, as
+For LoRA, (IA)³, biases, sparse changes and heads that equals merging the parameters by these weights, as
 `tercet.models.adapters.merging` does; for bottlenecks and prefixes it is the mixture of what they compute.
 """
 

@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tercet.models.adapters.files import ROUTER_FILE, is_adapter
-from tercet.models.adapters.routers import Router, RouterBase, router_settings
-from tercet.models.adapters.settings import is_adapter_name, settings_json
+from tercet.models.adapters.routers import Router, RouterBase, router_json, router_settings
+from tercet.models.adapters.settings import is_adapter_name
 from tercet.models.checkpoint import JsonObject, read_json
 from tercet.models.errors import CheckpointError
 from tercet.models.files import replace_file
@@ -90,7 +90,7 @@ def _record(router: Router, tensors: bytes | None) -> JsonObject:
     return {
         "format_version": FORMAT_VERSION,
         "kind": router.kind,
-        "settings": settings_json(router.settings),
+        "settings": router_json(router.settings),
         "base": None if base is None else {"name": base.name, "fingerprint": base.fingerprint},
         "tensors_sha256": None if tensors is None else hashlib.sha256(tensors).hexdigest(),
         **({"description": router.description} if router.description else {}),

@@ -3,47 +3,64 @@
 With x the unit dense vector of a text by the base encoder, and one score for each adapter it routes among
 (Pfeiffer et al. 2023, arXiv 2302.11529, section 4):
 
-fixed     a table from a tag, such as a language, to an adapter; the text plays no part
+fixed     a table from a tag, such as a language, to an adapter, and possibly one from a second tag to another
+          adapter on top of it; the text plays no part
 centroid  the nearest of K unit vectors c_k, that is the largest c_k·x
 gate      the largest of a linear layer, w_k·x + b_k
-soft      all of them, each by its weight in softmax(scores / temperature)
+soft      all of them, or those with the k largest scores, each by its weight in softmax(scores / temperature)
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from tercet.models.adapters.settings import is_adapter_name, settings_json, settings_of_kind
+from tercet.models.adapters.settings import PAIR_MARK, is_adapter_name, settings_json, settings_of_kind
 from tercet.models.errors import AdapterNotFoundError, CheckpointError
 from tercet.models.fingerprint import arrays_digest, json_digest
 from tercet.models.representations import Float32, Route
 
 TagKind = Literal["language", "domain", "collection"]
 Scores = Literal["centroid", "gate"]
-# What stands between a fixed router's name and a tag, where both are given.
+# What stands before each of the tags that are given with a fixed router's name.
 TAG_MARK = ":"
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 UNIT_TOLERANCE = 1e-3
+# Of settings that routers on disk may lack.
+LATER_KEYS = ("top", "upper")
 
 
 @dataclass(frozen=True, slots=True)
 class FixedSettings:
     """A table from a tag to an adapter. by: what tags are, and with `collection` what they are by default.
 
-    default: the adapter for any other tag, and for none. None is the base everywhere.
+    default: the adapter for any other tag, and for none. None is the base everywhere. upper: the same for a
+    second tag, whose adapter lies on that of the first.
     """
 
     kind: ClassVar[str] = "fixed"
     by: TagKind
     table: Mapping[str, str | None]
     default: str | None = None
+    upper: FixedSettings | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.upper, Mapping):
+            object.__setattr__(
+                self, "upper", settings_of_kind({self.kind: FixedSettings}, self.kind, self.upper)
+            )
+        if self.upper is not None and (
+            not isinstance(self.upper, FixedSettings)
+            or self.upper.upper is not None
+            or self.upper.by == self.by
+        ):
+            raise CheckpointError(
+                f"upper is {self.upper!r}; it must have a table by another kind of tag, and no upper"
+            )
         if self.by not in get_args(TagKind):
             raise CheckpointError(f"by is {self.by!r}; it must be one of {list(get_args(TagKind))}")
         if not isinstance(self.table, Mapping) or not all(TAG.fullmatch(tag) for tag in self.table):
@@ -53,12 +70,26 @@ class FixedSettings:
 
     @property
     def adapters(self) -> tuple[str | None, ...]:
-        """All that it can choose, each once."""
-        return tuple(dict.fromkeys([*self.table.values(), self.default]))
+        """All that its tables name, each once."""
+        upper = () if self.upper is None else self.upper.adapters
+        return tuple(dict.fromkeys([*self.table.values(), self.default, *upper]))
 
-    def adapter_for(self, tag: str | None) -> str | None:
-        """The adapter of a tag."""
-        return self.default if tag is None else self.table.get(tag, self.default)
+    @property
+    def pairs(self) -> tuple[str, ...]:
+        """What it can choose of two adapters, each as the name of a pair."""
+        upper = () if self.upper is None else self.upper.adapters
+        own = dict.fromkeys([*self.table.values(), self.default])
+        named = (_pair(lower, name) for lower in own for name in upper)
+        return tuple(name for name in named if name is not None and PAIR_MARK in name)
+
+    def adapter_for(self, tags: Sequence[str], collection: str | None = None) -> str | None:
+        """The adapter of up to as many tags as there are tables, or the pair of two adapters.
+
+        collection: the tag where none is given and tags are collections.
+        """
+        tag = tags[0] if tags else collection if self.by == "collection" else None
+        own = self.default if tag is None else self.table.get(tag, self.default)
+        return own if self.upper is None else _pair(own, self.upper.adapter_for(tags[1:], collection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +116,16 @@ class GateSettings:
 
 @dataclass(frozen=True, slots=True)
 class SoftSettings:
-    """Mixes all adapters. scores: of centroids or of a gate; temperature: they are divided by it."""
+    """Mixes adapters. scores: of centroids or of a gate; temperature: they are divided by it.
+
+    top: how many of the largest scores are mixed, the softmax over these alone; None for all of them.
+    """
 
     kind: ClassVar[str] = "soft"
     adapters: tuple[str | None, ...]
     scores: Scores = "gate"
     temperature: float = 1.0
+    top: int | None = None
 
     def __post_init__(self) -> None:
         _require_choice(self.adapters)
@@ -99,6 +134,12 @@ class SoftSettings:
         is_number = isinstance(self.temperature, int | float) and not isinstance(self.temperature, bool)
         if not is_number or not 0 < self.temperature < float("inf"):
             raise CheckpointError(f"temperature is {self.temperature!r}; it must be a number above 0")
+        is_count = isinstance(self.top, int) and not isinstance(self.top, bool)
+        if self.top is not None and not (is_count and 2 <= self.top <= len(self.adapters)):
+            raise CheckpointError(
+                f"top is {self.top!r}; it must be a number from 2 to that of the adapters, "
+                f"{len(self.adapters)}: a router of kind gate or centroid takes one"
+            )
 
 
 LearnedSettings = CentroidSettings | GateSettings | SoftSettings
@@ -163,19 +204,24 @@ class Router:
     @property
     def digest(self) -> str:
         """sha256 over what it computes; the adapters that it names are in it by name only."""
-        settings = settings_json(self.settings)
+        settings = router_json(self.settings)
         return json_digest({"kind": self.kind, "settings": settings, "tensors": arrays_digest(self.arrays)})
 
     def routes(self, dense: Float32) -> list[Route]:
         """What each text goes through. dense: float32[B, D], unit vectors by the base encoder.
 
-        Hard routers choose one adapter, the first of those that tie; a soft one weighs all of them.
+        Hard routers choose one adapter, the first of those that tie; a soft one weighs several, in order.
         """
         scores = self._scores(dense)
-        adapters = self.settings.adapters
-        if not isinstance(self.settings, SoftSettings):
+        adapters, settings = self.settings.adapters, self.settings
+        if not isinstance(settings, SoftSettings):
             return [Route((adapters[best],), (1.0,)) for best in scores.argmax(1).tolist()]
-        return [Route(adapters, tuple(row)) for row in softmax(scores / self.settings.temperature).tolist()]
+        chosen = np.sort((-scores).argsort(1, kind="stable")[:, : settings.top], axis=1)
+        weights = softmax(np.take_along_axis(scores, chosen, 1) / settings.temperature)
+        return [
+            Route(tuple(adapters[column] for column in columns), tuple(row))
+            for columns, row in zip(chosen.tolist(), weights.tolist(), strict=True)
+        ]
 
     def _scores(self, dense: Float32) -> np.ndarray[Any, np.dtype[np.float64]]:
         """float64[B, K], so that the size of a batch moves no sum."""
@@ -199,30 +245,47 @@ def array_names(settings: RouterSettings) -> set[str]:
     return {"centroids"} if scores == "centroid" else {"weight", "bias"}
 
 
+def router_json(settings: RouterSettings) -> dict[str, Any]:
+    """All settings of a router as a JSON object, without `top` and `upper` where they are None.
+
+    Routers were written without them, and digests are parts of fingerprints, which collections keep.
+    """
+    values = settings_json(settings)
+    if isinstance(settings, FixedSettings) and settings.upper is not None:
+        values["upper"] = router_json(settings.upper)
+    return {key: value for key, value in values.items() if key not in LATER_KEYS or value is not None}
+
+
 def router_settings(kind: object, values: Mapping[str, Any]) -> RouterSettings:
     """Settings of a kind of router from a JSON object. Raises as `settings_of_kind`."""
     return settings_of_kind(KINDS, kind, values)
 
 
 def resolve(name: str, collection: str | None, fixed: Callable[[str], FixedSettings | None]) -> str | None:
-    """The adapter or learned router that a name stands for; None is the base.
+    """The adapter, pair of adapters or learned router that a name stands for; None is the base.
 
-    name: possibly of a fixed router, and then possibly with a tag, as `by-language:ko`; collection: the
+    name: possibly of a fixed router, and then possibly with tags, as `by-language:ko`; collection: the
     one that is made or searched, if any; fixed: the settings of a name, None where it is no fixed router.
     Raises AdapterNotFoundError for a tag where none is taken.
     """
-    plain, mark, tag = name.partition(TAG_MARK)
+    plain, *tags = name.split(TAG_MARK)
     settings = fixed(plain)
     if settings is None:
-        if mark:
+        if tags:
             raise AdapterNotFoundError(
-                f"no fixed router {plain[:80]!r}, which alone could take the tag {tag[:80]!r}; "
+                f"no fixed router {plain[:80]!r}, which alone could take the tag {tags[0][:80]!r}; "
                 "leave the tag out, or name a router of kind fixed"
             )
         return name
-    if mark:
-        return settings.adapter_for(tag)
-    return settings.adapter_for(collection if settings.by == "collection" else None)
+    if len(tags) > 1 and settings.upper is None:
+        raise AdapterNotFoundError(f"router {plain[:80]!r} takes one tag; leave {tags[1][:80]!r} out")
+    return settings.adapter_for(tags, collection)
+
+
+def _pair(lower: str | None, upper: str | None) -> str | None:
+    """The name of one adapter on top of another; of either alone where the other is the base, or the same."""
+    names = dict.fromkeys(name for name in (lower, upper) if name is not None)
+    return PAIR_MARK.join(names) or None
 
 
 def _require_adapter(name: object) -> None:

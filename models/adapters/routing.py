@@ -16,8 +16,7 @@ import numpy as np
 
 from tercet.models.adapters.library import AdapterLibrary, unknown_adapter
 from tercet.models.adapters.router_files import read_router, router_names
-from tercet.models.adapters.routers import FixedSettings, Router, SoftSettings, resolve
-from tercet.models.adapters.settings import settings_json
+from tercet.models.adapters.routers import FixedSettings, Router, SoftSettings, resolve, router_json
 from tercet.models.encoder import AdapterDescription, Encoder, EncoderInfo
 from tercet.models.errors import (
     AdapterNotFoundError,
@@ -246,7 +245,7 @@ class RoutedEncoder:
             fingerprint,
             router.description,
             problem=problem,
-            router=settings_json(router.settings),
+            router=router_json(router.settings),
         )
 
 

@@ -31,6 +31,8 @@ Placement = Literal["houlsby", "feed_forward", "parallel"]
 Shapes = dict[str, tuple[int, ...]]
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+# What stands between the names of two adapters that a fixed router lays on each other, the lower one first.
+PAIR_MARK = "+"
 # The output of both sub-layers, or that of the feed-forward one only; before residual and layer norm. What
 # is parallel to the feed-forward sub-layer (He et al. 2022, arXiv 2110.04366) reads its input and adds to its
 # output, which is as much as to add to the residual. The adapter of Pfeiffer et al. (2020, arXiv 2005.00052)

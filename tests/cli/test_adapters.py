@@ -207,12 +207,23 @@ def test_routes_from_texts_to_hits(torch_tercet: Run, adapters: Path, source: Pa
     assert all(each["fingerprint"] for each in listed.values())
     shown = torch_tercet("adapters", "list").stdout
     assert "among law, the base" in " ".join(shown.split())
-    for name, kept in (("by-soft", "by-soft"), ("by-language:ko", "tea")):
-        done = torch_tercet("index", "build", str(source), "--collection", kept, "--adapter", name)
+    tags = ["language:ko=tea", "language:de=", "domain:law=law"]
+    done = torch_tercet("adapters", "route", "by-both", *tags, "--kind", "fixed")
+    assert done.returncode == 0, done.stderr
+    listed.update(
+        (each["name"], each)
+        for each in json.loads(torch_tercet("adapters", "list", "--json").stdout)["adapters"]
+    )
+    shown = " ".join(torch_tercet("adapters", "list").stdout.split())
+    assert "by language: ko tea, de the base, any other the base; on top of it by domain: law law" in shown
+    pair = "tea+law"
+    for name, kept in (("by-soft", "by-soft"), ("by-language:ko", "tea"), ("by-both:ko:law", pair)):
+        collection = kept.replace("+", "-")
+        done = torch_tercet("index", "build", str(source), "--collection", collection, "--adapter", name)
         assert done.returncode == 0, done.stderr
-        inspected = json.loads(torch_tercet("index", "inspect", kept, "--json").stdout)
+        inspected = json.loads(torch_tercet("index", "inspect", collection, "--json").stdout)
         assert (inspected["adapter"], inspected["fingerprint"]) == (kept, listed[kept]["fingerprint"])
-        assert torch_tercet("search", kept, "tea").returncode == 0
+        assert torch_tercet("search", collection, "tea").returncode == 0
 
 
 @pytest.mark.slow
@@ -241,7 +252,14 @@ def test_to_peft_and_back(
         (["law=a.txt"], 1, "among two or more"),
         (["law=a.txt", "none=b.txt"], 1, "adapter.json is missing"),
         (["law=a.txt", "tea=b.txt"], 1, "cannot be read"),
+        (
+            ["law=a.txt", "tea=b.txt", "--kind", "soft", "--top", "1"],
+            1,
+            "top is 1; it must be a number from 2",
+        ),
         (["ko=none", "--kind", "fixed"], 1, "adapter.json is missing"),
+        (["language:ko=law", "domain:a=tea", "length:b=", "--kind", "fixed"], 2, "tags of 3 kinds; give two"),
+        (["language:ko=law", "length:b=tea", "--kind", "fixed"], 1, "by is 'length'"),
     ],
 )
 def test_routers_that_cannot_be_made(

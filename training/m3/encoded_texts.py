@@ -32,7 +32,8 @@ class EncodedTexts:
 
     dense: float32[B, D]; lexical: weights float32[B, L], exactly 0 for what is no term; token_ids:
     int64[B, L]; is_term: bool[B, L], false for padding, special tokens and instructions; vectors:
-    float32[B, L−1, C] and vector_mask: bool[B, L−1], without the first token.
+    float32[B, L−1, C] and vector_mask: bool[B, L−1], without the first token; module_scores: float32[B, N] of
+    the modules that texts are routed among, None without.
     """
 
     dense: Tensor
@@ -41,19 +42,25 @@ class EncodedTexts:
     is_term: Bool
     vectors: Tensor
     vector_mask: Bool
+    module_scores: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.dense)
 
     @property
-    def representations(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What gradients flow to: dense, lexical weights and vectors."""
-        return self.dense, self.lexical, self.vectors
+    def representations(self) -> tuple[Tensor, ...]:
+        """What gradients flow to: dense, lexical weights, vectors and, where there are any, module scores."""
+        scores = () if self.module_scores is None else (self.module_scores,)
+        return self.dense, self.lexical, self.vectors, *scores
 
     def detached(self) -> EncodedTexts:
         """These values as leaves that take gradients of their own."""
-        dense, lexical, vectors = (tensor.detach().requires_grad_() for tensor in self.representations)
-        return replace(self, dense=dense, lexical=lexical, vectors=vectors)
+        dense, lexical, vectors, *scores = (
+            tensor.detach().requires_grad_() for tensor in self.representations
+        )
+        return replace(
+            self, dense=dense, lexical=lexical, vectors=vectors, module_scores=next(iter(scores), None)
+        )
 
     def of_all(self, ranks: Ranks, sides: Collection[str]) -> EncodedTexts:
         """What these sides read, of the texts of all processes, in order of rank; the rest as it is."""
@@ -68,7 +75,7 @@ class EncodedTexts:
         """The texts of all parts, padded to the longest; `order` int64[B] says which comes at each place."""
         order = np.arange(sum(map(len, parts))) if order is None else order
         rows = on_device(order, parts[0].dense.device)
-        dense, lexical, vectors = (
+        dense, lexical, vectors, *scores = (
             torch.cat(_widened(column)).index_select(0, rows)
             for column in zip(*(part.representations for part in parts), strict=True)
         )
@@ -79,6 +86,7 @@ class EncodedTexts:
             _joined([part.is_term for part in parts])[order],
             vectors,
             _joined([part.vector_mask for part in parts])[order],
+            next(iter(scores), None),
         )
 
 

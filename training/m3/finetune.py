@@ -22,7 +22,7 @@ from tercet.training.data.batch_plan import (
     require_batches,
 )
 from tercet.training.data.pair_table import PairTable, ScoredRows
-from tercet.training.distributed import Ranks, gather_array
+from tercet.training.distributed import Ranks, gather, gather_array
 from tercet.training.gradient_cache import cached_backward
 from tercet.training.m3.development import development_figures, judged_sides
 from tercet.training.m3.document_frequencies import SourceIdf
@@ -40,6 +40,7 @@ from tercet.training.m3.miner import Miner
 from tercet.training.m3.scores import side_scores
 from tercet.training.m3.teacher import Teacher
 from tercet.training.m3.text_encoder import TextEncoder
+from tercet.training.modules import balance_loss
 from tercet.training.settings.objective import LossSettings
 from tercet.training.settings.run import PairSettings
 from tercet.training.step import Figures, Scaled, StepReport, nothing
@@ -118,6 +119,12 @@ class Finetune:
                 for name, term in self._regularization(texts, base, queries=queries).items():
                     total = total + getattr(objective, name) * term / len(encoded)
                     losses[name] = losses.get(name, torch.zeros_like(term)) + term.detach() / len(encoded)
+            modules = self.encoder.modules
+            if modules is not None:
+                scores = [texts.module_scores for texts in encoded if texts.module_scores is not None]
+                term = balance_loss(gather(torch.cat(scores), self._ranks), modules.top)
+                total = total + modules.balance * term
+                losses["balance"] = term.detach()
             terms.update({"loss": total.detach(), **losses})
             return scaled(total / self._ranks.size)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from tercet.models.batching import plan_batches
@@ -10,6 +11,7 @@ from tercet.models.encoder_model import EncoderModel
 from tercet.models.representations import Bool, Int64, LexicalKind, TokenBatch
 from tercet.models.tokenizer import Tokenizer
 from tercet.training.m3.encoded_texts import EncodedTexts
+from tercet.training.modules import RoutedModules
 from tercet.training.passes import states
 from tercet.training.precision import autocast
 from tercet.training.settings.optimization import Precision
@@ -17,7 +19,10 @@ from tercet.training.transfer import on_device
 
 
 class TextEncoder:
-    """A model that trains, with what its passes need. The heads always work in float32."""
+    """A model that trains, with what its passes need. The heads always work in float32.
+
+    modules: of the body, each text going through those that their router chooses; None without.
+    """
 
     def __init__(
         self,
@@ -26,12 +31,14 @@ class TextEncoder:
         sub_batch_tokens: int,
         precision: Precision,
         device: str,
+        modules: RoutedModules | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.sub_batch_tokens = sub_batch_tokens
         self.precision = precision
         self.device = device
+        self.modules = modules
         self._special_ids = np.array(sorted(tokenizer.special_ids))
 
     @property
@@ -40,15 +47,38 @@ class TextEncoder:
         return self.model.heads.settings.lexical
 
     def hidden(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
-        """Last hidden states float32[B, L, d] and mask int64[B, L] of one pass."""
+        """Last hidden states float32[B, L, d] and mask int64[B, L], through the modules if any."""
+        hidden, mask, _ = self._routed(batch)
+        return hidden, mask
+
+    def _routed(self, batch: TokenBatch) -> tuple[Tensor, Tensor, Tensor | None]:
+        """As `hidden`, with the scores float32[B, N] of the modules where there are any."""
+        if self.modules is None:
+            return *self._pass(batch), None
+        scores = self.modules(self._base_dense(batch))
+        with self.modules.acting(scores):
+            return *self._pass(batch), scores
+
+    @torch.no_grad()
+    def _base_dense(self, batch: TokenBatch) -> Tensor:
+        """Dense vectors float32[B, D] by the base as it is served, without dropout."""
+        body = self.model.body
+        training = body.training
+        body.eval()
+        try:
+            return self.model.heads.dense(*self._pass(batch))
+        finally:
+            body.train(training)
+
+    def _pass(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         ids, mask = (on_device(array, self.device) for array in batch.padded(self.tokenizer.pad_id))
         with autocast(self.device, self.precision):
             last = states(self.model.body, ids, mask, batch.lengths)
         return last.float(), mask
 
     def encode(self, batch: TokenBatch) -> EncodedTexts:
-        """One pass, the three outputs as `tercet.models.heads` defines them."""
-        hidden, mask = self.hidden(batch)
+        """The three outputs as `tercet.models.heads` defines them."""
+        hidden, mask, scores = self._routed(batch)
         heads = self.model.heads
         ids, present = batch.padded(self.tokenizer.pad_id)
         words = present.astype(np.bool_)
@@ -61,6 +91,7 @@ class TextEncoder:
             is_term=words,
             vectors=heads.token_vectors(hidden[:, 1:]),
             vector_mask=self._has_vector(batch.lengths),
+            module_scores=scores,
         )
 
     def _has_vector(self, lengths: Int64) -> Bool:

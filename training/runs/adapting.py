@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tercet.models.adapters.attach import attach, save_adapter
+from tercet.models.adapters.attach import attach, attach_modules, save_adapter
 from tercet.models.adapters.base import adapter_base
+from tercet.models.adapters.body import ThreadAdapters
 from tercet.models.adapters.library import require_order
 from tercet.models.adapters.peft_files import read_adapter_for
 from tercet.models.adapters.record import AdapterBase, ResolvedAdapter
+from tercet.models.adapters.router_files import write_router
+from tercet.models.adapters.routers import GateSettings, Router, RouterBase, RouterSettings, SoftSettings
 from tercet.models.adapters.settings import StackSettings, require_adapter_name
 from tercet.models.encoder_model import EncoderModel
 from tercet.models.heads import Heads
 from tercet.training.errors import ConfigError
-from tercet.training.settings.adapter import AdapterTraining
+from tercet.training.modules import RoutedModules
+from tercet.training.settings.adapter import AdapterTraining, RoutingSettings
 
 # In the body, whatever the folder is called: a run goes on, too, after its folder was renamed.
 NAME = "trained"
@@ -22,15 +26,19 @@ NAME = "trained"
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """An attached adapter: its settings, its base, and the adapters below it, the innermost first."""
+    """An attached adapter: its settings, its base, and the adapters below it, the innermost first.
+
+    modules: several in its place, with their router.
+    """
 
     settings: AdapterTraining
     base: AdapterBase
-    below: tuple[ResolvedAdapter, ...]
+    below: tuple[ResolvedAdapter, ...] = ()
+    modules: RoutedModules | None = None
 
 
 def attach_adapter(model: EncoderModel, base: Path, name: str, settings: AdapterTraining) -> Attached:
-    """Freezes the body and attaches a new adapter.
+    """Freezes the body and attaches a new adapter, or several with a router, which the model has then, too.
 
     base: the checkpoint's folder; name: that of the folder to be written. The heads train with the adapter if
     the settings say so; they start from those of the adapters below, where these have any.
@@ -39,6 +47,8 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
     """
     require_adapter_name(name)
     origin = adapter_base(base)
+    if settings.routing is not None:
+        return _attach_modules(model, origin, name, settings, settings.routing)
     below = tuple(lower_adapter(Path(folder), base, origin) for folder in settings.below)
     require_order(settings.below, [adapter.record for adapter in below])
     attach(model.body, NAME, settings.chosen, below=below)
@@ -48,6 +58,20 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
         model.heads = Heads.from_weights(lower_heads[-1], model.heads.settings).to(like)
     model.heads.requires_grad_(settings.heads)
     return Attached(settings, origin, below)
+
+
+def _attach_modules(
+    model: EncoderModel, origin: AdapterBase, name: str, settings: AdapterTraining, routing: RoutingSettings
+) -> Attached:
+    """Several adapters, whose router becomes a part of the model."""
+    for module in module_names(name, settings):
+        require_adapter_name(module)
+    active = ThreadAdapters()
+    parts = attach_modules(model.body, module_names(NAME, settings), settings.chosen, active)
+    modules = RoutedModules(parts, active, origin.body.hidden_size, routing)
+    model.add_module("router", modules.to(next(model.parameters()).device))
+    model.heads.requires_grad_(settings.heads)
+    return Attached(settings, origin, modules=modules)
 
 
 def lower_adapter(folder: Path, base: Path, origin: AdapterBase) -> ResolvedAdapter:
@@ -66,8 +90,44 @@ def lower_adapter(folder: Path, base: Path, origin: AdapterBase) -> ResolvedAdap
     return ResolvedAdapter(folder.name, adapter, (adapter,))
 
 
+def module_names(name: str, settings: AdapterTraining) -> list[str]:
+    """The names of the adapters that a router of this name chooses among; none for an adapter alone."""
+    count = 0 if settings.routing is None else settings.routing.modules
+    return [f"{name}-{number}" for number in range(1, count + 1)]
+
+
 def write_trained_adapter(folder: Path, model: EncoderModel, attached: Attached) -> None:
-    """Writes the adapter, with its heads where they trained with it; the folder's last part is its name."""
+    """Writes the adapter, with its heads where they trained with it; the folder's last part is its name.
+
+    Several are written beside the folder, which gets their router, last, so that all that it names is there.
+    """
+    if attached.modules is None:
+        _write_one(folder, NAME, model, attached)
+        return
+    names = module_names(folder.name, attached.settings)
+    for own, name in zip(module_names(NAME, attached.settings), names, strict=True):
+        _write_one(folder.with_name(name), own, model, attached)
+    base = RouterBase(attached.base.name, attached.base.fingerprint)
+    router = Router(
+        _router_settings(tuple(names), attached.modules.top),
+        base,
+        {
+            name: parameter.detach().float().cpu().numpy().copy()
+            for name, parameter in attached.modules.gate.named_parameters()
+        },
+        attached.settings.description,
+    )
+    write_router(folder, router)
+
+
+def _router_settings(names: tuple[str, ...], top: int) -> RouterSettings:
+    if top == 1:
+        return GateSettings(names)
+    return SoftSettings(names, "gate", 1.0, top if top < len(names) else None)
+
+
+def _write_one(folder: Path, own_name: str, model: EncoderModel, attached: Attached) -> None:
+    """own_name: that of the adapter in the body."""
     settings = attached.settings
     trained_heads = any(parameter.requires_grad for parameter in model.heads.parameters())
     save_adapter(
@@ -75,7 +135,7 @@ def write_trained_adapter(folder: Path, model: EncoderModel, attached: Attached)
         model.body,
         settings.chosen,
         attached.base,
-        name=NAME,
+        name=own_name,
         below=attached.below,
         heads=model.heads.weights() if trained_heads else None,
         description=settings.description,

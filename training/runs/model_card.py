@@ -14,7 +14,7 @@ from tercet.training.settings.run import PairRun, RunSettings
 
 CARD_FILE = "README.md"
 SIDES = ("dense", "sparse", "colbert", "sum")
-ADAPTER = """An adapter of kind {kind} for {base}{heads}, served beside it: see docs/adapters.md.{below}
+ADAPTER = """{what} of kind {kind} for {base}{heads}, served beside it: see docs/adapters.md.{below}
 
 """
 CARD = """# {name}
@@ -111,7 +111,9 @@ def adapter_lines(settings: RunSettings) -> str:
         return ""
     adapter = settings.adapter
     below = ", ".join(f"`{Path(folder).name}`" for folder in adapter.below)
+    routing = adapter.routing
     return ADAPTER.format(
+        what="An adapter" if routing is None else f"A router among {routing.modules} adapters",
         kind=adapter.kind,
         base=settings.base.name,
         heads=" with heads of its own" if adapter.heads and settings.stage == "finetune" else "",

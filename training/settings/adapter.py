@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from tercet.models.adapters.settings import (
@@ -24,7 +24,7 @@ from tercet.models.adapters.settings import (
     settings_of,
 )
 from tercet.models.errors import CheckpointError
-from tercet.training.settings.table import AtLeast1, Many, Table, require
+from tercet.training.settings.table import AtLeast1, Factor, Many, Table, require
 
 AdapterKind = Literal["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "mix_and_match"]
 
@@ -43,13 +43,29 @@ def _as_on_disk(kind: AdapterKind) -> BeforeValidator:
     return BeforeValidator(read)
 
 
+class RoutingSettings(Table):
+    """Several adapters that learn together with the router that chooses among them.
+
+    top: how many each text goes through. balance: factor of the loss that has all of them used alike.
+    """
+
+    modules: Annotated[int, Field(ge=2)]
+    top: AtLeast1 = 1
+    balance: Factor = 0.01
+
+    @model_validator(mode="after")
+    def _chooses_among_them(self) -> RoutingSettings:
+        require(self.top <= self.modules, "top", self.top, f"at most modules, {self.modules}")
+        return self
+
+
 class AdapterTraining(Table):
     """An adapter trained on a frozen body, in place of the body.
 
     Of the kinds' tables only that of the chosen one may be given. heads: whether the heads train with it,
     and are saved with it. below: folders of trained adapters of the same base that lie under it, the
     innermost first. mask_batches: batches on which kind sparse chooses its weights. description, language and
-    domain are saved with it.
+    domain are saved with it. routing: there are several of them.
     """
 
     kind: AdapterKind
@@ -59,6 +75,7 @@ class AdapterTraining(Table):
     description: str = ""
     language: str | None = None
     domain: str | None = None
+    routing: RoutingSettings | None = None
     lora: Annotated[LoraSettings | None, _as_on_disk("lora")] = None
     ia3: Annotated[Ia3Settings | None, _as_on_disk("ia3")] = None
     bias: Annotated[BiasSettings | None, _as_on_disk("bias")] = None
@@ -79,4 +96,11 @@ class AdapterTraining(Table):
         for kind in get_args(AdapterKind):
             left_out = kind == self.kind or getattr(self, kind) is None
             require(left_out, kind, "given", f"left out for an adapter of kind {self.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _modules_lie_on_the_base(self) -> AdapterTraining:
+        require(self.routing is None or not self.below, "below", "given", "left out with routing")
+        alone = self.routing is not None and self.kind in ("prompt", "sparse")
+        require(not alone, "kind", self.kind, "another one with routing")
         return self

@@ -92,6 +92,9 @@ class PairRun(Run):
             every = 0 if self.mining is None or self.adapter.kind != "sparse" else self.mining.every_steps
             later = f"at least adapter.mask_batches, {self.adapter.mask_batches}, or 0"
             require(not 0 < every < self.adapter.mask_batches, "mining.every_steps", every, later)
+            # A layer that is computed again in the backward pass would not know its texts' modules any more.
+            kept = self.adapter.routing is None or not self.batches.gradient_checkpointing
+            require(kept, "batches.gradient_checkpointing", True, "false with adapter.routing")
         return self
 
     @model_validator(mode="after")

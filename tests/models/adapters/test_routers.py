@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from tercet.models.adapters.routers import (
     RouterBase,
     SoftSettings,
     resolve,
+    router_json,
     router_settings,
 )
-from tercet.models.adapters.settings import settings_json
 from tercet.models.errors import AdapterNotFoundError, CheckpointError
 from tercet.models.representations import Route
 
@@ -55,6 +56,20 @@ def test_soft_weights_are_a_softmax() -> None:
     assert cold.routes(X[1:2]) == [Route(("law", "tea"), (1.0, 0.0))]
 
 
+def test_the_best_two_are_mixed_by_their_own_softmax() -> None:
+    settings = SoftSettings(("law", "tea", None), "gate", temperature=0.5, top=2)
+    weight = np.array([[1, 0], [0, 1], [1, 1]], np.float32)
+    router = Router(settings, BASE, {"weight": weight, "bias": np.array([0, 0, -0.7], np.float32)})
+    routes = router.routes(X)  # scores (1, 0, .3), (.8, .6, .7), (.6, .8, .7), (−.6, .8, −.5)
+    assert [route.adapters for route in routes] == [
+        ("law", None),
+        ("law", None),
+        ("tea", None),
+        ("tea", None),
+    ]
+    assert routes[0].weights == pytest.approx((1 / (1 + np.exp(-1.4)), 1 / (1 + np.exp(1.4))))
+
+
 def test_a_row_is_routed_alike_in_any_batch() -> None:
     random = np.random.default_rng(0)
     vectors = random.normal(size=(50, 64)).astype(np.float32)
@@ -84,17 +99,47 @@ def test_fixed_routers_choose_by_tag_or_collection() -> None:
         resolve("law:ko", None, fixed)
 
 
+def test_a_pair_of_tags_that_nobody_listed_is_a_pair_of_adapters() -> None:
+    domain = FixedSettings("domain", {"law": "law", "news": "news", "all": None})
+    both = FixedSettings("language", {"ko": "korean", "de": "german"}, upper=domain)
+    fixed = {"by-both": both, "by-domain": domain}.get
+    assert resolve("by-both:ko:law", None, fixed) == "korean+law"
+    assert resolve("by-both:de:news", None, fixed) == "german+news"
+    assert resolve("by-both:de:all", None, fixed) == "german"
+    assert resolve("by-both:de", None, fixed) == "german"
+    assert resolve("by-both:fr:law", None, fixed) == "law"
+    assert resolve("by-both:fr:all", None, fixed) is None
+    assert both.adapters == ("korean", "german", None, "law", "news")
+    assert set(both.pairs) == {"korean+law", "korean+news", "german+law", "german+news"}
+    assert domain.pairs == ()
+    with pytest.raises(AdapterNotFoundError, match=r"router 'by-domain' takes one tag; leave 'ko' out"):
+        resolve("by-domain:law:ko", None, fixed)
+    kept = FixedSettings(
+        "language", {"ko": "law"}, upper=FixedSettings("collection", {"cases": "law"}, "tea")
+    )
+    assert resolve("by-both:ko", "cases", {"by-both": kept}.get) == "law"  # one adapter is not laid on itself
+    assert resolve("by-both:ko", "news", {"by-both": kept}.get) == "law+tea"
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         FixedSettings("domain", {"cases": "law"}, None),
+        FixedSettings("domain", {"cases": "law"}, None, FixedSettings("language", {}, "tea")),
         CentroidSettings(("law", None)),
         GateSettings(("law", "tea")),
         SoftSettings(("law", "tea"), "centroid", 0.5),
+        SoftSettings(("law", "tea", None), "gate", top=2),
     ],
 )
 def test_settings_as_json(settings: Any) -> None:
-    assert router_settings(settings.kind, settings_json(settings)) == settings
+    values = json.loads(json.dumps(router_json(settings)))
+    assert router_settings(settings.kind, values) == settings
+    assert None not in (
+        values.get("top", 0),
+        values.get("upper", 0),
+        (values.get("upper") or {}).get("upper", 0),
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,6 +156,17 @@ def test_settings_as_json(settings: Any) -> None:
         ("soft", {"adapters": ["a", "b"], "temperature": 0}, "temperature is 0"),
         ("soft", {"adapters": ["a", "b"], "temperature": float("nan")}, "temperature is nan"),
         ("soft", {"adapters": ["a", "b"], "scores": "dense"}, "scores is 'dense'"),
+        (
+            "soft",
+            {"adapters": ["a", "b"], "top": 1},
+            "top is 1; it must be a number from 2 to .* adapters, 2",
+        ),
+        ("soft", {"adapters": ["a", "b"], "top": 3}, "top is 3"),
+        ("soft", {"adapters": ["a", "b"], "top": True}, "top is True"),
+        ("fixed", {"by": "domain", "table": {}, "upper": {"by": "domain", "table": {}}}, "upper is"),
+        ("fixed", {"by": "domain", "table": {}, "upper": {"by": "length", "table": {}}}, "by is 'length'"),
+        ("fixed", {"by": "domain", "table": {}, "upper": {"tags": {}}}, r"unknown keys \['tags'\]"),
+        ("fixed", {"by": "domain", "table": {}, "upper": "by-language"}, "upper is"),
         ("fixed", {"by": "length", "table": {}}, "by is 'length'"),
         ("fixed", {"by": "language", "table": ["ko"]}, "table is"),
         ("fixed", {"by": "language", "table": {"a b": "law"}}, "keys must match"),

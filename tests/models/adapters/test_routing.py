@@ -14,6 +14,7 @@ import pytest
 from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.files import read_adapter, write_adapter
 from tercet.models.adapters.merging import merge_adapters
+from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.router_files import write_router
 from tercet.models.adapters.routers import (
     CentroidSettings,
@@ -23,6 +24,7 @@ from tercet.models.adapters.routers import (
     RouterBase,
     SoftSettings,
 )
+from tercet.models.adapters.settings import StackSettings
 from tercet.models.encoder import Encoder, encode, with_adapter
 from tercet.models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
 from tercet.models.loader import load_encoder
@@ -157,6 +159,39 @@ def test_a_soft_batch_equals_each_text_alone(on_torch: Any) -> None:
         for text, name in zip(TEXTS, names, strict=True)
     ]
     assert_close(together, Representations.concatenate(alone))
+
+
+def test_the_best_two_are_mixed(on_torch: Any, root: Path, base: RouterBase, centroids: Any) -> None:
+    settings = SoftSettings(HARD, "centroid", 0.2, top=2)
+    write_router(root / "best", Router(settings, base, {"centroids": centroids}))
+    encoder = on_torch()
+    found = encode(with_adapter(encoder, "best"), TEXTS)
+    assert found.routes is not None
+    assert all(len(route.adapters) == 2 for route in found.routes if route)
+    assert_close(found, encoder._engine.encode_tokens(tokens_of(encoder, TEXTS), OUTPUTS, found.routes))
+
+
+def test_a_pair_of_tags_that_nobody_listed_is_served_as_the_stack_of_both(
+    bert: Path, root: Path, on_torch: Any, on_onnx: Any
+) -> None:
+    domain = FixedSettings("domain", {"law": "lora", "news": "bias"})
+    languages = FixedSettings("language", {"ko": "prefix", "de": "bottleneck"}, upper=domain)
+    write_router(root / "by-both", Router(languages))
+    write_adapter(root / "german-news", Adapter(StackSettings(("bottleneck", "bias")), adapter_base(bert)))
+    encoder = on_torch()
+    pair = with_adapter(encoder, "by-both:de:news")
+    assert pair.info.adapter == "bottleneck+bias"
+    found, stack = (encode(each, TEXTS) for each in (pair, with_adapter(encoder, "german-news")))
+    assert_close(found, stack, 0.0)
+    assert pair.info.fingerprint == encoder.adapter_info("german-news").fingerprint
+    described = {each.name: each for each in encoder.describe_adapters()}
+    assert described["prefix+lora"].kind == "stack"
+    assert described["prefix+lora"].fingerprint == encoder.adapter_info("prefix+lora").fingerprint
+    with pytest.raises(AdapterNotFoundError, match=r"no adapter 'bias\+lora'"):
+        with_adapter(encoder, "bias+lora")
+    with pytest.raises(AdapterNotServedError, match="is a pair that a router chooses, which has no graph"):
+        with_adapter(on_onnx(), "by-both:de:news")
+    assert with_adapter(on_onnx(), "by-both:de").info.adapter == "bottleneck"
 
 
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0)])

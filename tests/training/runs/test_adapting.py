@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,49 +27,9 @@ from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import StackSettings
 from tercet.training.errors import ConfigError, RunStateError
 from tercet.training.runs.log import read_log
+from tests.training.runs.adapters import KINDS, TEXTS, KilledError, Run, dense_differs, served
 
 pytestmark = pytest.mark.slow
-
-KINDS: dict[str, dict[str, Any]] = {
-    "lora": {"kind": "lora", "lora": {"rank": 2, "targets": ["query", "value", "output"]}},
-    "ia3": {"kind": "ia3"},
-    "prefix": {"kind": "prefix", "prefix": {"length": 3}},
-    "prompt": {"kind": "prompt", "prompt": {"length": 3}},
-    "bias": {"kind": "bias"},
-    "sparse": {"kind": "sparse", "sparse": {"count": 400}, "mask_batches": 3},
-    "bottleneck": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "houlsby"}},
-    "parallel": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "parallel", "scale": 4.0}},
-    "mixed": {"kind": "mix_and_match", "mix_and_match": {"length": 3, "width": 4, "scale": 1.0}},
-}
-TEXTS = ["word1 word2 word3", "word7", "word39 word8 word8 word20 word5"]
-Run = Callable[..., Any]
-
-
-@pytest.fixture
-def base(run: Run, tmp_path: Path) -> Path:
-    """The tiny base with heads."""
-    run("base", {"optimization.steps": 1})
-    return tmp_path / "base"
-
-
-@pytest.fixture
-def adapt(run: Run, base: Path) -> Run:
-    """Trains an adapter into `adapters/NAME`."""
-
-    def adapt(
-        name: str, adapter: dict[str, Any], changes: dict[str, Any] | None = None, **options: Any
-    ) -> Any:
-        origin = {"name": "tiny with heads", "licence": "MIT", "checkpoint": str(base)}
-        own = {
-            "base": origin,
-            "encoder": {},
-            "heads": {},
-            "adapter": adapter,
-            "optimization.learning_rate": 0.05,
-        }
-        return run(f"adapters/{name}", {**own, **(changes or {})}, **options)
-
-    return adapt
 
 
 @pytest.fixture
@@ -90,12 +49,6 @@ def in_training(monkeypatch: pytest.MonkeyPatch) -> list[Representations]:
     return found
 
 
-def served(base: Path, adapters: Path, name: str | None) -> Representations:
-    encoder = load_encoder(str(base), "torch", adapters=adapters)
-    batch = encoder.tokenizer.tokenize(TEXTS, "document")
-    return encoder.encode_tokens(batch, adapters=[name] * len(TEXTS))
-
-
 def assert_alike(first: Representations, second: Representations) -> None:
     assert first.dense is not None
     assert second.dense is not None
@@ -107,12 +60,6 @@ def assert_alike(first: Representations, second: Representations) -> None:
     np.testing.assert_array_equal(first.sparse.token_ids, second.sparse.token_ids)
     np.testing.assert_allclose(first.sparse.weights, second.sparse.weights, atol=2e-6)
     np.testing.assert_allclose(first.colbert.vectors, second.colbert.vectors, atol=2e-6)
-
-
-def dense_differs(first: Representations, second: Representations) -> bool:
-    assert first.dense is not None
-    assert second.dense is not None
-    return float(np.abs(first.dense - second.dense).max()) > 1e-3
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -216,10 +163,6 @@ def test_what_cannot_lie_below_is_refused(adapt: Run, base: Path, tmp_path: Path
         adapt("third", {**KINDS["lora"], "below": [str(adapters / "one")]})
 
 
-class KilledError(Exception):
-    """Stands for a kill: nothing of the run is left but its folder."""
-
-
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_run_that_was_cut_off_goes_on(adapt: Run, tmp_path: Path, kind: str) -> None:
     def kill(line: dict[str, Any]) -> None:
@@ -287,6 +230,22 @@ def test_the_card_says_what_the_adapter_is(adapt: Run, tmp_path: Path) -> None:
         (
             {"architecture": {"layers": 1, "width": 8, "attention_heads": 1, "intermediate": 8}},
             'adapter: it is "architecture"',
+        ),
+        (
+            {"adapter.routing": {"modules": 2, "top": 3}},
+            r"adapter\.routing.top: it is 3, but must be at most modules, 2",
+        ),
+        (
+            {"adapter.routing": {"modules": 2}, "adapter.below": ["one"]},
+            'adapter.below: it is "given", but must be left out with routing',
+        ),
+        (
+            {"adapter": {"kind": "prompt", "routing": {"modules": 2}}},
+            r'adapter\.kind: it is "prompt", but must be another one with routing',
+        ),
+        (
+            {"adapter.routing": {"modules": 2}, "batches.gradient_checkpointing": True},
+            r"batches\.gradient_checkpointing: it is true, but must be false with adapter\.routing",
         ),
         (
             {"adapter.heads": False, "optimization.head_warmup_steps": 1},
