@@ -235,7 +235,10 @@ def main() -> None:
         found = {
             variant: [
                 ndcg_by_query(
-                    work / collection, work / f"adapters-{seed}", name, work / f"{name}-{seed}-{collection}"
+                    work / collection,
+                    work / f"adapters-{seed}",
+                    name,
+                    work / (f"{name}-{seed}-{collection}" if name else f"base-{collection}"),
                 )
                 for seed in seeds
             ]
