@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import mmap
 import os
@@ -55,6 +56,8 @@ def try_mutations(target: Target, seeds: range, until: float = float("inf")) -> 
     content = target.file.read_bytes()
     assert target.read() is not None
     first, source = seeds.start, Path(__file__).resolve().parents[2]
+    # Garbage may be a session of onnxruntime, whose end in a child waits for threads that only this one has.
+    gc.collect()
     while first < seeds.stop and time.monotonic() < until:
         progress = mmap.mmap(-1, 8)
         told = os.memfd_create("told")
