@@ -81,6 +81,7 @@ INDEX_ORDER = [
     "bm25",
     "catalog",
     "segments",
+    "verified",
     "reading",
     "search",
     "snapshot",
