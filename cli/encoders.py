@@ -46,11 +46,16 @@ def adapted_encoder(settings: Settings, adapter: str | None) -> Encoder:
     """
     from tercet.models.checkpoint import checkpoint_name, opens_by_name
     from tercet.models.encoder import with_adapter
+    from tercet.models.variants import Variant
     from tercet.service.encoding.service import local_encoder
 
     base = None if adapter is None or "checkpoint" in settings.flags else _base_of(settings, adapter)
     known = base is not None and base != checkpoint_name(settings.checkpoint) and opens_by_name(base)
-    return with_adapter(local_encoder(settings, base if known else None), adapter)
+    if base is None or not known:
+        return with_adapter(local_encoder(settings), adapter)
+    # With what flags change of it, so that an adapter of the base as it is says that it is of another.
+    changed = Variant(base, settings.heads, settings.mcls_every)
+    return with_adapter(local_encoder(settings, changed.name), adapter)
 
 
 def _base_of(settings: Settings, adapter: str) -> str | None:

@@ -148,6 +148,8 @@ def questions(
     server = language_model.server()
     if output is None:
         raise typer.BadParameter("name the file to write", param_hint="--output")
+    if output.suffix == ".gz":
+        raise typer.BadParameter(f"{output} cannot be appended to; leave out .gz", param_hint="--output")
     if not output.absolute().parent.is_dir():
         raise typer.BadParameter(f"{output}: there is no such folder; make it first", param_hint="--output")
     with question_file(output, language_model.model or "", wanted) as file:

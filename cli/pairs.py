@@ -159,8 +159,9 @@ def filter_command(
     from tercet.training.curation.filtering import filter_pairs
 
     written = [path for path in (output, report) if path is not None]
+    read = [*files, *([] if chosen.beside is None else [chosen.beside])]
     for place, path in enumerate(written):
-        if path.resolve() in {other.resolve() for other in (*files, *written[:place])}:
+        if path.resolve() in {other.resolve() for other in (*read, *written[:place])}:
             raise typer.BadParameter(f"{path} is given twice; name another file", param_hint="--output")
         if not path.absolute().parent.is_dir():
             raise typer.BadParameter(f"{path}: there is no such folder; make it first", param_hint="--output")

@@ -1,6 +1,7 @@
 """Checks a collection's files by their checksums, once for a folder that was copied here.
 
-A folder is known by its number in the file system, which a copy of it does not have.
+A folder is known by its `collection.json`, which is never written again: by the number of that file, and the
+time when it got that. No copy has both, even where it takes the place of what was there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from tercet.index.files.content import open_file, sha256_of
 from tercet.index.files.directory import write_atomically
 from tercet.index.segments.deletes import read_deletes
 from tercet.index.segments.files import check_file
+
+LONGEST = 64  # bytes of a note, and more
 
 
 def require_verified(layout: CollectionLayout, manifest: Manifest) -> None:
@@ -35,7 +38,7 @@ def require_verified(layout: CollectionLayout, manifest: Manifest) -> None:
 def note_verified(layout: CollectionLayout) -> None:
     """Notes that what a folder holds was made, verified or trusted here. Raises OSError."""
     if not _is_noted(layout):
-        write_atomically(layout.verified, [_number(layout)])
+        write_atomically(layout.verified, [_origin(layout)])
 
 
 def file_problems(
@@ -80,10 +83,11 @@ def file_problem(folder: Path, entry: SegmentEntry, name: str) -> str | None:
 def _is_noted(layout: CollectionLayout) -> bool:
     try:
         with open_file(layout.verified) as file:
-            return file.read(32) == _number(layout)
+            return file.read(LONGEST) == _origin(layout)
     except OSError:
         return False
 
 
-def _number(layout: CollectionLayout) -> bytes:
-    return f"{layout.folder.stat().st_ino}\n".encode()
+def _origin(layout: CollectionLayout) -> bytes:
+    status = layout.settings.stat()
+    return f"{status.st_ino} {status.st_ctime_ns}\n".encode()

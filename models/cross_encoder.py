@@ -29,8 +29,6 @@ from tercet.models.tokenizer import Tokenizer
 from tercet.models.torch_memory import memory_errors
 from tercet.models.weights.tensor_files import UNREADABLE, unreadable
 
-# They have two separators between texts, as their own tokenizers put them; others have one.
-TWO_SEPARATORS = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert"})
 CPU_PASS_TOKENS, GPU_PASS_TOKENS = 2048, 16_384  # which keep the device busy
 
 
@@ -55,9 +53,11 @@ class CrossEncoder:
         self._device = torch.device(device)
         self._longest = longest
         config: Any = model.config
+        if config.pad_token_id is None:  # without one such a model takes no batches
+            config.pad_token_id = tokenizer.pad_id
         prefix, suffix = tokenizer.frame("document")
-        self._prefix_tokens = len(prefix)
-        self._separator = suffix if config.model_type in TWO_SEPARATORS else suffix[:0]
+        self._prefix_tokens, self._suffix_tokens = len(prefix), len(suffix)
+        self._separator = tokenizer.separator
         self._has_types = (getattr(config, "type_vocab_size", None) or 0) > 1
 
     @property
@@ -70,14 +70,14 @@ class CrossEncoder:
         and a passage to what is left of it.
         """
         asked = self._tokenizer.tokenize([query], "query", max_length=self._longest // 2).token_ids
-        room = self._longest - len(asked) - len(self._separator) + self._prefix_tokens
+        room = self._longest - len(self._first(asked)) + self._prefix_tokens
         return self.pairs(asked, self._tokenizer.tokenize(passages, "document", max_length=room))
 
     def pairs(self, query: Int32, passages: TokenBatch) -> TokenBatch:
         """A query with each of at least one passage, all of them within special tokens, as texts of their
         own.
         """
-        first = np.concatenate([query, self._separator])
+        first = self._first(query)
         bounds = zip(passages.offsets[:-1] + self._prefix_tokens, passages.offsets[1:], strict=True)
         rows = [np.concatenate([first, passages.token_ids[start:end]]) for start, end in bounds]
         return TokenBatch(
@@ -86,6 +86,10 @@ class CrossEncoder:
             passages.truncated,
             second_starts=np.full(len(rows), len(first), np.int64),
         )
+
+    def _first(self, query: Int32) -> Int32:
+        """What stands before a passage: a query, and the tokens that part both in place of those after it."""
+        return np.concatenate([query[: len(query) - self._suffix_tokens], self._separator])
 
     def logits(self, pairs: TokenBatch) -> Tensor:
         """The logit of each pair, in one pass; float32[B]."""

@@ -17,8 +17,8 @@ def reranker_names(root: Path) -> tuple[str, ...]:
     """The names of all re-rankers below a folder, in order; none where there is no such folder."""
     if not root.is_dir():
         return ()
-    folders = (path for path in root.iterdir() if (path / CONFIG_FILE).is_file())
-    return tuple(sorted(folder.name for folder in folders if is_adapter_name(folder.name)))
+    names = (path.name for path in root.iterdir() if is_adapter_name(path.name))  # others may be unreadable
+    return tuple(sorted(name for name in names if (root / name / CONFIG_FILE).is_file()))
 
 
 def load_reranker(root: Path, name: str, device: str, threads: int | None) -> CrossEncoder:

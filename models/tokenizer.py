@@ -114,6 +114,11 @@ class Tokenizer:
         """Ids of the special tokens before and after a text of this type."""
         return self._prefixes[input_type], self._suffix
 
+    @property
+    def separator(self) -> Int32:
+        """Ids of the special tokens between two texts that are read together."""
+        return self._vocabulary.separator
+
     def instruction(self, input_type: InputType) -> str:
         """What stands before a text of this type."""
         settings = self.settings

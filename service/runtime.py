@@ -278,6 +278,7 @@ class Runtime:
             self.abandoned |= self._encoders.loading
             closing = [self._encoders.close()]
             if self.services is not None:
+                self.abandoned |= self.services.rerankers.loading
                 closing.append(self.services.rerankers.close())
             try:
                 await asyncio.wait_for(asyncio.gather(*closing), self.settings.shutdown_seconds)

@@ -27,16 +27,15 @@ def encoder_opener(
         if role.encodes and "worker" in role.servers
     }
     values["adapters"] = settings.adapters_folder.absolute()
-    values["checkpoint"] = _found(settings.checkpoint if checkpoint is None else checkpoint)
-    if checkpoint is not None:
-        values |= {"revision": None, "heads": None, "mcls_every": None}
+    values["checkpoint"] = _found(settings.checkpoint)
     if settings.threads is None:
         values["threads"] = threads
-    return partial(_opened, {name: value for name, value in values.items() if value is not None})
+    given = {name: value for name, value in values.items() if value is not None}
+    return partial(_opened, given, None if checkpoint is None else _found(checkpoint))
 
 
-def _opened(values: Mapping[str, Any]) -> DocumentEncoder:
-    return LocalDocuments(local_encoder(load_settings(values)))
+def _opened(values: Mapping[str, Any], checkpoint: str | None) -> DocumentEncoder:
+    return LocalDocuments(local_encoder(load_settings(values), checkpoint))
 
 
 def _found(checkpoint: str) -> str:

@@ -46,7 +46,7 @@ class CollectionLayout:
 
     @property
     def verified(self) -> Path:
-        """`VERIFIED`, the number of the folder that was made or verified here."""
+        """`VERIFIED`, by which a folder that was made or verified here is known."""
         return self.folder / "VERIFIED"
 
     @property

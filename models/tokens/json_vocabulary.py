@@ -40,6 +40,7 @@ class JsonVocabulary:
             self._library = library
             nothing = np.zeros(0, np.int32)
             self.prefix, self.suffix = _special_frame(library) if framed else (nothing, nothing)
+            self.separator = _separator(library, self.prefix, self.suffix) if framed else nothing
             frame = [*self.prefix.tolist(), *self.suffix.tolist()]
             self.size = 1 + max([*library.get_vocab(with_added_tokens=True).values(), *frame])
             if self.size > LARGEST_SIZE:
@@ -111,6 +112,14 @@ def _special_frame(library: Library) -> tuple[Int32, Int32]:
             f"[SEP]; it makes {framed} of {plain}"
         )
     return np.array(framed[:start], np.int32), np.array(framed[start + len(plain) :], np.int32)
+
+
+def _separator(library: Library, prefix: Int32, suffix: Int32) -> Int32:
+    """Ids that the tokenizer puts between two texts; those after a text where its file does not tell."""
+    plain = library.encode("a", add_special_tokens=False).ids
+    pair = library.encode("a", "a").ids
+    between = pair[len(prefix) + len(plain) : len(pair) - len(plain) - len(suffix)]
+    return np.array(between, np.int32) if between else suffix
 
 
 def _require_unknown(library: Library) -> None:

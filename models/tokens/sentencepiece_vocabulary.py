@@ -45,6 +45,7 @@ class SentencePieceVocabulary:
         self._library = library
         self._mask = library.get_piece_size() + SHIFT
         self.prefix, self.suffix = np.array([BEGIN], np.int32), np.array([END], np.int32)
+        self.separator = np.array([END, END], np.int32)  # as of all models that have such a file
         self.size = self._mask + 1
         self.special_ids = frozenset((BEGIN, PAD, END, UNKNOWN, self._mask))
         self.pad_id = PAD

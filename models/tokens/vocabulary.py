@@ -28,14 +28,15 @@ class TokenSpans:
 class Vocabulary(Protocol):
     """Pieces with their ids, and how text becomes them. Safe to share between threads.
 
-    size: ids lie below it; prefix, suffix: int32, ids of the special tokens around a text; special_ids: of
-    all special tokens, which are never lexical terms; pad_id: what fills shorter rows of a batch. Texts are
-    valid Unicode.
+    size: ids lie below it; prefix, suffix: int32, ids of the special tokens around a text; separator: int32,
+    of those between two texts that are read together; special_ids: of all special tokens, which are never
+    lexical terms; pad_id: what fills shorter rows of a batch. Texts are valid Unicode.
     """
 
     size: int
     prefix: Int32
     suffix: Int32
+    separator: Int32
     special_ids: frozenset[int]
     pad_id: int
 

@@ -55,6 +55,8 @@ class Reranker:
 class Rerankers:
     """Finds a re-ranker by its name. Safe to use on an event loop and in relays.
 
+    loading: whether a thread loads one, which nothing can stop.
+
     The folder is listed once, here; a re-ranker that is added or changed later is used after a restart.
     """
 
@@ -72,6 +74,7 @@ class Rerankers:
         self._observe = observe
         self._names = () if settings.encoder_urls else reranker_names(settings.rerankers_folder)
         self._opened: dict[str, Reranker] = {}
+        self.loading = False
         self._loading = Pool("rerankers", 1)  # one at a time, so that memory has room for one
         self._texts = text_pool()
 
@@ -99,19 +102,26 @@ class Rerankers:
     def _open(self, name: str) -> Reranker:
         """Loads a re-ranker, unless that was done since it was asked for."""
         if name not in self._opened:
-            settings = self._settings
-            encoder = load_reranker(settings.rerankers_folder, name, settings.device, settings.threads)
-            batch_tokens = settings.batch_tokens or encoder.pass_tokens
-            batcher = Batcher(
-                partial(_logits, encoder, batch_tokens),
-                self._texts,
-                batch_tokens=batch_tokens,
-                queue_tokens=settings.queue_tokens,
-                admission=self._admission,
-                observe=None if self._observe is None else partial(self._observe, name),
-            )
-            self._opened[name] = Reranker(encoder, batcher, self._texts, settings.queue_tokens)
+            self.loading = True
+            try:
+                self._opened[name] = self._loaded(name)
+            finally:
+                self.loading = False
         return self._opened[name]
+
+    def _loaded(self, name: str) -> Reranker:
+        settings = self._settings
+        encoder = load_reranker(settings.rerankers_folder, name, settings.device, settings.threads)
+        batch_tokens = settings.batch_tokens or encoder.pass_tokens
+        batcher = Batcher(
+            partial(_logits, encoder, batch_tokens),
+            self._texts,
+            batch_tokens=batch_tokens,
+            queue_tokens=settings.queue_tokens,
+            admission=self._admission,
+            observe=None if self._observe is None else partial(self._observe, name),
+        )
+        return Reranker(encoder, batcher, self._texts, settings.queue_tokens)
 
     async def close(self) -> None:
         """Finishes what was accepted and closes all re-rankers."""

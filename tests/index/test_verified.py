@@ -112,7 +112,20 @@ def test_where_nothing_can_be_written_each_opening_verifies(
         copied.snapshot()
 
 
-@pytest.mark.parametrize("content", [b"", b"1\n", b"\xff" * 100], ids=["empty", "other", "no number"])
+def test_a_copy_in_the_place_of_the_folder_is_verified(made: Collection, tmp_path: Path) -> None:
+    """Whatever numbers the file system gives: those of what was removed, or of what is still there."""
+    kept = tmp_path / "kept"
+    shutil.copytree(made.layout.folder, kept)
+    for anew in (True, False):
+        if anew:
+            shutil.rmtree(made.layout.folder)
+        shutil.copytree(kept, made.layout.folder, dirs_exist_ok=True)
+        flip_last_bit(made)
+        with pytest.raises(DamagedIndexError):
+            made.snapshot()
+
+
+@pytest.mark.parametrize("content", [b"", b"1 1\n", b"\xff" * 100], ids=["empty", "other", "no number"])
 def test_a_note_of_another_folder_counts_for_nothing(copied: Collection, content: bytes) -> None:
     copied.layout.verified.write_bytes(content)
     flip_last_bit(copied)

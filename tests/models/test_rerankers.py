@@ -34,6 +34,21 @@ def test_a_folder_is_listed(root: Path) -> None:
     assert reranker_names(root / "nowhere") == ()
 
 
+def test_a_folder_of_the_file_system_that_nobody_may_read_is_passed_over(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "lost+found").mkdir()
+    is_file = Path.is_file
+
+    def refused(path: Path) -> bool:
+        if "lost+found" in path.parts:
+            raise PermissionError(13, "Permission denied", str(path))
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    assert reranker_names(root) == ("judge",)
+
+
 def test_logits_are_those_of_the_libraries_alone_and_together(root: Path) -> None:
     judge = load_reranker(root, "judge", "cpu", 1)
     pairs = judge.pairs_of(QUERY, TEXTS)

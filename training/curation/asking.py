@@ -7,7 +7,6 @@ lines, whatever ends the command, so that nothing is paid for twice.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from tercet.training.curation.long_documents import LongDocument
 from tercet.training.curation.questions import OUTCOMES, Outcome, Prompt, judged
 from tercet.training.data.pairs import (
     ANY_LINE,
+    json_line,
     letters,
     numbered_lines,
     parse_object,
@@ -191,12 +191,12 @@ async def ask_all(
             answer = await server.ask(file.prompt.of(document.excerpt))
             done += 1
             report(done)
-            if answer.refusal:
+            if answer.text is None:
                 refused.append((document, answer))
                 if len(refused) == MOST_REFUSALS:
                     raise LanguageModelError(
-                        f"the server refuses {MOST_REFUSALS} prompts in a row; of the last one it "
-                        f"{answer.refusal}"
+                        f"the server has no answer to {MOST_REFUSALS} prompts in a row; to the last one it "
+                        f"{answer.refusal or 'answers without the text of a chat completion'}"
                     )
                 continue
             # Only what lies between answers is about its own text, and not asked again.
@@ -215,5 +215,5 @@ async def ask_all(
 
 def write(file: IO[str], value: dict[str, Any]) -> None:
     """Appends a line of JSON, which the system has at once."""
-    file.write(json.dumps(value, ensure_ascii=False) + "\n")
+    file.write(json_line(value) + "\n")
     file.flush()

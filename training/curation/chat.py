@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from asyncio import sleep
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ class ChatServer:
                 response = await self._client.post(f"{self._url}/chat/completions", json=body)
             except httpx.InvalidURL as error:
                 raise LanguageModelError(f"{self._url} is no URL: {error}") from error
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 failure, named = f"does not answer ({reason_of(error)})", None
                 continue
             if response.is_success:
@@ -122,11 +123,18 @@ def pause_seconds(attempt: int, named: str | None) -> float:
 
     named: the header Retry-After, seconds or a date.
     """
+    seconds = named_seconds(named or "")
+    if not math.isfinite(seconds):
+        return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**attempt)
+    return min(max(seconds, 0.0), LONGEST_NAMED_SECONDS)
+
+
+def named_seconds(named: str) -> float:
+    """The seconds that a number or a date stands for, nan for anything else."""
     try:
-        seconds = float(named or "")
+        return float(named)
     except ValueError:
         try:
-            seconds = (parsedate_to_datetime(named or "") - datetime.now(UTC)).total_seconds()
+            return (parsedate_to_datetime(named) - datetime.now(UTC)).total_seconds()
         except (ValueError, TypeError):
-            return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**attempt)
-    return min(max(seconds, 0.0), LONGEST_NAMED_SECONDS)
+            return math.nan

@@ -17,6 +17,7 @@ from tercet.training.curation.encoder_filters import RoundTrip, SumFloor
 from tercet.training.curation.near_duplicates import PairHashes
 from tercet.training.curation.pair_lines import PairLine, Reason, Verdicts, read_lines
 from tercet.training.curation.rules import PairRules
+from tercet.training.data.pairs import json_line
 from tercet.training.files import replacing
 
 ANY_PAIR = PairRules()
@@ -107,7 +108,7 @@ def write_lines(
         places.update((number, line.where) for number, _ in line.numbered if number in wanted)
         rest = verdicts.kept(line)
         for record in report_records(line, verdicts, places):
-            dropped.write((json.dumps(record, ensure_ascii=False) + "\n").encode())
+            dropped.write((json_line(record) + "\n").encode())
         if rest:
             lines_kept += 1
             whole = len(rest) == len(line.pair.positives)
@@ -140,7 +141,7 @@ def shortened(line: PairLine, positives: Sequence[int]) -> str:
     for key in ("pos", "pos_scores"):
         if key in value:
             value[key] = [value[key][place] for place in positives]
-    return json.dumps(value, ensure_ascii=False)
+    return json_line(value)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tercet.models.tokenizer import Tokenizer
+from tercet.models.tokenizer import Tokenizer, valid_text
 from tercet.training.data.documents import PLAIN_SUFFIXES, text_of
 from tercet.training.data.pairs import numbered_lines, parse_object, text_digest
 
@@ -56,7 +56,8 @@ class DocumentChoice:
                 # The same excerpt in each run: it is drawn by the text alone.
                 first = random.Random(digest).randint(0, len(spans) - tokens)  # noqa: S311  # no secret
                 begin, end = int(spans.starts[first]), int(spans.ends[first + tokens - 1])
-                yield LongDocument(where, digest, text, whole_parts(text, begin, end), tokens)
+                excerpt = valid_text(whole_parts(text, begin, end))
+                yield LongDocument(where, digest, text, excerpt, tokens)
 
 
 def whole_parts(text: str, begin: int, end: int) -> str:

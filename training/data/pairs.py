@@ -214,6 +214,12 @@ def joined_neighbours(pairs: Sequence[TrainingPair], up_to: int, seed: int) -> l
     ]
 
 
+def json_line(value: object) -> str:
+    """A value as one line of JSON. Half a surrogate pair, which no file in UTF-8 has, stays escaped."""
+    line = json.dumps(value, ensure_ascii=False)
+    return line if is_unicode(line) else json.dumps(value)
+
+
 def text_digest(text: str) -> str:
     """A digest of a text, hexadecimal."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

@@ -108,8 +108,9 @@ def test_it_takes_up_each_newer_snapshot(
         first = registry.snapshot("demo")
         assert (first.name, first.documents) == ("000001", 5)
         assert answers(first) == answers(demo.snapshot())
-        folder = registry.root / "demo"  # known as verified, as what was fetched is
-        assert (folder / "VERIFIED").read_text() == f"{folder.stat().st_ino}\n"
+        status = (registry.root / "demo/collection.json").stat()  # known as verified, as what was fetched is
+        note = (registry.root / "demo/VERIFIED").read_text()
+        assert note == f"{status.st_ino} {status.st_ctime_ns}\n"
         publish("new", without=("tea",))
         follower.look(registry)
         second = registry.snapshot("demo")

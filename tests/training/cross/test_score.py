@@ -43,13 +43,20 @@ PASSAGES = TokenBatch(
 )
 
 
-def test_texts_are_joined_as_the_family_does(tokenizer: Tokenizer) -> None:
-    bert = CrossEncoder(classifier("bert"), tokenizer, "float32", "cpu").pairs(QUERY, PASSAGES)
-    assert bert.token_ids.tolist() == [2, 5, 6, 3, 7, 8, 9, 3, 2, 5, 6, 3, 9, 3]
-    assert bert.lengths.tolist() == [8, 6]
-    other = CrossEncoder(classifier("xlm-roberta"), tokenizer, "float32", "cpu").pairs(QUERY, PASSAGES)
-    assert other.token_ids.tolist() == [2, 5, 6, 3, 3, 7, 8, 9, 3, 2, 5, 6, 3, 3, 9, 3]
-    for pairs, start in ((bert, 4), (other, 5)):
+def test_texts_are_joined_as_their_tokenizer_does(tokenizer: Tokenizer) -> None:
+    content = json.loads(tokenizer.to_bytes())
+    processor = content["post_processor"]
+    begin, text, end = processor["single"]
+    processor["pair"] = [begin, text, end, end, {"Sequence": {"id": "B", "type_id": 0}}, end]
+    two = Tokenizer(json.dumps(content).encode(), tokenizer.settings)
+    of_one, of_two = (
+        CrossEncoder(classifier("bert"), own, "float32", "cpu").pairs(QUERY, PASSAGES)
+        for own in (tokenizer, two)
+    )
+    assert of_one.token_ids.tolist() == [2, 5, 6, 3, 7, 8, 9, 3, 2, 5, 6, 3, 9, 3]
+    assert of_one.lengths.tolist() == [8, 6]
+    assert of_two.token_ids.tolist() == [2, 5, 6, 3, 3, 7, 8, 9, 3, 2, 5, 6, 3, 3, 9, 3]
+    for pairs, start in ((of_one, 4), (of_two, 5)):
         assert pairs.second_starts is not None
         assert pairs.second_starts.tolist() == [start, start]
 
@@ -66,6 +73,15 @@ def test_logits_are_those_of_the_library_and_padding_changes_nothing(tokenizer: 
             alone += model(torch.tensor([ids]), token_type_ids=torch.tensor([types])).logits[:, 0].tolist()
     assert encoder.scores(texts, 100) == pytest.approx(alone, abs=1e-5)
     assert encoder.scores(texts, 1) == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_decoder_without_a_padding_token_takes_batches(tokenizer: Tokenizer) -> None:
+    model = classifier("llama")
+    model.config.pad_token_id = None
+    encoder = CrossEncoder(model, tokenizer, "float32", "cpu")
+    pairs = encoder.pairs(QUERY, PASSAGES)
+    alone = [float(encoder.scores(pairs.take(np.array([row])), 100)[0]) for row in range(2)]
+    assert encoder.scores(pairs, 100) == pytest.approx(alone, abs=1e-5)
 
 
 def test_the_loss_is_that_of_the_group_whatever_goes_through_together(

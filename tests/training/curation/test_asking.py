@@ -132,16 +132,33 @@ def test_so_many_at_a_time_and_no_more(tmp_path: Path) -> None:
     assert log.most == 3
 
 
-def test_refusals_in_a_row_end_the_run_and_are_not_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (failure(400, "unknown parameter"), "unknown parameter"),
+        ((200, {}, b"<html>"), "without the text of a chat completion"),
+    ],
+    ids=["refused", "another server"],
+)
+def test_no_answers_in_a_row_end_the_run_and_are_not_counted(
+    tmp_path: Path, reply: Reply, words: str
+) -> None:
     output = tmp_path / "pairs.jsonl"
     with (
-        chat_server(lambda _: failure(400, "unknown parameter")) as log,
-        pytest.raises(LanguageModelError, match=r"refuses 5 prompts in a row.*unknown parameter"),
+        chat_server(lambda _: reply) as log,
+        pytest.raises(LanguageModelError, match=rf"no answer to 5 prompts in a row.*{words}"),
     ):
         ask(output, log, documents(9))
     assert len(log.requests) == MOST_REFUSALS
     with chat_server(numbered) as log:
         assert ask(output, log, documents(9)) == {"written": 9}
+
+
+def test_half_a_surrogate_pair_in_an_answer_is_kept_as_it_came(tmp_path: Path) -> None:
+    output = tmp_path / "pairs.jsonl"
+    with chat_server(lambda _: completion("Do bees dance \ud83d?")) as log:
+        assert ask(output, log, documents(1)) == {"written": 1}
+    assert [pair.query for pair in read_pairs(output)] == ["Do bees dance \ud83d?"]
 
 
 def test_no_more_documents_than_wanted_and_equal_ones_once(tmp_path: Path) -> None:

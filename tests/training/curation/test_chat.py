@@ -110,7 +110,7 @@ def test_what_is_no_completion_has_no_text(body: bytes) -> None:
 def test_pauses() -> None:
     assert [pause_seconds(attempt, None) for attempt in (0, 1, 10)] == [1, 2, 60]
     assert pause_seconds(0, "3") == 3
-    assert pause_seconds(0, "soon") == 1
+    assert pause_seconds(0, "soon") == pause_seconds(0, "nan") == 1
     assert pause_seconds(0, "1e9") == chat.LONGEST_NAMED_SECONDS
     assert pause_seconds(0, "-5") == 0
     assert (

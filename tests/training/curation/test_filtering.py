@@ -27,6 +27,13 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def test_half_a_surrogate_pair_passes_as_it_came(tmp_path: Path) -> None:
+    pairs = write(tmp_path / "pairs.jsonl", {"query": "bees \ud83d", "pos": ["honey bees", "x"]})
+    rules = PairRules(passage=Lengths(3, 100))
+    filter_pairs([pairs], tmp_path / "kept.jsonl", PairFilters(rules))
+    assert read(tmp_path / "kept.jsonl") == [{"query": "bees \ud83d", "pos": ["honey bees"]}]
+
+
 @pytest.mark.parametrize(
     ("query", "passage", "contained"),
     [
