@@ -116,12 +116,15 @@ def _tables(pairs: dict[str, str], by: TagKind, default: str | None) -> FixedSet
     tables: dict[str, dict[str, str | None]] = {}
     for left, adapter in pairs.items():
         kind, mark, tag = left.rpartition(TAG_MARK)
-        tables.setdefault(kind if mark else by, {})[tag] = _adapter(adapter)
-    (lower, table), *rest = tables.items()
+        table = tables.setdefault(kind if mark else by, {})
+        if tag in table:
+            raise typer.BadParameter(f"the tag {tag!r} is given twice", param_hint="TAG=ADAPTER")
+        table[tag] = _adapter(adapter)
+    (lower, first), *rest = tables.items()
     if len(rest) > 1:
         raise typer.BadParameter(f"tags of {len(tables)} kinds; give two at most", param_hint="TAG=ADAPTER")
     upper = [FixedSettings(cast("TagKind", kind), tags) for kind, tags in rest]
-    return FixedSettings(cast("TagKind", lower), table, default, next(iter(upper), None))
+    return FixedSettings(cast("TagKind", lower), first, default, next(iter(upper), None))
 
 
 def _require_pairs(root: Path, names: tuple[str, ...]) -> None:

@@ -20,6 +20,8 @@ PATHS: dict[Role, str] = {
 }
 # Roles of linear layers. That of the residual around the feed-forward sub-layer is the identity.
 ROLES = tuple(PATHS)
+# Far above any body: what a damaged file says is not counted through.
+LARGEST = {"layers": 1024, "hidden_size": 1 << 17, "intermediate_size": 1 << 19}
 
 
 class Matrix(NamedTuple):
@@ -47,6 +49,8 @@ class BodyShape:
     def __post_init__(self) -> None:
         for name in ("layers", "hidden_size", "intermediate_size"):
             require_whole(name, getattr(self, name), 1)
+            if getattr(self, name) > LARGEST[name]:
+                raise CheckpointError(f"{name} is {getattr(self, name)}; it must be at most {LARGEST[name]}")
 
     @staticmethod
     def of_config(config: Mapping[str, Any]) -> BodyShape:

@@ -301,8 +301,7 @@ def install(body: nn.Module, active: ActiveAdapters) -> None:
 
 def load_parts(adapter: ResolvedAdapter, body: nn.Module) -> tuple[Part, ...]:
     """The parts of an adapter in torch, on the body's device and in its precision."""
-    like = next(body.parameters())
-    return tuple(_load_part(part, like) for part in adapter.parts)
+    return tuple(load_part(part, body) for part in adapter.parts)
 
 
 def fold(body: nn.Module, parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -338,8 +337,9 @@ def _active(module: nn.Module) -> ActiveAdapters:
     return active
 
 
-def _load_part(adapter: Adapter, like: Tensor) -> Part:
-    settings = adapter.settings
+def load_part(adapter: Adapter, body: nn.Module) -> Part:
+    """An adapter that is no stack, on the body's device and in its precision."""
+    settings, like = adapter.settings, next(body.parameters())
     if isinstance(settings, SparseSettings):
         return Part(_sparse_changes(adapter, like))
     tensors = {name: torch.from_numpy(array).to(like) for name, array in adapter.arrays.items()}

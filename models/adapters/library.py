@@ -43,20 +43,23 @@ class AdapterLibrary:
         encoder; head_sizes: those of its heads, which heads of an adapter share.
         """
         self.root = root
-        self.names = tuple(sorted([*adapter_names(root), *pair_names(root)]))
+        own = adapter_names(root)
+        self.names = tuple(sorted({*own, *pair_names(root)}))
+        self._own = frozenset(own)
         self.base_fingerprint = base_fingerprint
         self._checkpoint = checkpoint
         self._base_name = base_name
         self._head_sizes = head_sizes
         self._lock = threading.Lock()
         self._resolved: dict[str, ResolvedAdapter | AdapterUnusableError] = {}
+        self._records: dict[str, Adapter] = {}
 
     def get(self, name: str) -> ResolvedAdapter:
         """The adapter of a name.
 
         Raises AdapterNotFoundError, or AdapterUnusableError where it is damaged or of another base.
         """
-        if name not in self.names:
+        if name not in self.names and not self._is_pair(name):
             raise unknown_adapter(name, self.names)
         with self._lock:
             resolved = self._resolved.get(name)
@@ -72,6 +75,11 @@ class AdapterLibrary:
             raise unknown_adapter(name, self.names)
         return self.root / name
 
+    def _is_pair(self, name: str) -> bool:
+        """Whether it is made of two adapters, also where no router chooses both any more."""
+        parts = name.split(PAIR_MARK)
+        return len(parts) == 2 and self._own.issuperset(parts)
+
     def _resolve(self, name: str) -> ResolvedAdapter | AdapterUnusableError:
         try:
             record = self._read(name)
@@ -80,10 +88,15 @@ class AdapterLibrary:
             return AdapterUnusableError(f"adapter {name!r} cannot be used: {error}")
 
     def _read(self, name: str) -> Adapter:
-        if name not in self.names:
-            raise CheckpointError(f"it stacks adapter {name!r}, which is not there; add it, and start again")
+        if name not in self._records:
+            self._records[name] = self._checked(name)
+        return self._records[name]
+
+    def _checked(self, name: str) -> Adapter:
         if PAIR_MARK in name:
             return pair_of(name, self._read)
+        if name not in self._own:
+            raise CheckpointError(f"it stacks adapter {name!r}, which is not there; add it, and start again")
         base = base_at(self._checkpoint, self._base_name, self.base_fingerprint)
         adapter = read_adapter_for(self.folder(name), self._checkpoint, base)
         if adapter.base.fingerprint != self.base_fingerprint or adapter.base.body != base.body:

@@ -13,6 +13,7 @@ soft      all of them, or those with the k largest scores, each by its weight in
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
@@ -49,7 +50,8 @@ class FixedSettings:
     upper: FixedSettings | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.upper, Mapping):
+        # Known before what is in it is read: its own upper may have one, and so on.
+        if isinstance(self.upper, Mapping) and self.upper.get("upper") is None:
             object.__setattr__(
                 self, "upper", settings_of_kind({self.kind: FixedSettings}, self.kind, self.upper)
             )
@@ -59,7 +61,8 @@ class FixedSettings:
             or self.upper.by == self.by
         ):
             raise CheckpointError(
-                f"upper is {self.upper!r}; it must have a table by another kind of tag, and no upper"
+                f"upper is {reprlib.repr(self.upper)}; it must have a table by another kind of tag, and no "
+                "upper"
             )
         if self.by not in get_args(TagKind):
             raise CheckpointError(f"by is {self.by!r}; it must be one of {list(get_args(TagKind))}")
@@ -277,8 +280,10 @@ def resolve(name: str, collection: str | None, fixed: Callable[[str], FixedSetti
                 "leave the tag out, or name a router of kind fixed"
             )
         return name
-    if len(tags) > 1 and settings.upper is None:
-        raise AdapterNotFoundError(f"router {plain[:80]!r} takes one tag; leave {tags[1][:80]!r} out")
+    most = 1 if settings.upper is None else 2
+    if len(tags) > most:
+        taken = "one tag" if most == 1 else "two tags"
+        raise AdapterNotFoundError(f"router {plain[:80]!r} takes {taken}; leave {tags[most][:80]!r} out")
     return settings.adapter_for(tags, collection)
 
 

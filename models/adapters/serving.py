@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from tercet.models.adapters.body import ActingShare, Part, Share, ThreadAdapters, install, load_parts
+from tercet.models.adapters.body import ActingShare, Part, Share, ThreadAdapters, install, load_part
 from tercet.models.adapters.library import AdapterLibrary
 from tercet.models.adapters.mixing import MixedHeads, MixedShare
-from tercet.models.adapters.record import ResolvedAdapter
+from tercet.models.adapters.record import Adapter, ResolvedAdapter
 from tercet.models.batching import Adapters, rows_by_adapter
 from tercet.models.errors import AdapterNotServedError, UnsupportedError
 from tercet.models.heads import Heads
@@ -45,6 +45,7 @@ class ServedAdapters:
         self._base_heads = heads
         self._active = ThreadAdapters()
         self._loaded: dict[str, LoadedAdapter] = {}
+        self._parts: dict[Adapter, Part] = {}
         self._lock = threading.Lock()
         self._refusal: UnsupportedError | None = None
         if library.names:
@@ -124,4 +125,10 @@ class ServedAdapters:
         if resolved.heads is not None:
             device = next(self._body.parameters()).device
             heads = Heads.from_weights(resolved.heads, self._base_heads.settings).to(device).eval()
-        return LoadedAdapter(load_parts(resolved, self._body), heads)
+        return LoadedAdapter(tuple(map(self._part, resolved.parts)), heads)
+
+    def _part(self, adapter: Adapter) -> Part:
+        """Loaded once, in however many stacks it is."""
+        if adapter not in self._parts:
+            self._parts[adapter] = load_part(adapter, self._body)
+        return self._parts[adapter]

@@ -259,6 +259,7 @@ def test_to_peft_and_back(
         ),
         (["ko=none", "--kind", "fixed"], 1, "adapter.json is missing"),
         (["language:ko=law", "domain:a=tea", "length:b=", "--kind", "fixed"], 2, "tags of 3 kinds; give two"),
+        (["ko=law", "language:ko=tea", "--kind", "fixed"], 2, "the tag 'ko' is given twice"),
         (["language:ko=law", "length:b=tea", "--kind", "fixed"], 1, "by is 'length'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,12 @@ from tercet.models.adapters.peft_files import read_adapter_for
 from tercet.models.adapters.record import AdapterBase, ResolvedAdapter
 from tercet.models.adapters.router_files import write_router
 from tercet.models.adapters.routers import GateSettings, Router, RouterBase, RouterSettings, SoftSettings
-from tercet.models.adapters.settings import StackSettings, require_adapter_name
+from tercet.models.adapters.settings import (
+    BottleneckSettings,
+    Ia3Settings,
+    StackSettings,
+    require_adapter_name,
+)
 from tercet.models.encoder_model import EncoderModel
 from tercet.models.heads import Heads
 from tercet.training.errors import ConfigError
@@ -51,6 +57,8 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
         return _attach_modules(model, origin, name, settings, settings.routing)
     below = tuple(lower_adapter(Path(folder), base, origin) for folder in settings.below)
     require_order(settings.below, [adapter.record for adapter in below])
+    if settings.kind == "sparse":
+        _require_plain_layers(below)
     attach(model.body, NAME, settings.chosen, below=below)
     lower_heads = [adapter.heads for adapter in below if adapter.heads is not None]
     if lower_heads:  # a stack has the heads of its last part that has any
@@ -88,6 +96,21 @@ def lower_adapter(folder: Path, base: Path, origin: AdapterBase) -> ResolvedAdap
             f"not to {origin.name!r} ({origin.fingerprint}); train it on this base first"
         )
     return ResolvedAdapter(folder.name, adapter, (adapter,))
+
+
+def _require_plain_layers(below: Sequence[ResolvedAdapter]) -> None:
+    """Raises ConfigError for adapters between whose change and the layer's own weights a gradient differs: by
+    the base's weights it would choose others than those that train.
+    """
+    for adapter in below:
+        settings = adapter.record.settings
+        if isinstance(settings, Ia3Settings) or (
+            isinstance(settings, BottleneckSettings) and settings.placement != "parallel"
+        ):
+            raise ConfigError(
+                f"adapter.below: {adapter.name} is of kind {settings.kind}, and sparse changes do not go on "
+                "top of that; choose lora, bias, sparse or a prefix"
+            )
 
 
 def module_names(name: str, settings: AdapterTraining) -> list[str]:

@@ -2,14 +2,17 @@
 
 import shutil
 import threading
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import tercet.models.adapters.library as library_module
 from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.files import read_adapter, write_adapter
 from tercet.models.adapters.library import AdapterLibrary
+from tercet.models.adapters.peft_files import read_adapter_for
 from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from tercet.models.adapters.settings import StackSettings
 from tercet.models.errors import AdapterNotFoundError, AdapterUnusableError
@@ -65,6 +68,26 @@ def test_an_unknown_name_lists_the_known_ones(root: Path, bert: Path, base: Adap
     with pytest.raises(AdapterNotFoundError, match="there are bias, bottleneck, ia3, lora") as error:
         opened(root, bert, base).get(name)
     assert len(str(error.value)) < 400
+
+
+def test_a_pair_needs_no_router_and_reads_no_file_twice(
+    root: Path, bert: Path, base: AdapterBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Counter[Path]()
+
+    def counted(folder: Path, *given: object) -> Adapter:
+        read[folder] += 1
+        return read_adapter_for(folder, *given)  # type: ignore[arg-type]  # as they are
+
+    monkeypatch.setattr(library_module, "read_adapter_for", counted)
+    library = opened(root, bert, base)
+    for upper in ("bias", "bottleneck", "ia3"):
+        pair = library.get(f"lora+{upper}")
+        assert [part.digest for part in pair.parts] == [library.get(name).digest for name in ("lora", upper)]
+    assert set(read.values()) == {1}
+    for name in ("lora+law", "lora+", "lora+ia3+bias", "lora+../lora"):
+        with pytest.raises(AdapterNotFoundError):
+            library.get(name)
 
 
 def test_one_of_another_base(root: Path, bert: Path, base: AdapterBase) -> None:

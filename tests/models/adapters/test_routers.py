@@ -83,6 +83,14 @@ def test_a_row_is_routed_alike_in_any_batch() -> None:
     assert len(set(together)) == 5
 
 
+def test_tables_within_tables_are_refused_however_deep() -> None:
+    values: dict[str, Any] = {"by": "domain", "table": {}, "default": None}
+    for _ in range(900):
+        values = {"by": "domain", "table": {}, "default": None, "upper": values}
+    with pytest.raises(CheckpointError, match="and no upper"):
+        FixedSettings("language", {}, upper=values)  # type: ignore[arg-type]  # as a file has it
+
+
 def test_fixed_routers_choose_by_tag_or_collection() -> None:
     language = FixedSettings("language", {"ko": "korean", "en": None}, default="any")
     collection = FixedSettings("collection", {"cases": "law"})
@@ -114,6 +122,8 @@ def test_a_pair_of_tags_that_nobody_listed_is_a_pair_of_adapters() -> None:
     assert domain.pairs == ()
     with pytest.raises(AdapterNotFoundError, match=r"router 'by-domain' takes one tag; leave 'ko' out"):
         resolve("by-domain:law:ko", None, fixed)
+    with pytest.raises(AdapterNotFoundError, match=r"router 'by-both' takes two tags; leave 'x' out"):
+        resolve("by-both:ko:law:x", None, fixed)
     kept = FixedSettings(
         "language", {"ko": "law"}, upper=FixedSettings("collection", {"cases": "law"}, "tea")
     )

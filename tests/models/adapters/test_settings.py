@@ -129,6 +129,11 @@ def test_a_body_without_sizes(sizes: Any) -> None:
         BodyShape(*sizes)
 
 
+def test_a_body_that_no_machine_has_is_refused_before_it_is_counted_through() -> None:
+    with pytest.raises(CheckpointError, match="layers is 200000; it must be at most 1024"):
+        BodyShape(200_000, 4, 4)
+
+
 def test_names() -> None:
     assert is_adapter_name("law-ko_2")
     for name in ("", ".", "..", "a/b", "A", "-a", "a" * 65, "a\n", "ä", None, 3):

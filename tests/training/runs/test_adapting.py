@@ -157,6 +157,9 @@ def test_what_cannot_lie_below_is_refused(adapt: Run, base: Path, tmp_path: Path
         adapt("upper", {**KINDS["lora"], "below": [str(adapters / "both")]})
     with pytest.raises(CheckpointError, match=r"adapter\.json is missing"):
         adapt("other", {**KINDS["lora"], "below": [str(adapters / "absent")]})
+    adapt("scaled", KINDS["ia3"], {"optimization.steps": 1})
+    with pytest.raises(ConfigError, match="scaled is of kind ia3, and sparse changes do not go on top"):
+        adapt("chosen", {**KINDS["sparse"], "below": [str(adapters / "scaled")]})
     settings = base / "tercet.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "pooling": "cls"}))
     with pytest.raises(ConfigError, match=r"one belongs to base 'base' .* train it on this base first"):
