@@ -51,11 +51,9 @@ def adapted_encoder(settings: Settings, adapter: str | None) -> Encoder:
 
     base = None if adapter is None or "checkpoint" in settings.flags else _base_of(settings, adapter)
     known = base is not None and base != checkpoint_name(settings.checkpoint) and opens_by_name(base)
-    if base is None or not known:
-        return with_adapter(local_encoder(settings), adapter)
     # With what flags change of it, so that an adapter of the base as it is says that it is of another.
-    changed = Variant(base, settings.heads, settings.mcls_every)
-    return with_adapter(local_encoder(settings, changed.name), adapter)
+    changed = Variant(base, settings.heads, settings.mcls_every) if base is not None and known else None
+    return with_adapter(local_encoder(settings, None if changed is None else changed.name), adapter)
 
 
 def _base_of(settings: Settings, adapter: str) -> str | None:

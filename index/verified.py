@@ -1,7 +1,7 @@
 """Checks a collection's files by their checksums, once for a folder that was copied here.
 
-A folder is known by its `collection.json`, which is never written again: by the number of that file, and the
-time when it got that. No copy has both, even where it takes the place of what was there.
+A folder is known by its `LOCK`, which is never written nor linked: by the number of that file, and the time
+when it was last changed. No copy has both, even where it takes the place of what was there.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def require_verified(layout: CollectionLayout, manifest: Manifest) -> None:
 def note_verified(layout: CollectionLayout) -> None:
     """Notes that what a folder holds was made, verified or trusted here. Raises OSError."""
     if not _is_noted(layout):
+        with suppress(FileExistsError):
+            layout.lock.touch(exist_ok=False)  # else it might follow a link that came with the folder
         write_atomically(layout.verified, [_origin(layout)])
 
 
@@ -89,5 +91,5 @@ def _is_noted(layout: CollectionLayout) -> bool:
 
 
 def _origin(layout: CollectionLayout) -> bytes:
-    status = layout.settings.stat()
+    status = layout.lock.stat()
     return f"{status.st_ino} {status.st_ctime_ns}\n".encode()

@@ -108,7 +108,7 @@ def test_it_takes_up_each_newer_snapshot(
         first = registry.snapshot("demo")
         assert (first.name, first.documents) == ("000001", 5)
         assert answers(first) == answers(demo.snapshot())
-        status = (registry.root / "demo/collection.json").stat()  # known as verified, as what was fetched is
+        status = (registry.root / "demo/LOCK").stat()  # known as verified, as what was fetched is
         note = (registry.root / "demo/VERIFIED").read_text()
         assert note == f"{status.st_ino} {status.st_ctime_ns}\n"
         publish("new", without=("tea",))
