@@ -123,8 +123,12 @@ class Collection:
         here is verified first.
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
-        self.verified_manifest()
-        opened = self.of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device, former))
+
+        def verified(name: str) -> Snapshot:
+            require_verified(self.layout, name)
+            return Snapshot.open(self.layout, self.settings, name, device, former)
+
+        opened = self.of_current(verified)
         return Snapshot(EMPTY_NAME, self.settings, []) if opened is None else opened
 
     def manifest(self) -> Manifest | None:
@@ -141,9 +145,8 @@ class Collection:
         """
 
         def verified(name: str) -> Manifest:
-            manifest = Manifest.read(self.layout.manifest(name))
-            require_verified(self.layout, manifest)
-            return manifest
+            require_verified(self.layout, name)
+            return Manifest.read(self.layout.manifest(name))
 
         return self.of_current(verified)
 

@@ -21,15 +21,15 @@ from tercet.index.segments.files import check_file
 LONGEST = 64  # bytes of a note, and more
 
 
-def require_verified(layout: CollectionLayout, manifest: Manifest) -> None:
-    """Verifies the files of a manifest, unless the folder was made or verified here; then notes that it was.
+def require_verified(layout: CollectionLayout, name: str) -> None:
+    """Verifies the files of a snapshot, unless the folder was made or verified here; then notes that it was.
 
     Reads every byte of a folder that was copied, once; where the note cannot be written, each time. Raises
     DamagedIndexError naming the first file at fault.
     """
     if _is_noted(layout):
         return
-    for problem in file_problems(layout, manifest):
+    for problem in file_problems(layout, Manifest.read(layout.manifest(name))):
         raise DamagedIndexError(problem)
     with suppress(OSError):  # a root that is only read
         note_verified(layout)

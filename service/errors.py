@@ -108,44 +108,48 @@ LOGGED = (
     MemoryError,
 )
 INTERNAL = Failure(500, "an internal error; the server's log has the details", "internal")
+# Of exceptions whose messages tell paths of this machine, or addresses of others.
+HIDDEN: dict[type, Failure] = {
+    DamagedIndexError: Failure(
+        503, "the collection is damaged; the server's log names the file", "damaged_index"
+    ),
+    AdapterUnusableError: Failure(
+        503,
+        "the adapter is damaged, or belongs to another base; the server's log names the file",
+        "adapter_unusable",
+        "adapter",
+    ),
+    RerankerUnusableError: Failure(
+        503,
+        "the re-ranker is no cross-encoder, or damaged; the server's log names the file",
+        "reranker_unusable",
+        "reranker",
+    ),
+    EncoderFailedError: Failure(
+        503,
+        "the encoder failed on this request; if it fails again, the logs of the server and of its encoder "
+        "workers say why",
+        "encoder_failed",
+    ),
+    EncoderUnavailableError: Failure(
+        503, "no encoder worker answers; try again in a moment", "encoder_unavailable"
+    ),
+    UnforcedPublicationError: Failure(
+        503,
+        "the server's storage failed: a snapshot was or may be published, but is not known to outlast a loss "
+        "of power; the server's log has the details",
+        "storage_unavailable",
+    ),
+}
 
 
 def failure_of(error: Exception) -> Failure:
     """What to answer for an exception; `INTERNAL` for one that is not in the table."""
     if isinstance(error, RequestValidationError):
         return _invalid(error)
-    if isinstance(error, DamagedIndexError):  # its message tells paths of this machine
-        return Failure(503, "the collection is damaged; the server's log names the file", "damaged_index")
-    if isinstance(error, AdapterUnusableError):  # its message tells paths, too
-        return Failure(
-            503,
-            "the adapter is damaged, or belongs to another base; the server's log names the file",
-            "adapter_unusable",
-            "adapter",
-        )
-    if isinstance(error, RerankerUnusableError):  # its message tells paths, too
-        return Failure(
-            503,
-            "the re-ranker is no cross-encoder, or damaged; the server's log names the file",
-            "reranker_unusable",
-            "reranker",
-        )
-    if isinstance(error, EncoderFailedError):  # its message may tell addresses of other machines
-        return Failure(
-            503,
-            "the encoder failed on this request; if it fails again, the logs of the server and of its "
-            "encoder workers say why",
-            "encoder_failed",
-        )
-    if isinstance(error, EncoderUnavailableError):  # its message may tell addresses, too
-        return Failure(503, "no encoder worker answers; try again in a moment", "encoder_unavailable")
-    if isinstance(error, UnforcedPublicationError):  # its message may tell addresses, too
-        return Failure(
-            503,
-            "the server's storage failed: a snapshot was or may be published, but is not known to outlast a "
-            "loss of power; the server's log has the details",
-            "storage_unavailable",
-        )
+    for kind in type(error).__mro__:
+        if kind in HIDDEN:
+            return HIDDEN[kind]
     if isinstance(error, StorageError):  # its message may tell addresses, too
         return _storage_failure(error)
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):

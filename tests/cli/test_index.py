@@ -161,12 +161,18 @@ def test_windows_out_of_range_are_wrong_usage(tercet: Run, source: Path, data: P
     assert "this encoder takes at most 512" in done.stderr
 
 
-def test_verify_names_the_damaged_file(tercet: Run, built: Path) -> None:
-    segment = next((built / "collections" / "small" / "segments").iterdir())
+def damage(data: Path) -> Path:
+    """Flips a bit of the largest file of a segment of `small`, which is returned."""
+    segment = next((data / "collections" / "small" / "segments").iterdir())
     victim = max(segment.iterdir(), key=lambda path: path.stat().st_size)
     content = bytearray(victim.read_bytes())
     content[-1] ^= 1
     victim.write_bytes(content)
+    return victim
+
+
+def test_verify_names_the_damaged_file(tercet: Run, built: Path) -> None:
+    victim = damage(built)
     done = tercet("index", "verify", "small")
     assert done.returncode == 1
     assert victim.name in done.stderr
@@ -180,11 +186,7 @@ def test_a_copy_is_trusted_without_being_read(tercet: Run, built: Path) -> None:
     shutil.copytree(collections / "small", collections / "kept")
     shutil.rmtree(collections / "small")
     (collections / "kept").rename(collections / "small")
-    segment = next((collections / "small" / "segments").iterdir())
-    victim = max(segment.iterdir(), key=lambda path: path.stat().st_size)
-    content = bytearray(victim.read_bytes())
-    content[-1] ^= 1
-    victim.write_bytes(content)
+    victim = damage(built)
     done = tercet("search", "small", "tea")
     assert done.returncode == 1
     assert victim.name in done.stderr
