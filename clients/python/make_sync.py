@@ -14,6 +14,8 @@ EMBEDDED = Path(__file__).resolve().parents[2] / "embedded"
 # What is made → what it is made of. The package `tercet` does not need this one, so it has files of its own.
 MADE = {
     PACKAGE / "client.py": PACKAGE / "async_client.py",
+    PACKAGE / "connection.py": PACKAGE / "async_connection.py",
+    PACKAGE / "documents.py": PACKAGE / "async_documents.py",
     PACKAGE / "collection.py": PACKAGE / "async_collection.py",
     EMBEDDED / "collection.py": PACKAGE / "async_collection.py",
     EMBEDDED / "records.py": PACKAGE / "records.py",
@@ -24,17 +26,28 @@ REPLACED = [
         "The synchronous client, made of the asynchronous one by `clients/python/make_sync.py`.",
     ),
     (
+        r"The connection to a server of the asynchronous client\. `connection\.py` is made from it by\n"
+        r"`clients/python/make_sync\.py`\.\n",
+        "The connection to a server of the synchronous client, made of that of the asynchronous one by\n"
+        "`clients/python/make_sync.py`.\n",
+    ),
+    (
+        r"Documents by the asynchronous client\. `documents\.py` is made from it by "
+        r"`clients/python/make_sync\.py`\.",
+        "Documents by the synchronous client, made of the asynchronous one by `clients/python/make_sync.py`.",
+    ),
+    (
         r"`collection\.py`, and the same two files of the package `tercet`, are made by "
         r"`clients/python/make_sync\.py`\.",
         "Made of the asynchronous one by `clients/python/make_sync.py`.",
     ),
-    (r"import asyncio\nimport json\nimport uuid", "import json\nimport time\nimport uuid"),
+    (r"import asyncio\n", "import time\n"),
     (r"asyncio\.sleep", "time.sleep"),
     (r"Safe for many tasks at once", "Safe for many threads at once"),
     (r"httpx\.AsyncClient", "httpx.Client"),
     (r"\bAsyncClient\b", "Client"),
-    (r"\bAsyncCollection\b", "Collection"),
-    (r"\basync_(client|collection)\b", r"\1"),
+    (r"\bAsync(Collection|Connection|Documents)\b", r"\1"),
+    (r"\basync_(client|collection|connection|documents)\b", r"\1"),
     (r"AsyncBaseTransport", "BaseTransport"),
     (r"AsyncItera(tor|ble)", r"Itera\1"),
     (r"aiter_lines", "iter_lines"),

@@ -3,73 +3,42 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from haystack import Document, default_from_dict, default_to_dict
 from haystack.document_stores.errors import DuplicateDocumentError
 from haystack.document_stores.types import DuplicatePolicy
-from haystack.errors import FilterError
-from haystack.utils import Secret
-from haystack.utils.filters import document_matches_filter
 from tercet_client import (
-    ApiError,
-    ClientPair,
     ConflictError,
     NotFoundError,
     delete_by_id,
     delete_by_id_async,
     documents_by_id,
     documents_by_id_async,
-    open_collection,
-    open_collection_async,
     upsert,
     upsert_async,
 )
-from tercet_client.async_client import DEFAULT_URL
 from tercet_client.types import (
     CollectionRequest,
     CollectionResponse,
     DocumentRequest,
-    DocumentResponse,
     SearchResponse,
 )
 
-from tercet_haystack.documents import from_hit, from_tercet, listed_at, to_tercet
-from tercet_haystack.filters import Split, split, whole
-from tercet_haystack.keys import as_secret, default_key, value_of
+from tercet_haystack.collection import BATCH, FilteredCollection, Filtering, Filters
+from tercet_haystack.documents import from_hit, listed_at, to_tercet
+from tercet_haystack.filters import whole
 from tercet_haystack.statistics import kinds, limits, page, unique_values
 
-Filters = dict[str, Any]
-BATCH = 100  # documents of a write or of a page
 
-
-class TercetDocumentStore:
+class TercetDocumentStore(FilteredCollection):
     """Documents that the server encodes and TercetRetriever searches, by all three scores.
 
     The collection is made where it is missing, when it is first used. Conditions on fields that it declares
     are the server's; what filters say of other fields is looked up in every document here, and refused in
     searches. Methods raise FilterError, DuplicateDocumentError, and what `tercet_client` raises.
     """
-
-    def __init__(
-        self,
-        url: str = DEFAULT_URL,
-        *,
-        collection: str = "documents",
-        key: Secret | str | None = default_key(),  # noqa: B008 - a secret names a variable, and is not changed
-        settings: dict[str, Any] | None = None,
-        title_key: str | None = "title",
-        timeout: float = 60.0,
-    ) -> None:
-        """settings: of the collection if it is made here, such as `{"fields": {"year": "integer"}}`; one that
-        exists must agree with them. title_key: where the meta has a title, which is encoded before the
-        content; None for none.
-        """
-        self.url, self.collection, self.key = url, collection, as_secret(key)
-        self.settings, self.title_key, self.timeout = settings, title_key, timeout
-        self._pair: ClientPair | None = None
-        self._described: CollectionResponse | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For a saved pipeline. Raises ValueError where the key is no environment variable."""
@@ -87,21 +56,6 @@ class TercetDocumentStore:
     def from_dict(cls, data: dict[str, Any]) -> TercetDocumentStore:
         """From a saved pipeline."""
         return default_from_dict(cls, data)
-
-    @property
-    def clients(self) -> ClientPair:
-        """The clients of the server, for what Haystack has no method for."""
-        if self._pair is None:
-            self._pair = ClientPair(self.url, key=value_of(self.key), timeout=self.timeout)
-        return self._pair
-
-    def close(self) -> None:
-        """Closes the connections."""
-        self.clients.close()
-
-    async def close_async(self) -> None:
-        """Closes the connections of this event loop."""
-        await self.clients.close_async()
 
     # The protocol
 
@@ -215,7 +169,7 @@ class TercetDocumentStore:
         """Deletes those that match; how many they were."""
         parts = self._split(filters, self._opened())
         if parts.server is not None and parts.here is None:
-            with _Filtering():
+            with Filtering():
                 return self.clients.sync.delete_documents(self.collection, filter=parts.server)["deleted"]
         ids = [found["id"] for found in self._matching(filters)]
         return delete_by_id(self.clients.sync, self.collection, ids)
@@ -224,7 +178,7 @@ class TercetDocumentStore:
         """The same for an event loop."""
         parts = self._split(filters, await self._opened_async())
         if parts.server is not None and parts.here is None:
-            with _Filtering():
+            with Filtering():
                 answer = await self.clients.running.delete_documents(self.collection, filter=parts.server)
             return answer["deleted"]
         ids = [found["id"] async for found in self._matching_async(filters)]
@@ -348,7 +302,7 @@ class TercetDocumentStore:
         options: those of `tercet_client.Client.search`. Raises FilterError for a field that is not declared.
         """
         filter = whole(filters, self._opened()["fields"])
-        with _Filtering():
+        with Filtering():
             answer = self.clients.sync.search(self.collection, query, top_k=top_k, filter=filter, **options)
         return self._hits(answer, scores=scores)
 
@@ -363,54 +317,11 @@ class TercetDocumentStore:
     ) -> list[Document]:
         """The same for an event loop."""
         filter, client = whole(filters, (await self._opened_async())["fields"]), self.clients.running
-        with _Filtering():
+        with Filtering():
             answer = await client.search(self.collection, query, top_k=top_k, filter=filter, **options)
         return self._hits(answer, scores=scores)
 
     # What they share
-
-    def _opened(self, *, fresh: bool = False) -> CollectionResponse:
-        if self._described is None or fresh:
-            settings = cast("CollectionRequest | None", self.settings)
-            self._described = open_collection(self.clients.sync, self.collection, settings)
-        return self._described
-
-    async def _opened_async(self, *, fresh: bool = False) -> CollectionResponse:
-        if self._described is None or fresh:
-            settings = cast("CollectionRequest | None", self.settings)
-            self._described = await open_collection_async(self.clients.running, self.collection, settings)
-        return self._described
-
-    def _matching(self, filters: Filters | None) -> Iterator[DocumentResponse]:
-        parts = self._split(filters, self._opened())
-        with _Filtering():
-            for found in self.clients.sync.documents(self.collection, filter=parts.server, page=BATCH):
-                if self._matches(found, parts):
-                    yield found
-
-    async def _matching_async(self, filters: Filters | None) -> AsyncIterator[DocumentResponse]:
-        parts = self._split(filters, await self._opened_async())
-        with _Filtering():
-            async for found in self.clients.running.documents(
-                self.collection, filter=parts.server, page=BATCH
-            ):
-                if self._matches(found, parts):
-                    yield found
-
-    def _metas(self, filters: Filters | None) -> list[dict[str, Any]]:
-        return [self._document(found).meta for found in self._matching(filters)]
-
-    async def _metas_async(self, filters: Filters | None) -> list[dict[str, Any]]:
-        return [self._document(found).meta async for found in self._matching_async(filters)]
-
-    def _matches(self, found: DocumentResponse, parts: Split) -> bool:
-        return parts.here is None or document_matches_filter(parts.here, self._document(found))
-
-    def _split(self, filters: Filters | None, described: CollectionResponse) -> Split:
-        return split(filters, described["fields"])
-
-    def _document(self, found: DocumentResponse) -> Document:
-        return from_tercet(found, self.title_key)
 
     def _hits(self, answer: SearchResponse, *, scores: bool) -> list[Document]:
         return [from_hit(hit, self.title_key, scores=scores) for hit in answer["hits"]]
@@ -452,17 +363,6 @@ class TercetDocumentStore:
             raise ValueError(
                 f"{self.title_key!r} is encoded with the content; write the documents anew to change it"
             )
-
-
-class _Filtering:
-    """Turns what the server says of a filter into FilterError."""
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, ApiError) and error.code == "invalid_filter":
-            raise FilterError(str(error)) from error
 
 
 def _expect_change(error: ConflictError) -> None:

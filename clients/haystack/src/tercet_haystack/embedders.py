@@ -8,7 +8,7 @@ from typing import Any
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.utils import Secret
 from tercet_client import ClientPair, dense_vectors, dense_vectors_async
-from tercet_client.async_client import DEFAULT_URL
+from tercet_client.connection import DEFAULT_URL
 
 from tercet_haystack.keys import as_secret, default_key, value_of
 

@@ -8,7 +8,7 @@ from typing import Any
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.utils import Secret
 from tercet_client import ClientPair
-from tercet_client.async_client import DEFAULT_URL
+from tercet_client.connection import DEFAULT_URL
 from tercet_client.types import RerankResponse
 
 from tercet_haystack.documents import SCORES

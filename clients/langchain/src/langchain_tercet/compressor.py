@@ -10,7 +10,7 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, SecretStr
 from tercet_client import ClientPair
-from tercet_client.async_client import DEFAULT_URL
+from tercet_client.connection import DEFAULT_URL
 from tercet_client.types import RerankResponse
 
 from langchain_tercet.documents import SCORES, title_of

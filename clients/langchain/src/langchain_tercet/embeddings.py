@@ -5,7 +5,7 @@ from __future__ import annotations
 from langchain_core.embeddings import Embeddings
 from pydantic import SecretStr
 from tercet_client import ClientPair, dense_vectors, dense_vectors_async
-from tercet_client.async_client import DEFAULT_URL
+from tercet_client.connection import DEFAULT_URL
 
 
 class TercetEmbeddings(Embeddings):

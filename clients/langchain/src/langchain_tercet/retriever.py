@@ -9,7 +9,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field, SecretStr
-from tercet_client.async_client import DEFAULT_URL
+from tercet_client.connection import DEFAULT_URL
 
 from langchain_tercet.vectorstore import TercetVectorStore
 

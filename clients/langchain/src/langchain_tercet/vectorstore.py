@@ -26,7 +26,7 @@ from tercet_client import (
     upsert,
     upsert_async,
 )
-from tercet_client.async_client import DEFAULT_URL
+from tercet_client.connection import DEFAULT_URL
 from tercet_client.types import (
     CollectionRequest,
     CollectionResponse,

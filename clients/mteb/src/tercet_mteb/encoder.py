@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mteb.types import PromptType
 from tercet_client import Client, dense_vectors
-from tercet_client.async_client import DEFAULT_URL
+from tercet_client.connection import DEFAULT_URL
 from tercet_client.embeddings import Float32
 
 from tercet_mteb.meta import model_meta

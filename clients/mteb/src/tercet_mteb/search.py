@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from tercet_client import Client, NotFoundError, upsert
-from tercet_client.async_client import DEFAULT_URL
+from tercet_client.connection import DEFAULT_URL
 from tercet_client.types import CollectionRequest, DocumentRequest
 
 from tercet_mteb.meta import model_meta

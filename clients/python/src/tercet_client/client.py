@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import time
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Literal, Self, Unpack, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, Unpack, cast
 
 import httpx
 
 from tercet_client.collection import Collection, agreeing
-from tercet_client.embeddings import MEDIA_TYPE, Dtype, Embeddings, documents_body
-from tercet_client.errors import ConflictError, ConnectionFailedError, NotFoundError, error_of, progress_of
-from tercet_client.parts import Parameter, address_of, page_of, path_of, query_of, which
-from tercet_client.positions import Position
-from tercet_client.retries import pause_before
+from tercet_client.documents import PAGE, Documents
+from tercet_client.embeddings import MEDIA_TYPE, Dtype, Embeddings
+from tercet_client.errors import ConflictError, NotFoundError
+from tercet_client.parts import page_of, path_of
 from tercet_client.searching import Preset, Query, SearchKeywords
 from tercet_client.types import (
     AliasResponse,
     BackupResponse,
     CollectionRequest,
     CollectionResponse,
-    DeleteDocumentsResponse,
-    DocumentRequest,
-    DocumentResponse,
-    Filter,
-    GetDocumentsResponse,
-    ImportPreview,
-    ImportProgress,
     InfoResponse,
     JobResponse,
     MergeResponse,
-    PatchDocumentResponse,
-    PutDocumentsResponse,
     ReadingRequest,
     RerankResponse,
     RerankWeightsRequest,
@@ -42,58 +29,21 @@ from tercet_client.types import (
     SearchManyResponse,
     SearchResponse,
     StatisticsResponse,
-    UpdateDocumentsResponse,
 )
 
-DEFAULT_URL = "http://127.0.0.1:8080"
-PAGE = 100
 POLL_SECONDS = 0.5
 ENDED = ("succeeded", "failed", "cancelled")
 
 Output = Literal["dense", "sparse", "colbert"]
 
 
-class Client:
+class Client(Documents):
     """A Tercet server. Use as a context manager, or call `close`. Safe for many threads at once.
 
     Busy servers (429, 503) are asked again after the time that they name, and so is one that cannot be
     reached, where a repeat does no harm: writes bear an idempotency key for that. Methods raise ApiError with
     the server's message, and ConnectionFailedError.
     """
-
-    def __init__(
-        self,
-        url: str = DEFAULT_URL,
-        *,
-        key: str | None = None,
-        timeout: float = 60.0,
-        retries: int = 8,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        """key: where the server needs one; timeout: seconds of one attempt; retries: repeats at most.
-
-        Raises ValueError where the url does not begin with http:// or https://.
-        """
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._retries = retries
-        self._http = httpx.Client(
-            base_url=address_of(url), headers=headers, timeout=timeout, transport=transport
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Closes all connections."""
-        self._http.close()
 
     def embed(
         self,
@@ -239,136 +189,6 @@ class Client:
         """Publishes what was written and joins segments, in the background."""
         return cast(MergeResponse, self._json("POST", path_of("collections", name, "merge"), {}))
 
-    def put_documents(
-        self,
-        collection: str,
-        documents: Sequence[DocumentRequest],
-        *,
-        embeddings: Embeddings | None = None,
-        idempotency_key: str | None = None,
-        if_position: Position | None = None,
-    ) -> PutDocumentsResponse:
-        """Adds or replaces documents, all of them or none; on the disk once this returns.
-
-        embeddings: of the documents by the collection's encoder, so that the server need not encode them.
-        if_position: only if none of them was written after it, else ConflictError.
-        """
-        path, key = path_of("collections", collection, "documents"), idempotency_key or uuid.uuid4().hex
-        if embeddings is None:
-            body = {"documents": list(documents), "idempotency_key": key, "if_position": if_position}
-            return cast(PutDocumentsResponse, self._json("PUT", path, body))
-        metadata = {"idempotency_key": key}
-        if if_position is not None:
-            metadata["if_position"] = str(if_position)
-        content = documents_body(documents, embeddings, metadata)
-        answer = self._send("PUT", path, content=content, headers={"Content-Type": MEDIA_TYPE})
-        return cast(PutDocumentsResponse, answer.json())
-
-    def document(
-        self,
-        collection: str,
-        id: str,
-        *,
-        representations: bool = False,
-        min_position: Position | None = None,
-    ) -> DocumentResponse:
-        """A stored document. Raises NotFoundError. representations: with all that is stored of it.
-
-        min_position: of a write's answer, after which it is read; as in the other methods that have it.
-        """
-        params = {"representations": "true"} if representations else {}
-        if min_position is not None:
-            params["min_position"] = str(min_position)
-        path = path_of("collections", collection, "documents", id)
-        return cast(DocumentResponse, self._json("GET", path, params=params))
-
-    def documents(
-        self,
-        collection: str,
-        *,
-        filter: Filter | None = None,
-        order_by: str | None = None,
-        descending: bool = False,
-        page: int = PAGE,
-        min_position: Position | None = None,
-    ) -> Iterator[DocumentResponse]:
-        """All documents in order of id, or of a declared field, fetched page by page."""
-        params = {} if min_position is None else {"min_position": str(min_position)}
-        if order_by is not None:
-            params |= {"order_by": order_by, "order": "desc" if descending else "asc"}
-        if filter is not None:
-            params["filter"] = json.dumps(filter)
-        return self._pages(path_of("collections", collection, "documents"), "documents", page, params)
-
-    def patch_document(
-        self,
-        collection: str,
-        id: str,
-        metadata: Mapping[str, Any],
-        *,
-        merge: bool = False,
-        idempotency_key: str | None = None,
-        if_position: Position | None = None,
-    ) -> PatchDocumentResponse:
-        """Replaces a document's metadata, or merges this into it (RFC 7396); nothing is encoded again."""
-        body = {
-            "metadata": dict(metadata),
-            "merge": merge,
-            "idempotency_key": idempotency_key or uuid.uuid4().hex,
-            "if_position": if_position,
-        }
-        path = path_of("collections", collection, "documents", id)
-        return cast(PatchDocumentResponse, self._json("PATCH", path, body))
-
-    def count_documents(
-        self, collection: str, filter: Filter | None = None, *, min_position: Position | None = None
-    ) -> int:
-        """How many documents there are, or how many a filter allows."""
-        body = {"filter": filter, "min_position": min_position}
-        path = path_of("collections", collection, "documents", "count")
-        return cast(int, (self._json("POST", path, body))["count"])
-
-    def get_documents(
-        self, collection: str, ids: Sequence[str], *, min_position: Position | None = None
-    ) -> GetDocumentsResponse:
-        """Several documents by their ids, and the ids that are not there."""
-        path = path_of("collections", collection, "documents", "get")
-        body = {"ids": list(ids), "min_position": min_position}
-        return cast(GetDocumentsResponse, self._json("POST", path, body))
-
-    def update_documents(
-        self,
-        collection: str,
-        metadata: Mapping[str, Any],
-        *,
-        ids: Sequence[str] | None = None,
-        filter: Filter | None = None,
-        merge: bool = False,
-        idempotency_key: str | None = None,
-    ) -> UpdateDocumentsResponse:
-        """Changes the metadata of documents, by ids or by a filter; ids that are not there are no error."""
-        body = {
-            "metadata": dict(metadata),
-            "merge": merge,
-            **which(ids, filter),
-            "idempotency_key": idempotency_key or uuid.uuid4().hex,
-        }
-        path = path_of("collections", collection, "documents", "update")
-        return cast(UpdateDocumentsResponse, self._json("POST", path, body))
-
-    def delete_documents(
-        self,
-        collection: str,
-        *,
-        ids: Sequence[str] | None = None,
-        filter: Filter | None = None,
-        idempotency_key: str | None = None,
-    ) -> DeleteDocumentsResponse:
-        """Deletes documents by ids or by a filter; ids that are not there are no error."""
-        body = {**which(ids, filter), "idempotency_key": idempotency_key or uuid.uuid4().hex}
-        path = path_of("collections", collection, "documents", "delete")
-        return cast(DeleteDocumentsResponse, self._json("POST", path, body))
-
     def aliases(self, *, limit: int | None = None, after: str | None = None) -> list[AliasResponse]:
         """All aliases in order of name, or at most `limit` of them behind the one called `after`."""
         found = self._json("GET", "/aliases", params=page_of(limit, after))
@@ -420,40 +240,6 @@ class Client:
     def delete_backup(self, collection: str, backup: str) -> None:
         """Removes a backup."""
         self._send("DELETE", path_of("collections", collection, "backups", backup), again=False)
-
-    def import_file(
-        self,
-        collection: str,
-        filename: str,
-        content: bytes | Iterable[bytes],
-        **options: Parameter,
-    ) -> Iterator[ImportProgress]:
-        """Writes the documents of a file; yields how far it is, after each group that is on the disk.
-
-        filename: its ending says what the file is. options: the server's query parameters, such as
-        text_field, split and on_error. Raises ApiError where it ends early; what was written stays.
-        """
-        path = path_of("collections", collection, "import")
-        query = query_of(options, filename=filename)
-        try:
-            with self._http.stream("POST", path, params=query, content=content) as answer:
-                if not answer.is_success:
-                    answer.read()
-                    raise error_of(answer)
-                for line in answer.iter_lines():
-                    yield cast(ImportProgress, progress_of(line))
-        except httpx.HTTPError as error:
-            raise ConnectionFailedError(
-                f"{self._http.base_url} does not answer: {error or type(error).__name__}"
-            ) from error
-
-    def preview_import(
-        self, collection: str, filename: str, content: bytes, **options: Parameter
-    ) -> ImportPreview:
-        """What an import would read: columns, and the first three documents. Nothing is written."""
-        path = path_of("collections", collection, "import")
-        query = query_of(options, filename=filename, dry_run=True)
-        return cast(ImportPreview, (self._send("POST", path, content=content, params=query)).json())
 
     def start_job(
         self,
@@ -530,59 +316,3 @@ class Client:
             return (self._http.get(path)).is_success
         except httpx.HTTPError:
             return False
-
-    def _pages(
-        self, path: str, items: str, page: int, params: Mapping[str, str] | None = None
-    ) -> Iterator[Any]:
-        """What a list holds, in requests of `page` items. items: the key of an answer that has them."""
-        asked = {**(params or {}), "limit": str(page)}
-        while True:
-            found = self._json("GET", path, params=asked)
-            for item in found[items]:
-                yield item
-            if found["next"] is None:
-                return
-            asked["after"] = found["next"]
-
-    def _json(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        params: Mapping[str, str] | None = None,
-        again: bool = True,
-    ) -> Any:
-        return (self._send(method, path, json=body, params=params, again=again)).json()
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: object = None,
-        content: bytes | None = None,
-        params: Mapping[str, str | list[str]] | None = None,
-        headers: Mapping[str, str] | None = None,
-        again: bool = True,
-    ) -> httpx.Response:
-        """The answer. again: a repeat does no harm where nobody knows whether the request arrived."""
-        attempt = 0
-        while True:
-            attempt += 1
-            answer: httpx.Response | None = None
-            try:
-                answer = self._http.request(
-                    method, path, json=json, content=content, params=params, headers=headers
-                )
-            except httpx.HTTPError as error:
-                if not again or attempt > self._retries:
-                    raise ConnectionFailedError(
-                        f"{self._http.base_url} does not answer: {error or type(error).__name__}"
-                    ) from error
-            if answer is not None and answer.is_success:
-                return answer
-            pause = pause_before(attempt, answer)
-            if answer is not None and (pause is None or attempt > self._retries):
-                raise error_of(answer)
-            time.sleep(pause or 0.0)

@@ -6,8 +6,9 @@ import asyncio
 import weakref
 from functools import cached_property
 
-from tercet_client.async_client import DEFAULT_URL, AsyncClient
+from tercet_client.async_client import AsyncClient
 from tercet_client.client import Client
+from tercet_client.connection import DEFAULT_URL
 
 
 class ClientPair:

@@ -10,7 +10,7 @@ from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRan
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from tercet_client import ClientPair
-from tercet_client.async_client import DEFAULT_URL
+from tercet_client.connection import DEFAULT_URL
 from tercet_client.types import RerankResponse
 
 __all__ = ["TercetRerank"]
