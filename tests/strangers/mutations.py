@@ -218,7 +218,7 @@ def _with_changed_field(random: Random, content: bytes, depth: int) -> bytes:
                 b"",
                 2 * content[start:stop],
                 _tagged(number, 0, random.choice(INTERESTING)),
-                _tagged(number, 2, changed_bytes(random, value) if value else b"x"),
+                _tagged(number, 2, changed_bytes(random, value) if kind == 2 and value else b"x"),
                 _tagged(number, 2, random.choice((b"", b"\xff", b"../x", b"x" * 5_000))),
                 _tagged(random.randrange(1, 16), kind if kind in (0, 2) else 2, value),
                 _tagged(
