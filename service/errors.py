@@ -243,7 +243,15 @@ def _invalid(error: RequestValidationError) -> Failure:
     details: Sequence[dict[str, Any]] = error.errors()
     # Where alternatives are allowed, the one that was meant: it got furthest, and of those of equal depth it
     # is the one that is not of another JSON type altogether.
-    detail = max(details, key=lambda detail: (len(_path(detail, error.body)), not is_another_kind(detail)))
+    # A field by another name tells more than that it is missing by its own.
+    detail = max(
+        details,
+        key=lambda detail: (
+            len(_path(detail, error.body)),
+            not is_another_kind(detail),
+            detail["type"] == "extra_forbidden",
+        ),
+    )
     if detail["type"] == "json_invalid":
         reason = detail.get("ctx", {}).get("error", "it cannot be parsed")
         return Failure(400, f"the body is not valid JSON: {reason}", "invalid_json")

@@ -11,6 +11,7 @@ from typing import Any
 from tercet.index.wording import shown
 
 SHOWN_CHARACTERS = 40
+LEAVE_OUT = "leave it out"
 NONE_OF_THESE = (
     "none_of_these"  # the complaint about what is no alternative of `discriminated`; says what to use
 )
@@ -59,10 +60,10 @@ OBJECTS: Mapping[str, str] = {
 class UnknownField:
     """What stands in the place of an unknown field's value until it is complained of.
 
-    near: the known field that was probably meant.
+    remedy: what to do instead.
     """
 
-    near: str | None
+    remedy: str
 
 
 def message_of(name: str, details: Sequence[Mapping[str, Any]]) -> str:
@@ -75,8 +76,8 @@ def message_of(name: str, details: Sequence[Mapping[str, Any]]) -> str:
     if detail["type"] == "missing":
         return f"{name} is missing; give it"
     if detail["type"] == "extra_forbidden":
-        near = detail["input"].near if isinstance(detail["input"], UnknownField) else None
-        return f"{name}: no such field; {'leave it out' if near is None else f'did you mean {near}?'}"
+        unknown = detail["input"]
+        return f"{name}: no such field; {unknown.remedy if isinstance(unknown, UnknownField) else LEAVE_OUT}"
     meant = [complaint for complaint in details if not is_another_kind(complaint)] or details
     for complaint in meant:
         if (

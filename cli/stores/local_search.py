@@ -19,7 +19,7 @@ from tercet.service.encoding.shelf import EncoderShelf
 from tercet.service.load.pools import Pools
 from tercet.service.search.answers import answer_head, answer_hits
 from tercet.service.search.pipeline import SearchPipeline
-from tercet.service.search.query import FacetQuery, SearchOutcome, SearchQuery, SearchScope
+from tercet.service.search.query import FacetQuery, SearchOutcome, SearchQuery, SearchScope, facet_counts
 from tercet.service.search.stored_queries import Like, LikeDocument, LikeExamples
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def search_here(settings: Settings, collection: str, query: Any, **options_of: A
     encoder = encoder_of(settings, Collection.open(root, first).settings)
     facets = options_of.pop("facets", None)
     wanted = query_of(query, **options_of)
-    scope = SearchScope(collection, facets=None if facets is None else FacetQuery(facets, wanted.filter))
+    scope = SearchScope(
+        collection, facets=None if facets is None else FacetQuery(facet_counts(facets), wanted.filter)
+    )
     outcome = run_queries(settings, encoder, scope, [wanted])[0]
     return {**answer_head(outcome), "hits": list(answer_hits(outcome))}
 

@@ -41,7 +41,14 @@ from tercet.service.schemas.search import (
 from tercet.service.schemas.search_answers import SearchManyResponse, SearchResponse
 from tercet.service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
 from tercet.service.search.defaults import WantedCandidates, WantedEffort
-from tercet.service.search.query import ALL_PARTS, FacetQuery, SearchOutcome, SearchQuery, SearchScope
+from tercet.service.search.query import (
+    DEFAULT_PARTS,
+    FacetQuery,
+    SearchOutcome,
+    SearchQuery,
+    SearchScope,
+    facet_counts,
+)
 from tercet.service.search.ready_queries import ReadyQuery
 from tercet.service.search.slow import log_if_slow
 from tercet.service.search.stored_queries import Like, LikeDocument, LikeExamples
@@ -73,7 +80,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         body.snapshot,
         allow_partial=bool(body.allow_partial),
         newest=body.min_position is not None,
-        facets=None if body.facets is None else FacetQuery(body.facets, queries[0].filter),
+        facets=None if body.facets is None else FacetQuery(facet_counts(body.facets), queries[0].filter),
     )
     await reached(services, body.collection, body.min_position, deadline)
     started = time.perf_counter()
@@ -129,7 +136,7 @@ def _queries(body: SearchRequest, inputs: Sequence[QueryInput], limits: RequestL
         reranker=body.reranker,
         fusion=body.fusion or "sum",
         boosts=_boosts(body.boosts or ()),
-        include=ALL_PARTS if body.include is None else frozenset(body.include),
+        include=DEFAULT_PARTS if body.include is None else frozenset(body.include),
     )
     return [
         alike(_query(query_input, limits, param), text=_text(query_input, limits, param), param=param)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -17,16 +17,32 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
-from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from tercet.index.documents.numbers import as_integer
-from tercet.service.invalid_values import NONE_OF_THESE, TOO_MANY, UnknownField
+from tercet.service.invalid_values import LEAVE_OUT, NONE_OF_THESE, TOO_MANY, UnknownField
 from tercet.service.settings.settings import RequestLimits
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 LONGEST_NAME = 80  # characters that are looked at of a field that is none
+LISTED = "listed"  # type of the complaint about a list that ought to be in an object
+# What a field is called elsewhere → its names here, of which a body has one at most.
+ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "limit": ("top_k",),
+    "k": ("top_k",),
+    "n": ("top_k",),
+    "size": ("top_k",),
+    "q": ("query",),
+    "where": ("filter",),
+    "lexical": ("sparse",),
+    "multi_vector": ("colbert",),
+    "input": ("inputs",),
+    "text": ("inputs", "query"),
+    "texts": ("inputs",),
+    "items": ("documents",),
+    "content": ("text",),
+}
 
 
 def _whole(value: object) -> object:
@@ -151,22 +167,28 @@ class Body(BaseModel):
     """An object of a request's body: JSON types are taken as they are, and `null` means the default."""
 
     model_config = ConfigDict(strict=True)
+    list_field: ClassVar[str | None] = None
+    """What a list is probably meant to be where the object is to be."""
+    rest_field: ClassVar[str | None] = None
+    """Where unknown fields probably belong."""
 
     @model_validator(mode="before")
     @classmethod
     def _plain(cls, value: object) -> object:
-        """Leaves out what is null and may be missing, and all unknown fields but one, which gets the field
-        that was probably meant as its value.
+        """Leaves out what is null and may be missing, and all unknown fields but one, which gets a remedy as
+        its value.
 
         A million of them would be a million complaints.
         """
+        if isinstance(value, list) and cls.list_field is not None:
+            raise PydanticCustomError(LISTED, 'a list; send {"{field}": […]}', {"field": cls.list_field})
         if not isinstance(value, dict):
             return value
         fields = cls.model_fields
         if not value.keys() <= fields.keys():
             known = {name: value[name] for name in fields if name in value}
             unknown = next(name for name in value if name not in known)
-            value = {**known, unknown: UnknownField(_near(unknown, fields))}
+            value = {**known, unknown: UnknownField(cls._remedy(unknown))}
         if None in value.values():
             value = {
                 name: inner
@@ -175,10 +197,14 @@ class Body(BaseModel):
             }
         return value
 
-
-def _near(name: str, fields: Mapping[str, FieldInfo]) -> str | None:
-    """The field whose name is most like one that is none."""
-    return next(iter(get_close_matches(name[:LONGEST_NAME].lower(), fields, 1)), None)
+    @classmethod
+    def _remedy(cls, name: str) -> str:
+        """What to do with an unknown field: the name of one that is called so elsewhere or much like it."""
+        written = name[:LONGEST_NAME].lower()
+        elsewhere = [field for field in ELSEWHERE.get(written, ()) if field in cls.model_fields]
+        for near in (*elsewhere, *get_close_matches(written, cls.model_fields, 1)):
+            return f"did you mean {near}?"
+        return LEAVE_OUT if cls.rest_field is None else f"put it into {cls.rest_field}"
 
 
 class Request(Body):

@@ -93,6 +93,8 @@ class DocumentRepresentations(TextRepresentations):
 class DocumentContent(Request):
     """A document without representations, as a line of a binary body."""
 
+    rest_field = "metadata"
+
     id: DocumentId
     text: Text
     title: Text | None = Field(None, description="Encoded before the text.")
@@ -111,6 +113,8 @@ class DocumentRequest(DocumentContent):
 
 class PutDocumentsRequest(Request):
     """Documents to add, or to replace where their ids are there."""
+
+    list_field = "documents"
 
     model_config = ConfigDict(
         json_schema_extra={

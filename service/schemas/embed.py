@@ -16,6 +16,8 @@ LARGEST_POOL = 64  # tokens that may share a ColBERT vector
 class EmbedRequest(Request):
     """Texts to encode."""
 
+    list_field = "inputs"
+
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"inputs": ["Tea is brewed with hot water."], "outputs": ["dense"]}]}
     )

@@ -20,10 +20,11 @@ from tercet.service.schemas.base import (
     Text,
     at_most,
     counted,
+    discriminated,
 )
 from tercet.service.schemas.boosts import Boosts
 from tercet.service.schemas.filters import FilterTree
-from tercet.service.search.query import HitPart
+from tercet.service.search.query import FACET_VALUES, AnswerPart
 
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
 
@@ -260,10 +261,10 @@ class SearchRequest(Request):
     min_score: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
         None, description="Only hits of this score or more."
     )
-    include: Annotated[list[HitPart], Field(max_length=16, fail_fast=True)] | None = Field(
+    include: Annotated[list[AnswerPart], Field(max_length=16, fail_fast=True)] | None = Field(
         None,
         description="The parts of a hit beside its id and score, by default all. Without title, text and "
-        "metadata no stored text is read.",
+        "metadata no stored text is read. `terms`, of the answer's `query`, has to be asked for.",
     )
     group_by: str | None = Field(
         None,
@@ -281,13 +282,21 @@ class SearchRequest(Request):
     )
     facets: (
         Annotated[
-            dict[str, Annotated[int, Field(ge=1, le=MAX_FACET_VALUES), WHOLE]],
-            Field(max_length=MAX_FACETS),
+            Annotated[
+                dict[str, Annotated[int, Field(ge=1, le=MAX_FACET_VALUES), WHOLE]],
+                Field(max_length=MAX_FACETS),
+                Tag("counts"),
+            ]
+            | Annotated[list[str], Field(max_length=MAX_FACETS, fail_fast=True), Tag("fields")],
+            *discriminated(
+                lambda value: {dict: "counts", list: "fields"}.get(type(value), "neither"),
+                'an object such as {"lang": 10}, or a list of fields',
+            ),
             at_most(MAX_FACETS, "facets are asked for", "ask for fewer at a time"),
         ]
         | None
     ) = Field(
         None,
-        description="Of each of these keyword or boolean fields so many of the commonest values, with exact "
-        "counts over all documents that `filter` allows.",
+        description="Of each of these keyword or boolean fields so many of the commonest values, of those in "
+        f"a list {FACET_VALUES}, with exact counts over all documents that `filter` allows.",
     )

@@ -157,7 +157,8 @@ class QueryUsage(BaseModel):
     tokens: int
     truncated: bool
     terms: QueryTermsResponse | None = Field(
-        None, description="Only where the collection's `lexical` is `idf`."
+        None,
+        description="Only where the collection's `lexical` is `idf`; of a search, where `include` has them.",
     )
 
 

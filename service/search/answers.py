@@ -8,7 +8,7 @@ from typing import Any
 
 from tercet.index.candidates import CandidateLimits, Hit, Scores, Weights
 from tercet.models.representations import OUTPUTS, Output
-from tercet.service.search.query import ALL_PARTS, HitPart, SearchOutcome
+from tercet.service.search.query import DEFAULT_PARTS, AnswerPart, SearchOutcome
 from tercet.service.search.query_terms import ReadQuery
 
 
@@ -35,7 +35,7 @@ def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
 
 
 def answer_query(query: ReadQuery) -> dict[str, Any]:
-    """How a query was read; its terms only where a collection's idf multiplies their weights."""
+    """How a query was read, with its terms where they were asked for and an idf multiplies their weights."""
     read: dict[str, Any] = {"tokens": query.tokens, "truncated": query.truncated}
     return read if query.terms is None else {**read, "terms": query.terms}
 
@@ -84,12 +84,12 @@ def _milliseconds(seconds: Mapping[str, float]) -> dict[str, float]:
 def answer_hits(
     outcome: SearchOutcome,
     absent: Collection[Output] = (),
-    include: Collection[HitPart] = ALL_PARTS,
+    include: Collection[AnswerPart] = DEFAULT_PARTS,
 ) -> Iterator[dict[str, Any]]:
     """The hits, best first, each with its explanation where there are some.
 
     absent: sides that the query did not have, whose scores are not known rather than 0, as those of sides
-    that the encoder does not have. include: the parts of a hit that are told beside its id and score.
+    that the encoder does not have. include: the parts of a hit that are shown beside its id and score.
     """
     known = [side for side in outcome.sides if side not in absent]
     for index, hit in enumerate(outcome.hits):
@@ -124,9 +124,11 @@ def scores_record(scores: Scores, known: Collection[Output], *, bm25: bool = Fal
     return {**record, **{side: None for side in OUTPUTS if side not in known}}
 
 
-def _hit(hit: Hit, known: Collection[Output], include: Collection[HitPart], *, bm25: bool) -> dict[str, Any]:
+def _hit(
+    hit: Hit, known: Collection[Output], include: Collection[AnswerPart], *, bm25: bool
+) -> dict[str, Any]:
     document = hit.document
-    parts: dict[HitPart, Any] = {
+    parts: dict[AnswerPart, Any] = {
         "scores": scores_record(hit.scores, known, bm25=bm25),
         **({} if hit.window is None else {"window": asdict(hit.window)}),
         "title": document.title,

@@ -137,7 +137,7 @@ class SearchPlan:
         outcome = SearchOutcome(
             collection=self.scope.collection,
             snapshot=result.snapshot,
-            query=ReadQuery.of(encoded, snapshot.idf, self.tokenizer),
+            query=ReadQuery.of(encoded, snapshot.idf if "terms" in query.include else None, self.tokenizer),
             weights=planned.parameters.weights,
             candidates=planned.parameters.candidates,
             hits=hits,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -18,9 +18,16 @@ from tercet.service.search.query_terms import ReadQuery
 from tercet.service.search.ready_queries import ReadyQuery
 from tercet.service.search.stored_queries import Like
 
-HitPart = Literal["scores", "window", "title", "text", "metadata"]
-ALL_PARTS: frozenset[HitPart] = frozenset(get_args(HitPart))
-CONTENTS: frozenset[HitPart] = frozenset({"title", "text", "metadata"})  # what is stored together
+# Of each hit, but for the terms, which are the query's.
+AnswerPart = Literal["scores", "window", "title", "text", "metadata", "terms"]
+DEFAULT_PARTS: frozenset[AnswerPart] = frozenset(get_args(AnswerPart)) - {"terms"}
+CONTENTS: frozenset[AnswerPart] = frozenset({"title", "text", "metadata"})  # what is stored together
+FACET_VALUES = 10  # of a field, where a request does not say how many
+
+
+def facet_counts(facets: Mapping[str, int] | Sequence[str]) -> Mapping[str, int]:
+    """How many values are wanted of each field, where a list has but the fields."""
+    return facets if isinstance(facets, Mapping) else dict.fromkeys(facets, FACET_VALUES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class SearchQuery:
     weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
     effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
     which the best is. boosts: what is added to the scores of candidates; fusion: how scores become one.
-    include: the parts of a hit that are wanted, by default all; highlight: where hits have what the query
+    include: the parts of the answer that are wanted; highlight: where hits have what the query
     says; reranker: the cross-encoder that puts them in order, by default none. param: what the query is
     called in messages.
     """
@@ -75,7 +82,7 @@ class SearchQuery:
     group_by: str | None = None
     boosts: tuple[Boost, ...] = ()
     fusion: Fusion = "sum"
-    include: frozenset[HitPart] = ALL_PARTS
+    include: frozenset[AnswerPart] = DEFAULT_PARTS
     highlight: bool = False
     reranker: str | None = None
     param: str = "query"

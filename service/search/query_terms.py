@@ -27,7 +27,7 @@ class QueryTerms(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ReadQuery:
-    """A query as its encoder read it. terms: where the collection has an idf, and the query such weights."""
+    """A query as its encoder read it. terms: where there is an idf, and the query has lexical weights."""
 
     tokens: int
     truncated: bool
@@ -35,7 +35,7 @@ class ReadQuery:
 
     @staticmethod
     def of(query: Representations, idf: Idf | None, tokenizer: Tokenizer) -> ReadQuery:
-        """What is read of the representations of one query."""
+        """What is read of the representations of one query. idf: of the terms; None leaves them out."""
         terms = None
         if idf is not None and query.sparse is not None:
             token_ids, weights = query.sparse.row(0)

@@ -505,6 +505,14 @@ async def test_a_slash_at_the_end_of_a_path_is_named(client: httpx.AsyncClient) 
         ("/search", {"wieghts": 1}, "wieghts: no such field; did you mean weights?"),
         ("/search", {"topK": 3}, "topK: no such field; did you mean top_k?"),
         ("/search", {"zzz": 1}, "zzz: no such field; leave it out"),
+        ("/search", {"limit": 3}, "limit: no such field; did you mean top_k?"),
+        ("/search", {"weights": {"lexical": 1}}, "weights.lexical: no such field; did you mean sparse?"),
+        (
+            "/search",
+            {"facets": "kind"},
+            'facets is "kind"; use an object such as {"lang": 10}, or a list of fields',
+        ),
+        ("/embed", {"input": "a"}, "input: no such field; did you mean inputs?"),
         ("/search", {"weights": {"dens": 1}}, "weights.dens: no such field; did you mean dense?"),
         ("/rerank", {"top_m": 1}, "top_m: no such field; did you mean top_k?"),
         ("/rerank", {"inputs": []}, "inputs is []; use at least 1 item"),
@@ -528,6 +536,27 @@ async def test_a_wrong_value_is_told_with_its_remedy(
     response = await client.post(path, json={**whole.get(path, {}), **body})
     assert response.status_code == 422
     assert error_of(response)["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "message"),
+    [
+        ("POST", "/embed", ["tea"], 'the body: a list; send {"inputs": […]}'),
+        ("PUT", "/collections/demo/documents", [{"id": "a"}], 'the body: a list; send {"documents": […]}'),
+        (
+            "PUT",
+            "/collections/demo/documents",
+            {"documents": [{"id": "a", "text": "b", "author": "Kim"}]},
+            "documents.0.author: no such field; put it into metadata",
+        ),
+    ],
+)
+async def test_another_shape_of_body_gets_the_right_one(
+    client: httpx.AsyncClient, method: str, path: str, body: Any, message: str
+) -> None:
+    response = await client.request(method, path, json=body)
+    assert response.status_code == 422
+    assert error_of(response)["message"] == message
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,9 @@ def snapshot(data: Path, build: Any, tiny: Any) -> Snapshot:
     return Collection.open(data / "collections", "rare").snapshot()
 
 
+SHOWN = {"include": ["scores", "terms"]}
+
+
 async def answer(client: httpx.AsyncClient, path: str, **body: Any) -> dict[str, Any]:
     response = await client.post(path, json={"query": "hot tea", **body})
     assert response.status_code == 200, response.text
@@ -36,7 +39,7 @@ async def answer(client: httpx.AsyncClient, path: str, **body: Any) -> dict[str,
 
 
 async def test_a_search_shows_the_idf_of_its_terms(client: httpx.AsyncClient, snapshot: Snapshot) -> None:
-    query = (await answer(client, "/search", collection="rare"))["query"]
+    query = (await answer(client, "/search", collection="rare", **SHOWN))["query"]
     embedded = (await client.post("/embed", json={"inputs": "hot tea", "input_type": "query"})).json()
     sparse = embedded["embeddings"][0]["sparse"]
     assert query["tokens"] == 4
@@ -47,12 +50,13 @@ async def test_a_search_shows_the_idf_of_its_terms(client: httpx.AsyncClient, sn
     expected = snapshot.idf.of_terms(np.array(sparse["token_ids"]))
     assert query["terms"]["idf"] == pytest.approx(expected.tolist(), abs=1e-6)
     assert expected[1] > expected[0]  # two of five documents are about tea, one has something hot
-    assert "terms" not in (await answer(client, "/search", collection="demo"))["query"]
+    assert "terms" not in (await answer(client, "/search", collection="rare"))["query"]
+    assert "terms" not in (await answer(client, "/search", collection="demo", **SHOWN))["query"]
 
 
 async def test_scores_and_explanations_have_the_idf(client: httpx.AsyncClient, snapshot: Snapshot) -> None:
     plain = {hit["id"]: hit for hit in (await answer(client, "/search", collection="demo"))["hits"]}
-    found = await answer(client, "/search", collection="rare", explain=True)
+    found = await answer(client, "/search", collection="rare", explain=True, **SHOWN)
     idf = dict(zip(*(found["query"]["terms"][name] for name in ("token_ids", "idf")), strict=True))
     for hit in found["hits"]:
         for term in hit["explanation"]["terms"]:
@@ -71,12 +75,12 @@ async def test_ready_representations_search_like_their_text(
     client: httpx.AsyncClient, snapshot: Snapshot
 ) -> None:
     embedded = (await client.post("/embed", json={"inputs": "hot tea", "input_type": "query"})).json()
-    ready = await answer(client, "/search", collection="rare", query=embedded["embeddings"][0])
-    text = await answer(client, "/search", collection="rare")
+    ready = await answer(client, "/search", collection="rare", query=embedded["embeddings"][0], **SHOWN)
+    text = await answer(client, "/search", collection="rare", **SHOWN)
     assert ready["hits"] == text["hits"]
     assert ready["query"]["terms"] == text["query"]["terms"]
     dense = {"dense": embedded["embeddings"][0]["dense"]}
-    only = {"weights": {"sparse": 0, "colbert": 0}, "candidates": {"sparse": 0}}
+    only = {"weights": {"sparse": 0, "colbert": 0}, "candidates": {"sparse": 0}, **SHOWN}
     assert "terms" not in (await answer(client, "/search", collection="rare", query=dense, **only))["query"]
 
 
@@ -87,7 +91,7 @@ async def test_rerank_scores_texts_as_documents_of_a_collection(
     assert await answer(client, "/rerank", inputs=TEXTS, collection=None) == plain
     assert await answer(client, "/rerank", inputs=TEXTS, collection="demo") == plain  # it has no idf
     weighted = await answer(client, "/rerank", inputs=TEXTS, collection="rare")
-    search = await answer(client, "/search", collection="rare")
+    search = await answer(client, "/search", collection="rare", **SHOWN)
     assert weighted["query"] == search["query"]
     terms = search["query"]["terms"]
     both = {result["index"]: result for result in weighted["results"]}

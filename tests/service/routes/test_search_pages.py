@@ -200,6 +200,9 @@ async def test_facets_count_what_the_filter_allows(client: httpx.AsyncClient, ma
             "missing": 12,
         },
     }
+    listed, counted = ["kind", "hot"], {"kind": 10, "hot": 10}
+    both = [await ask(client, query="tea", top_k=1, facets=facets) for facets in (listed, counted)]
+    assert both[0]["facets"] == both[1]["facets"]
     some = await ask(client, query="tea", top_k=1, facets={"kind": 9}, filter={"eq": {"kind": "train"}})
     assert [each["count"] for each in some["facets"]["kind"]["values"]] == [20, 20]
 

@@ -48,7 +48,7 @@ class SearchKeywords(TypedDict, total=False):
     min_score: float | None
     include: Sequence[Literal["scores", "window", "title", "text", "metadata"]] | None
     group_by: str | None
-    facets: Mapping[str, int] | None
+    facets: Mapping[str, int] | Sequence[str] | None
     boosts: Sequence[Boost] | None
     fusion: Literal["sum", "rrf"] | None
     reranker: str | None
