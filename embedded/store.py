@@ -103,15 +103,18 @@ class Store:
         collection: str,
         documents: Sequence[Mapping[str, Any]],
         *,
+        create: bool = False,
         idempotency_key: str | None = None,
         if_position: Position | None = None,
     ) -> Answer:
         """Adds or replaces documents, all of them or none; on the disk once this returns.
 
+        create: makes the collection where it is missing.
         if_position: only if none of them was written after it, else ConflictError.
         """
         body = {
             "documents": list(documents),
+            "create": create,
             "idempotency_key": idempotency_key,
             "if_position": if_position,
         }

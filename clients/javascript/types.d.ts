@@ -727,11 +727,11 @@ export interface SearchRequest {
   min_position?: number | string | null;
   allow_partial?: boolean | null;
   min_score?: number | null;
-  include?: Array<"scores" | "window" | "title" | "text" | "metadata" | "terms"> | null;
+  include?: Array<"scores" | "window" | "title" | "text" | "metadata"> | null;
   group_by?: string | null;
   fusion?: "sum" | "rrf" | null;
   boosts?: Array<Boost> | null;
-  facets?: Record<string, number> | Array<string> | null;
+  facets?: Record<string, number> | null;
 }
 
 /** Hits, best first; ties in order of id, then of collection. `weights` and `candidates` are those that

@@ -20,7 +20,7 @@ from tercet.models.tokenizer import Tokenizer
 from tercet.service.answers.pieces import response_of
 from tercet.service.compat import cohere, jina, ollama, openai, tei
 from tercet.service.compat.apis import EmbedApi
-from tercet.service.compat.request import encoder_of, last_words
+from tercet.service.compat.request import encoder_of, last_words, role_of
 from tercet.service.compat.shapes import CompatibleRequest, around_vectors, item_of
 from tercet.service.compat.vectors import SIGNS, forms_json, vector_json
 from tercet.service.encoding.options import TextOptions
@@ -76,10 +76,11 @@ async def embed(api: EmbedApi, body: CompatibleRequest, services: Runtime, deadl
     read, names = api.request.read(body)
     parts = EmbedParts(**read)
     forms = _forms(api, parts.forms or "float", names)
-    encoding, adapter = await encoder_of(services, parts.model)
+    model, role = role_of(parts.model)
+    encoding, adapter = await encoder_of(services, model)
     dimensions = _dimensions(api, parts, forms, names, encoding.info)
     texts = parts.texts
-    kind: InputType = "query" if parts.query else "document"
+    kind: InputType = role or ("query" if parts.query else "document")
     if any(not isinstance(text, str) for text in texts):
         texts = await services.pools.bodies.run(_read_back, texts, encoding.tokenizer)
     if parts.compared is not None:

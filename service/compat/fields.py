@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
@@ -21,8 +20,6 @@ MODEL = Take(
     "An encoder, adapter or router that `/v1/models` lists. Any other name means the server's own encoder, "
     "since clients must name some model.",
 )
-# Ollama's clients add `:latest` to a name.
-OLLAMA_MODEL = replace(MODEL, read=lambda name, _: name and name.removesuffix(":latest"))
 NAME = Slot("model", str)
 TOKENS = Slot("tokens", int)
 INDEX = Slot("index", int)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -34,6 +34,8 @@ def _text_or_object(value: object) -> str:
     return "text" if isinstance(value, str) else "object" if isinstance(value, dict) else ""
 
 
+ROLES: Mapping[str, InputType] = {"query": "query", "passage": "document"}
+
 Flag = Annotated[bool, BeforeValidator(_flag)]
 TokenIds = Annotated[list[TokenId], Field(fail_fast=True)]
 TextOrTexts = Annotated[
@@ -59,6 +61,15 @@ def texts_of(given: str | Sequence[str | dict[str, Any]], field: str) -> list[st
             )
         texts.append(text)
     return texts
+
+
+def role_of(model: str | None) -> tuple[str | None, InputType | None]:
+    """A model's name without the role at its end, as in `multi-m3:query`, and what that says its texts are.
+
+    Clients of OpenAI's API say which model a text is for, but not what it is.
+    """
+    name, _, role = (model or "").rpartition(":")
+    return (name, ROLES[role]) if name and role in ROLES else (model, None)
 
 
 async def encoder_of(services: Runtime, model: str | None) -> tuple[EncodingService, str | None]:

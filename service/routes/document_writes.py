@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import Depends, Header, Request, Response
 
+from tercet.index.errors import CollectionExistsError, CollectionNotFoundError
 from tercet.service.answers.binary import MEDIA_TYPE
 from tercet.service.documents.binary import BinaryBody, ReadyArrays
 from tercet.service.documents.keys import given_key, write_key
 from tercet.service.documents.writer import DocumentBatch, PutOutcome
 from tercet.service.requests.binary_route import BinaryRoute
-from tercet.service.routes.collections import Name
+from tercet.service.requests.keys import access_of
+from tercet.service.routes.collections import Name, create_collection
 from tercet.service.routes.common import WRITE, Services, TimeLimit, errors, json_response, router
 from tercet.service.routes.document_bodies import (
     KeyHeaders,
@@ -97,7 +100,12 @@ routes.add_api_route(  # before the route for JSON, which matches any type
     },
 )
 async def put_documents(
-    name: Name, body: PutDocumentsRequest, services: Services, keys: Keys, deadline: TimeLimit
+    name: Name,
+    body: PutDocumentsRequest,
+    request: Request,
+    services: Services,
+    keys: Keys,
+    deadline: TimeLimit,
 ) -> Response:
     """Add documents, or replace those with the same ids: all of them or none.
 
@@ -113,6 +121,14 @@ async def put_documents(
     if any(document.representations is not None for document in body.documents):
         ready = await services.pools.bodies.run(ready_texts, body.documents)
     batch = DocumentBatch(list(map(document_of, body.documents)), ready, body.if_position, key)
+    try:
+        return _put_answer(await services.writer.put(name, batch, deadline))
+    except CollectionNotFoundError:
+        if not body.create:
+            raise
+    access_of(request).require("admin", "create collections")
+    with suppress(CollectionExistsError):  # made by somebody else meanwhile
+        await create_collection(name, services)
     return _put_answer(await services.writer.put(name, batch, deadline))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 
 from tercet.index.candidates import Cursor, Page
 from tercet.index.documents.boosts import Boost, parse_boost
@@ -31,6 +31,7 @@ from tercet.service.routes.common import (
 )
 from tercet.service.schemas.search import (
     CandidatesRequest,
+    CollectionName,
     ExamplesQuery,
     RepresentationsQuery,
     SearchOptions,
@@ -113,6 +114,20 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
     )
     results = _results(batch_head(outcomes, total_seconds), map(result_head, outcomes), hits)
     return await on_loop(response_of(results))
+
+
+@routes.get("/search", response_model=SearchResponse, responses=errors(404, 409, 422))
+async def search_by_address(
+    collection: Annotated[CollectionName, Query()],
+    q: Annotated[str, Query(description="The query, a text.")],
+    request: Request,
+    services: Services,
+    deadline: TimeLimit,
+    top_k: Annotated[int | None, Query(ge=1, description="Hits, by default 10.")] = None,
+) -> Response:
+    """Find documents by an address alone, for a look: what `POST /search` answers to a text."""
+    body = SearchRequest(collection=collection, query=q, top_k=top_k)
+    return await search(body=body, request=request, services=services, deadline=deadline)
 
 
 def _queries(body: SearchRequest, inputs: Sequence[QueryInput], limits: RequestLimits) -> list[SearchQuery]:

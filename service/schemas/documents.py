@@ -137,6 +137,11 @@ class PutDocumentsRequest(Request):
     ] = Field(
         description="Their number is limited by the setting `max_write_documents`; no id may occur twice."
     )
+    create: bool | None = Field(
+        False,
+        description="Makes the collection where it is missing, with the settings of a `PUT` of it without a "
+        "body gives; for that the key needs `admin`.",
+    )
     idempotency_key: Key | None = None
     if_position: IfPosition | None = None
 

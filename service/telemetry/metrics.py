@@ -19,6 +19,7 @@ from prometheus_client import (
     Info,
     PlatformCollector,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -43,6 +44,7 @@ class Telemetry:
     """All metrics of one application."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # a series for each counter and histogram, which nobody asks for
         self.registry = CollectorRegistry()
         self.writes = WriteTelemetry(self.registry)
         self.workers = WorkerTelemetry(self.registry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import time
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
+
+log = logging.getLogger("tercet")
 
 _LOOK_SECONDS = 0.1  # how often a second signal is looked for, as Uvicorn does
 
@@ -39,10 +42,18 @@ class DrainingServer(uvicorn.Server):
         """Serves until the server is to end, and on through the pause."""
         await super().main_loop()
         self._on_drain()
+        if self._draining:
+            log.info("SIGTERM: draining for %g s, in which requests are still taken", self._drain_seconds)
         end = time.monotonic() + self._drain_seconds
         while self._draining and time.monotonic() < end:
             await self.on_tick(0)  # keeps the header Date right
             await asyncio.sleep(_LOOK_SECONDS)
+        log.info("stopping: requests under way are finished, and no more are taken")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finishes what is under way, and ends the application."""
+        await super().shutdown(sockets)
+        log.info("stopped")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Notes whether the signal leads to a pause."""

@@ -88,6 +88,7 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
     assert described == {
         "POST /embed",
         "POST /search",
+        "GET /search",
         "POST /rerank",
         "GET /collections",
         "GET /collections/{name}",

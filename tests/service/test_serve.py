@@ -185,7 +185,7 @@ def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_after_sigterm_it_is_not_ready_and_still_serves_until_the_pause_or_a_second_signal_ends_it(
-    serve: Serve,
+    serve: Serve, tmp_path: Path
 ) -> None:
     process, client = serve("encoder", "--threads", "1", TERCET_DRAIN_SECONDS="1000")
     wait_ready(process, client)
@@ -200,6 +200,9 @@ def test_after_sigterm_it_is_not_ready_and_still_serves_until_the_pause_or_a_sec
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_SECONDS) == 0
+    said = [line["message"] for line in logged(tmp_path)]
+    for event in ("SIGTERM: draining for 1000 s", "stopping: ", "stopped"):
+        assert any(message.startswith(event) for message in said), event
 
 
 @pytest.mark.slow

@@ -40,6 +40,9 @@ async def test_queries_are_encoded_as_queries_where_they_are_named(make_client: 
     async with make_client(encoder=encoder, batch_tokens=1024) as client:
         for given, kind in (("query", "query"), ("passage", "document"), (None, "document")):
             answer = (await embeddings(client, input=TEXTS, input_type=given)).json()
+            name = MULTILINGUAL if given is None else f"{MULTILINGUAL}:{given}"
+            named = (await client.post("/v1/embeddings", json={"model": name, "input": TEXTS})).json()
+            assert named == answer
             vectors = np.array([one["embedding"] for one in answer["data"]], np.float32)
             assert np.allclose(vectors, expected[kind], atol=1e-5), given
 

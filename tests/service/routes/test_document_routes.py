@@ -54,6 +54,27 @@ async def listed(client: httpx.AsyncClient, **parameters: Any) -> list[str]:
             return ids
 
 
+async def test_a_put_makes_the_collection_where_it_is_to(make_client: Any, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.jsonl"
+    lines = ({"key": key, "access": key} for key in ("write", "admin"))
+    keys.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    path, body = "/collections/new/documents", {"documents": [{"id": "a", "text": "hot tea"}]}
+    async with make_client(keys_file=keys) as client:
+
+        async def answer_to(key: str, **more: Any) -> tuple[int, Any]:
+            header = {"Authorization": f"Bearer {key}"}
+            answer = await client.put(path, json={**body, **more}, headers=header)
+            return answer.status_code, answer.json()
+
+        assert (await answer_to("admin"))[0] == (await answer_to("admin", create=False))[0] == 404
+        status, refused = await answer_to("write", create=True)
+        assert (status, refused["error"]["code"]) == (403, "admin_key_required")
+        assert (await answer_to("admin"))[0] == 404, "nothing was made"
+        assert (await answer_to("admin", create=True))[0] == 200
+        status, again = await answer_to("write", create=True)
+        assert (status, again["upserted"]) == (200, 1)
+
+
 async def test_a_write_is_read_at_once(client: httpx.AsyncClient) -> None:
     """Each text has two special tokens beside its words."""
     answer = await put(

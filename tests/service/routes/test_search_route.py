@@ -32,6 +32,25 @@ async def hits_of(client: httpx.AsyncClient, **body: Any) -> list[dict[str, Any]
     return hits
 
 
+async def test_a_look_by_an_address_gives_what_the_body_does(client: httpx.AsyncClient) -> None:
+    by_body = (
+        await client.post("/search", json={"collection": "demo", "query": "hot tea", "top_k": 2})
+    ).json()
+    by_address = await client.get("/search", params={"collection": "demo", "q": "hot tea", "top_k": 2})
+    assert by_address.status_code == 200
+    assert by_address.json()["hits"] == by_body["hits"]
+    for wrong, param in (
+        ({"q": "tea"}, "collection"),
+        ({"collection": "demo"}, "q"),
+        ({"top_k": 0}, "top_k"),
+    ):
+        whole = {"collection": "demo", "q": "tea"} if param == "top_k" else {}
+        refused = await client.get("/search", params={**whole, **wrong})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (422, param)
+    absent = await client.get("/search", params={"collection": "none", "q": "tea"})
+    assert absent.json()["error"]["code"] == "collection_not_found"
+
+
 async def test_hits_carry_their_scores_text_and_metadata(
     client: httpx.AsyncClient, data: Any, tiny: Any
 ) -> None:

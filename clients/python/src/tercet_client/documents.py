@@ -38,18 +38,25 @@ class Documents(Connection):
         collection: str,
         documents: Sequence[DocumentRequest],
         *,
+        create: bool = False,
         embeddings: Embeddings | None = None,
         idempotency_key: str | None = None,
         if_position: Position | None = None,
     ) -> PutDocumentsResponse:
         """Adds or replaces documents, all of them or none; on the disk once this returns.
 
+        create: makes the collection where it is missing; not with embeddings, which are of its encoder.
         embeddings: of the documents by the collection's encoder, so that the server need not encode them.
         if_position: only if none of them was written after it, else ConflictError.
         """
         path, key = path_of("collections", collection, "documents"), idempotency_key or uuid.uuid4().hex
         if embeddings is None:
-            body = {"documents": list(documents), "idempotency_key": key, "if_position": if_position}
+            body = {
+                "documents": list(documents),
+                "create": create,
+                "idempotency_key": key,
+                "if_position": if_position,
+            }
             return cast(PutDocumentsResponse, self._json("PUT", path, body))
         metadata = {"idempotency_key": key}
         if if_position is not None:

@@ -972,11 +972,11 @@ SearchRequest = TypedDict(
         "min_position": "NotRequired[int | str | None]",
         "allow_partial": "NotRequired[bool | None]",
         "min_score": "NotRequired[float | None]",
-        "include": "NotRequired[list[Literal['scores', 'window', 'title', 'text', 'metadata', 'terms']] | None]",
+        "include": "NotRequired[list[Literal['scores', 'window', 'title', 'text', 'metadata']] | None]",
         "group_by": "NotRequired[str | None]",
         "fusion": "NotRequired[Literal['sum', 'rrf'] | None]",
         "boosts": "NotRequired[list[Boost] | None]",
-        "facets": "NotRequired[dict[str, int] | list[str] | None]",
+        "facets": "NotRequired[dict[str, int] | None]",
     },
 )
 
