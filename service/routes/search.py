@@ -126,7 +126,7 @@ async def search_by_address(
     top_k: Annotated[int | None, Query(ge=1, description="Hits, by default 10.")] = None,
 ) -> Response:
     """Find documents by an address alone, for a look: what `POST /search` answers to a text."""
-    body = SearchRequest(collection=collection, query=q, top_k=top_k)
+    body = SearchRequest.model_validate({"collection": collection, "query": q, "top_k": top_k})
     return await search(body=body, request=request, services=services, deadline=deadline)
 
 
