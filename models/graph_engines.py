@@ -61,8 +61,8 @@ class GraphEngine:
             if not required:
                 return None
             raise UnsupportedError(
-                "the native engine has one linear layer a side and hides no tokens of queries from others, "
-                "and this checkpoint has or does more; choose onnx"
+                "the native engine has linear layers alone and hides no tokens of queries from others, and "
+                "this checkpoint has or does more; choose onnx"
             )
         try:
             return NativeGraph(path, self.settings, heads, self.text_rows.pad_id, self.placement.threads)

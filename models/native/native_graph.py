@@ -32,6 +32,7 @@ from tercet.models.native.kernels import (
 )
 from tercet.models.native.panels import by_lanes, byte_panels, short_panels
 from tercet.models.representations import Float32, Int32, Int64, Output, lengths_of, offsets_of
+from tercet.models.weights.dense_layers import Layers
 from tercet.models.weights.head_weights import HeadWeights
 from tercet.models.workers import Workers
 
@@ -57,6 +58,7 @@ class NativeGraph:
         self._layers = tuple(_panels(graph))
         self._settings = settings
         self._pad_id = pad_id
+        self._dense_layers = heads.dense
         self._sparse = heads.sparse
         self._colbert = heads.colbert
         self._panels = None if heads.colbert is None else short_panels(heads.colbert.weight)
@@ -77,7 +79,7 @@ class NativeGraph:
             raise EncoderMemoryError(f"{offsets[-1]} tokens: {error}") from None
         dense = sparse = colbert = None
         if "dense" in outputs:
-            dense = _pooled(states, offsets, self._settings)
+            dense = _unit(_projected(_pooled(states, offsets, self._settings), self._dense_layers))
         if "sparse" in outputs and self._sparse is not None:
             sparse = np.empty(len(states), np.float32)
             weigh_tokens(states, self._sparse.weight[0], float(self._sparse.bias[0]), sparse)
@@ -170,7 +172,7 @@ def _positions(ids: Int32, offsets: Int64, pad_id: int | None) -> Int64:
 
 
 def _pooled(states: Float32, offsets: Int64, settings: EncodingSettings) -> Float32:
-    """Unit vectors float32[B, D], pooled as `tercet.models.heads.pool` says."""
+    """A vector of each text, float32[B, D], as `tercet.models.heads.pool` makes it."""
     starts, lengths = offsets[:-1], lengths_of(offsets)
     pooled: Float32
     if settings.mcls_every is not None:
@@ -187,6 +189,20 @@ def _pooled(states: Float32, offsets: Int64, settings: EncodingSettings) -> Floa
     else:
         pooled = np.add.reduceat(states, starts, axis=0, dtype=np.float32)
         pooled /= lengths.astype(np.float32)[:, None]
-    norms = np.sqrt(np.square(pooled).sum(axis=1, keepdims=True))
-    vectors: Float32 = pooled / np.maximum(norms, np.float32(1e-12))
+    return pooled
+
+
+def _projected(vectors: Float32, layers: Layers) -> Float32:
+    """Vectors float32[B, D] after linear layers: each by itself, so that none depends on those beside it."""
+    for layer in layers:
+        vectors = (layer.weight @ vectors[:, :, None])[:, :, 0]
+        if layer.bias is not None:
+            vectors += layer.bias
     return vectors
+
+
+def _unit(vectors: Float32) -> Float32:
+    """Vectors float32[B, D] of length 1."""
+    norms = np.sqrt(np.square(vectors).sum(axis=1, keepdims=True))
+    unit: Float32 = vectors / np.maximum(norms, np.float32(1e-12))
+    return unit

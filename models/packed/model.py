@@ -85,7 +85,8 @@ class PackedModel(nn.Module):
         rows: dict[str, Tensor] = {}
         if "dense" in outputs:
             averaged = None if inner is None else inner | (position == starts)
-            rows["dense"] = functional.normalize(pool(hidden, begins, averaged, settings), dim=-1)
+            pooled = heads.dense_layers(pool(hidden, begins, averaged, settings))
+            rows["dense"] = functional.normalize(pooled, dim=-1)
         if "sparse" in outputs:
             weights = heads.token_weights(hidden)
             weighs = present & (weights > 0) & ~weightless & ~self.special[token_ids]

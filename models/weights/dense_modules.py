@@ -31,7 +31,7 @@ ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class Projection(nn.Module):
-    """Dense layers, one after the other."""
+    """Dense layers, one after the other. Their weights are buffers: training leaves them as they are."""
 
     def __init__(self, layers: Layers) -> None:
         super().__init__()
@@ -51,8 +51,10 @@ class Projection(nn.Module):
 
 def _linear(weight: Float32, bias: Float32 | None = None) -> nn.Linear:
     linear = nn.Linear(weight.shape[1], weight.shape[0])
-    linear.weight.data = torch.from_numpy(weight.copy())
-    linear.bias.data = torch.from_numpy(_no_bias(weight) if bias is None else bias.copy())
+    values = {"weight": weight, "bias": _no_bias(weight) if bias is None else bias}
+    for name, value in values.items():
+        delattr(linear, name)
+        linear.register_buffer(name, torch.from_numpy(value.copy()))
     return linear
 
 

@@ -68,12 +68,17 @@ class HeadWeights:
         return settings.late_interaction is None and self.are_linear(settings)
 
     def are_linear(self, settings: EncodingSettings) -> bool:
-        """Whether each side comes by one linear layer at most, from states where every token sees all others
-        of its text: our own kernels know nothing else.
+        """Whether each side comes by linear layers alone, from states where every token sees all others of
+        its text: our own kernels know nothing else.
         """
         late = settings.late_interaction
         hides = late is not None and late.expansion_length is not None and not late.attend_to_expansion
-        return not (settings.splade or hides or self.dense or self.tokens)
+        return self.has_linear_layers and not (settings.splade or hides)
+
+    @property
+    def has_linear_layers(self) -> bool:
+        """Whether layers after the pooling, if any, are linear, and token vectors come by one at most."""
+        return not self.tokens and all(layer.is_linear for layer in self.dense)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -82,9 +87,9 @@ class HeadWeights:
 
     def both(self) -> tuple[LinearHead, LinearHead]:
         """The head of lexical weights and that of token vectors. Raises CheckpointError where one lacks, or
-        where layers of Dense modules are there, too.
+        where layers that are not linear are there, too.
         """
-        if self.dense or self.tokens:
+        if not self.has_linear_layers:
             raise CheckpointError(
                 "the checkpoint has layers of Dense modules, which are not trained here; take one that has "
                 "heads as BGE-M3's alone"

@@ -119,13 +119,16 @@ class PassageIndex:
                 writer.publish()
 
     def _settings(self, name: str) -> CollectionSettings:
-        lexical, projection = self._encoder.model.heads.weights().both()
+        heads = self._encoder.model.heads
+        weights = heads.weights()
+        lexical, projection = weights.both()
+        width, pooling = lexical.weight.shape[1], heads.settings.pooling
         encodes = self._by != "bm25"
         return CollectionSettings(
             name,
             encoder="in training",
             fingerprint="in training",
-            dense_dimension=lexical.weight.shape[1] if encodes else 1,
+            dense_dimension=weights.dense_dimension(width, pooling) if encodes else 1,
             colbert_dimension=len(projection.bias) if encodes else 0,
             token_codec="int8" if encodes else "none",  # a codec, no secret
             vocabulary_size=self._encoder.tokenizer.vocabulary_size if encodes else 0,

@@ -450,7 +450,7 @@ def test_adapters_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="an encoder of ColBERT's kind, for which adapters"):
         adapter_base(write_pylate(tmp_path / "late"))
     with pytest.raises(CheckpointError, match="has layers of Dense modules, which are not trained here"):
-        adapter_base(write_pooled(tmp_path / "pooled", (Layer(16),)))
+        adapter_base(write_pooled(tmp_path / "pooled", (Layer(16, activation=TANH),)))
 
 
 def test_older_settings_are_written_as_before() -> None:
