@@ -28,6 +28,7 @@ import tercet.cli.eval
 import tercet.cli.export
 import tercet.cli.index
 import tercet.cli.mcp
+import tercet.cli.neutralize
 import tercet.cli.pairs
 import tercet.cli.plan
 import tercet.cli.search
@@ -87,6 +88,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command("eval")(tercet.cli.eval.evaluate)
     app.command()(tercet.cli.tune.tune)
     app.command()(tercet.cli.export.export)
+    app.command()(tercet.cli.neutralize.neutralize)
     app.command()(tercet.cli.plan.plan)
     app.command()(tercet.cli.train.train)
     app.add_typer(tercet.cli.pairs.app, name="pairs")
