@@ -40,6 +40,7 @@ def neutralize(
     vectors. Encoding takes no longer, and lexical weights stay.
     """
     from tercet.models.checkpoint import resolve_checkpoint
+    from tercet.models.encoder import Encoder
     from tercet.models.graphs.record import has_export
     from tercet.models.loader import load_encoder
     from tercet.training.errors import MissingExtraError
@@ -54,17 +55,18 @@ def neutralize(
         ) from error
     folder = resolve_checkpoint(checkpoint, revision)
     read = texts_by_language(texts)
-    engine = "onnx" if has_export(folder) else "torch"
-    done = neutralize_checkpoint(folder, load_encoder(str(folder), engine), read, output, directions)
+
+    def encoder(checkpoint: Path) -> Encoder:
+        return load_encoder(str(checkpoint), "onnx" if has_export(checkpoint) else "torch")
+
+    done = neutralize_checkpoint(folder, encoder(folder), read, output, directions)
     print_pairs(
         {
             "checkpoint": output,
             "languages": len(done.texts),
             "directions out of dense vectors": done.dense,
             "directions out of token vectors": done.colbert,
-            "fingerprint": load_encoder(
-                str(output), "onnx" if has_export(output) else "torch"
-            ).info.fingerprint,
+            "fingerprint": encoder(output).info.fingerprint,
         },
         console(),
     )

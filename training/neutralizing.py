@@ -105,7 +105,7 @@ def neutralize(
     count = _count(directions, len(texts), min(sizes))
     means = [_means(encoder, own) for own in texts.values()]
     dense, tokens = (
-        None if side[0] is None else language_directions(np.stack(side), count)  # type: ignore[arg-type]
+        None if side[0] is None else language_directions(np.stack(side), count)
         for side in zip(*means, strict=True)
     )
     heads = neutral_heads(checkpoint_heads(checkpoint, hidden_size(checkpoint)), dense, tokens)
