@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass, RemoveUnusedNodesPass
 
-from tercet.models.adapters.body import FixedAdapters, fold, install, load_parts
+from tercet.models.adapters.body import FixedAdapters, fold, install
+from tercet.models.adapters.parts import load_parts
 from tercet.models.checkpoint import (
     CONFIG_FILE,
     SETTINGS_FILE,

@@ -211,6 +211,7 @@ HOMES = {
         "models/adapters/body.py",
         "models/adapters/changes.py",
         "models/adapters/mixing.py",
+        "models/adapters/parts.py",
         "models/adapters/prompts.py",
         "models/adapters/serving.py",
         "models/packed",

@@ -19,33 +19,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from tercet.models.adapters.blocks import PATHS, ROLES, BodyShape, Role
-from tercet.models.adapters.changes import (
-    Below,
-    Bottleneck,
-    Change,
-    Lora,
-    ScaledInput,
-    ScaledOutput,
-    Shifted,
-    Sparse,
-    SparseWeights,
-    through,
-)
+from tercet.models.adapters.changes import Below, Change, through
 from tercet.models.adapters.prompts import install_prompts
-from tercet.models.adapters.record import Adapter, ResolvedAdapter
-from tercet.models.adapters.settings import (
-    INDICES,
-    INPUT_SCALED,
-    BiasSettings,
-    BottleneckSettings,
-    Ia3Settings,
-    LoraSettings,
-    MixAndMatchSettings,
-    PrefixSettings,
-    PromptSettings,
-    SparseSettings,
-    StackSettings,
-)
 from tercet.models.errors import UnsupportedError
 from tercet.models.packed.attention import attention, mask_of_padding
 
@@ -56,7 +31,6 @@ FEED_FORWARD_END = "output"
 # Where a self-attention module keeps what `ActiveAdapters` it follows.
 ACTIVE = "active_adapters"
 Slot = tuple[int, Role]
-ByRole = LoraSettings | Ia3Settings | BiasSettings | BottleneckSettings
 KeysAndValues = tuple[Tensor, Tensor]
 # A prefix, or None for attention without one, and its weight float[R] for each row, or None for 1.
 WeightedPrefix = tuple[Tensor | None, KeysAndValues | None]
@@ -299,11 +273,6 @@ def install(body: nn.Module, active: ActiveAdapters) -> None:
     model.set_attn_implementation(ATTENTION)
 
 
-def load_parts(adapter: ResolvedAdapter, body: nn.Module) -> tuple[Part, ...]:
-    """The parts of an adapter in torch, on the body's device and in its precision."""
-    return tuple(load_part(part, body) for part in adapter.parts)
-
-
 def fold(body: nn.Module, parts: Sequence[Part]) -> tuple[Part, ...]:
     """Puts into the body's weights what can be: in each slot, every change up to the first that cannot.
 
@@ -335,62 +304,3 @@ def _prompt(active: ActiveAdapters) -> Tensor | None:
 def _active(module: nn.Module) -> ActiveAdapters:
     active: ActiveAdapters = getattr(module, ACTIVE)
     return active
-
-
-def load_part(adapter: Adapter, body: nn.Module) -> Part:
-    """An adapter that is no stack, on the body's device and in its precision."""
-    settings, like = adapter.settings, next(body.parameters())
-    if isinstance(settings, SparseSettings):
-        return Part(_sparse_changes(adapter, like))
-    tensors = {name: torch.from_numpy(array).to(like) for name, array in adapter.arrays.items()}
-    if isinstance(settings, StackSettings):
-        raise ValueError("a stack is loaded by its parts")
-    layers = range(adapter.base.body.layers)
-
-    def prefix(layer: int) -> KeysAndValues:
-        return tensors[f"layers.{layer}.prefix_key"], tensors[f"layers.{layer}.prefix_value"]
-
-    def changes(settings: ByRole) -> dict[Slot, Change]:
-        return {
-            (layer, role): _load_change(settings, role, f"layers.{layer}.{role}", tensors)
-            for layer in layers
-            for role in settings.targets
-        }
-
-    if isinstance(settings, PrefixSettings):
-        return Part({}, prefix)
-    if isinstance(settings, PromptSettings):
-        return Part({}, prompt=tensors["prompt"])
-    if isinstance(settings, MixAndMatchSettings):
-        return Part(changes(settings.bottleneck), prefix)
-    return Part(changes(settings))
-
-
-def _sparse_changes(adapter: Adapter, like: Tensor) -> dict[Slot, Change]:
-    """Those of each layer that has any."""
-    indices = torch.from_numpy(adapter.arrays[INDICES]).to(like.device, torch.int64)
-    values = torch.from_numpy(adapter.arrays["values"]).to(like)
-    changes: dict[Slot, Change] = {}
-    for matrix in adapter.base.body.matrices():
-        own = (indices >= matrix.start) & (indices < matrix.start + matrix.size)
-        if own.any():
-            weights = SparseWeights(indices[own], values[own]).requires_grad_(False)
-            changes[matrix.layer, matrix.role] = Sparse(weights, matrix.start, matrix.shape)
-    return changes
-
-
-def _load_change(settings: ByRole, role: Role, at: str, tensors: Mapping[str, Tensor]) -> Change:
-    """The change in one slot, from the tensors that begin with `at`."""
-    change: Change
-    if isinstance(settings, LoraSettings):
-        change = Lora(tensors[f"{at}.lora_a"], tensors[f"{at}.lora_b"], settings.scale)
-    elif isinstance(settings, Ia3Settings):
-        scale = tensors[f"{at}.scale"]
-        change = ScaledInput(scale) if role == INPUT_SCALED else ScaledOutput(scale)
-    elif isinstance(settings, BiasSettings):
-        change = Shifted(tensors[f"{at}.bias"])
-    else:
-        down = tensors[f"{at}.down.weight"]
-        change = Bottleneck(down.shape[1], settings).to(down)
-        change.load_state_dict({name: tensors[f"{at}.{name}"] for name in change.state_dict()})
-    return change.requires_grad_(False)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from tercet.models.adapters.body import ActingShare, Part, Share, ThreadAdapters, install, load_part
+from tercet.models.adapters.body import ActingShare, Part, Share, ThreadAdapters, install
 from tercet.models.adapters.library import AdapterLibrary
 from tercet.models.adapters.mixing import MixedHeads, MixedShare
+from tercet.models.adapters.parts import load_part
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
 from tercet.models.batching import Adapters, rows_by_adapter
 from tercet.models.errors import AdapterNotServedError, UnsupportedError

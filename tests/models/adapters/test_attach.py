@@ -18,8 +18,9 @@ from tercet.models.adapters.attach import (
     trainable_parameters,
 )
 from tercet.models.adapters.base import adapter_base
-from tercet.models.adapters.body import FixedAdapters, fold, install, load_parts
+from tercet.models.adapters.body import FixedAdapters, fold, install
 from tercet.models.adapters.files import read_adapter
+from tercet.models.adapters.parts import load_parts
 from tercet.models.adapters.record import ResolvedAdapter
 from tercet.models.adapters.settings import (
     AdapterSettings,

@@ -20,8 +20,9 @@ from torch.nn import functional
 from transformers import AutoModel, AutoModelForSequenceClassification, XLMRobertaConfig, XLMRobertaModel
 
 from tercet.models.adapters.base import adapter_base
-from tercet.models.adapters.body import FixedAdapters, install, load_parts
+from tercet.models.adapters.body import FixedAdapters, install
 from tercet.models.adapters.files import read_adapter, write_adapter
+from tercet.models.adapters.parts import load_parts
 from tercet.models.adapters.peft_files import base_at, read_adapter_for
 from tercet.models.adapters.peft_writing import write_peft_adapter
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
