@@ -1,11 +1,11 @@
 """The folders' arrows: who may import whom, and which heavy libraries stay where."""
 
 import ast
+import functools
 import importlib
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -269,13 +269,23 @@ CHANGES_OF_NAMES = {
 }
 
 
-def imported_modules(path: Path) -> Iterator[str]:
-    """Every absolute module that a file imports, also inside functions."""
+@functools.cache
+def nodes_of(path: Path) -> tuple[tuple[str, ...], tuple[ast.Call, ...]]:
+    """Every absolute module that a file imports, also inside functions, and all its calls."""
+    modules: list[str] = []
+    calls: list[ast.Call] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            modules += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield "." * node.level + (node.module or "")
+            modules.append("." * node.level + (node.module or ""))
+        elif isinstance(node, ast.Call):
+            calls.append(node)
+    return tuple(modules), tuple(calls)
+
+
+def imported_modules(path: Path) -> tuple[str, ...]:
+    return nodes_of(path)[0]
 
 
 def within(name: str, allowed: set[str], separator: str) -> bool:
@@ -374,8 +384,8 @@ def test_names_on_the_disk_are_changed_in_one_place() -> None:
     places = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "index").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and changes(node)
+        for call in nodes_of(path)[1]
+        if changes(call)
     }
     assert places == {"index/files/directory.py"}
 
@@ -440,9 +450,7 @@ NO_CALLS = {"CloseError", "ConnectError", "Limits", "Timeout", "Response", "Requ
 def test_no_key_goes_to_a_proxy_of_the_environment() -> None:
     found = 0
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call):
-                continue
+        for node in nodes_of(path)[1]:
             called = ast.unparse(node.func)
             client = "httpx" if called.startswith("httpx.") else called
             given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}

@@ -19,6 +19,13 @@ from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations, SparseRows, TokenVectors
 
 
+@pytest.fixture
+def already_traced(bert_exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tiny BERT's graph of float32 is taken from its export."""
+    traced = bert_exported / "onnx" / "model.onnx"
+    monkeypatch.setattr("tercet.models.export_onnx.write_graph", lambda _, path: shutil.copy(traced, path))
+
+
 def test_an_exported_folder_needs_nothing_else(bert_exported: Path) -> None:
     names = {
         path.relative_to(bert_exported).as_posix() for path in bert_exported.rglob("*") if path.is_file()
@@ -38,6 +45,7 @@ def test_an_exported_folder_needs_nothing_else(bert_exported: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("already_traced")
 def test_the_report_names_the_largest_differences_of_a_graph_without_weights_for_torch(
     bert: Path, tmp_path: Path
 ) -> None:
@@ -82,13 +90,6 @@ def test_two_exports_into_one_folder_at_once(bert: Path, tmp_path: Path) -> None
 def test_a_graph_names_no_source_file(bert_exported: Path) -> None:
     for path in (bert_exported / "onnx").glob("*.onnx"):
         assert b".py" not in path.read_bytes()
-
-
-@pytest.fixture
-def already_traced(bert_exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tiny BERT's graph of float32 is taken from its export."""
-    traced = bert_exported / "onnx" / "model.onnx"
-    monkeypatch.setattr("tercet.models.export_onnx.write_graph", lambda _, path: shutil.copy(traced, path))
 
 
 @pytest.mark.slow

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,21 @@ import pytest
 Run = Callable[..., Any]
 
 
+@pytest.fixture(scope="session")
+def trained_bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Bases with heads, each named for the settings that it was trained with."""
+    return tmp_path_factory.mktemp("trained-bases")
+
+
 @pytest.fixture
-def base(run: Run, tmp_path: Path) -> Path:
-    """The tiny base with heads."""
-    run("base", {"optimization.steps": 1})
+def base(run: Run, run_values: dict[str, Any], trained_bases: Path, tmp_path: Path) -> Path:
+    """The tiny base with heads, of this test alone. It is trained once, and copied."""
+    trained = trained_bases / hashlib.sha256(json.dumps(run_values, sort_keys=True).encode()).hexdigest()
+    if not trained.exists():
+        run("base", {"optimization.steps": 1})
+        shutil.copytree(tmp_path / "base", trained)
+    else:
+        shutil.copytree(trained, tmp_path / "base")
     return tmp_path / "base"
 
 

@@ -66,10 +66,11 @@ def assert_alike(first: Representations, second: Representations) -> None:
 def test_each_kind_trains_and_is_served_as_it_was_in_training(
     adapt: Run, base: Path, tmp_path: Path, in_training: list[Representations], kind: str
 ) -> None:
+    """And a run of it that was cut off goes on to the same bytes."""
     before = load_file(base / "model.safetensors")
     # A prefix starts smaller than the steps that the other kinds take here.
-    rate = 0.01 if kind in ("prefix", "prompt", "mixed") else 0.05
-    progress = adapt(kind, KINDS[kind], {"optimization.learning_rate": rate})
+    changes = {"optimization.learning_rate": 0.01 if kind in ("prefix", "prompt", "mixed") else 0.05}
+    progress = adapt(kind, KINDS[kind], changes)
     folder = tmp_path / "adapters" / kind
     lines = list(read_log(folder / "run"))
     sums = [line["development"]["Made pairs"]["sum"] for line in lines if "development" in line]
@@ -87,6 +88,22 @@ def test_each_kind_trains_and_is_served_as_it_was_in_training(
     with_adapter = served(base, tmp_path / "adapters", kind)
     assert_alike(with_adapter, in_training[0])
     assert dense_differs(with_adapter, served(base, tmp_path / "adapters", None))
+
+    def kill(line: dict[str, Any]) -> None:
+        if line["step"] == 7:
+            raise KilledError
+
+    cut, renamed = folder.with_name("cut"), folder.with_name("renamed")
+    with pytest.raises(KilledError):
+        adapt("cut", KINDS[kind], changes, report=kill)
+    assert not (cut / "adapter.json").exists()
+    cut.rename(renamed)  # the name of a folder is not part of what is trained
+    adapt("renamed", KINDS[kind], changes)
+    for one, other in zip(lines, read_log(renamed / "run"), strict=True):
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
+    assert (renamed / "adapter.safetensors").read_bytes() == (folder / "adapter.safetensors").read_bytes()
+    with pytest.raises(RunStateError, match="a run with other adapter"):
+        adapt(kind, {**KINDS[kind], "heads": False}, changes)
 
 
 def adapter_part(name: str) -> bool:
@@ -164,30 +181,6 @@ def test_what_cannot_lie_below_is_refused(adapt: Run, base: Path, tmp_path: Path
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "pooling": "cls"}))
     with pytest.raises(ConfigError, match=r"one belongs to base 'base' .* train it on this base first"):
         adapt("third", {**KINDS["lora"], "below": [str(adapters / "one")]})
-
-
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_a_run_that_was_cut_off_goes_on(adapt: Run, tmp_path: Path, kind: str) -> None:
-    def kill(line: dict[str, Any]) -> None:
-        if line["step"] == 7:
-            raise KilledError
-
-    adapt("whole", KINDS[kind])
-    cut = tmp_path / "adapters" / "cut"
-    with pytest.raises(KilledError):
-        adapt("cut", KINDS[kind], report=kill)
-    assert not (cut / "adapter.json").exists()
-    cut.rename(cut.with_name("renamed"))  # the name of a folder is not part of what is trained
-    adapt("renamed", KINDS[kind])
-    runs = [tmp_path / "adapters" / name for name in ("whole", "renamed")]
-    first, second = (
-        [{k: v for k, v in line.items() if k != "seconds"} for line in read_log(folder / "run")]
-        for folder in runs
-    )
-    assert first == second
-    assert len({(folder / "adapter.safetensors").read_bytes() for folder in runs}) == 1
-    with pytest.raises(RunStateError, match="a run with other adapter"):
-        adapt("whole", {**KINDS[kind], "heads": False})
 
 
 @pytest.mark.parametrize("name", ["keys", "train", "lora", "a-b_c"])
