@@ -1,8 +1,8 @@
 """Which published effects of pre-training, of a teacher and of distillation appear in runs of minutes?
 
 A group's variants train from one start on the same data with the same seeds, and rank paragraphs of XQuAD
-that no run has seen. Each has its difference of nDCG@10 from the control, with a standard error paired over the
-queries. What is done is passed over, so that a run can be stopped. Groups, each with its control first:
+that no run has seen. Each has its difference of nDCG@10 from the control, with a standard error paired over
+the queries. What is done is passed over, so that a run can be stopped. Groups, the control of each first:
 
 pretraining   of a small body that MLM has trained, for equal steps: MLM, Condenser, coCondenser, RetroMAE
               with basic and with enhanced decoding; the CLS as it is
