@@ -15,25 +15,21 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from benchmarks.by_query import ByQuery, compared, kept_runs, means, ndcg_by_query, print_compared
 from benchmarks.recording import ROOT, dated, machine, write
 
 Values = dict[str, Any]
-ByQuery = dict[str, float]
 BOTH = "both"
 AVERAGE = "average"
 GATE = "gate, fitted after"
 STEPS, PAIRS = 120, 3000  # of a run, for each domain
 QUICK_SHARE = 0.015  # of steps, pairs, queries and documents
-RANKS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,54 +160,21 @@ def train(data: Path, work: Path, adapters: Path, seed: int, share: float) -> No
     write_router(adapters / folder_name(GATE), router)
 
 
-def ndcg_by_query(folder: Path, adapters: Path, name: str | None, kept: Path) -> ByQuery:
-    """nDCG@10 of the sum for each query, which has one right document; read where it was measured before."""
-    from tercet.evaluation.beir import read_dataset
-    from tercet.evaluation.run import evaluate
+def ndcg_with(folder: Path, adapters: Path, name: str | None, kept: Path) -> ByQuery:
+    """nDCG@10 of the sum for each query, through an adapter or router; read where it was measured before."""
     from tercet.models.encoder import with_adapter
     from tercet.models.loader import load_encoder
 
     run = kept / "sum.run"
-    dataset = read_dataset(folder)
     if not run.exists():
-        encoder = with_adapter(load_encoder("minilm-m3", "torch", adapters=adapters), name)
-        list(evaluate([dataset], encoder, exhaustive=True, runs=kept))
-    found = dict.fromkeys(dataset.queries, 0.0)
-    for line in run.read_text(encoding="utf-8").splitlines():
-        query, _, document, rank, *_ = line.split()
-        if int(rank) <= RANKS and document in dataset.qrels[query]:
-            found[query] = 1 / math.log2(1 + int(rank))
-    return found
-
-
-def paired(runs: list[ByQuery], controls: list[ByQuery]) -> tuple[float, float]:
-    """How far runs of several seeds are above their controls, and the standard error over the queries."""
-    queries = list(runs[0])
-    differences = np.mean(
-        [
-            [run[query] - control[query] for query in queries]
-            for run, control in zip(runs, controls, strict=True)
-        ],
-        axis=0,
-    )
-    return float(differences.mean()), float(differences.std(ddof=1) / math.sqrt(len(queries)))
+        kept_runs(folder, with_adapter(load_encoder("minilm-m3", "torch", adapters=adapters), name), kept)
+    return ndcg_by_query(folder, run)
 
 
 def table(found: Mapping[str, list[ByQuery]]) -> Values:
     """Of each variant the mean by seed, and its differences. found: figures of a collection by seed."""
-    means = {name: [float(np.mean(list(run.values()))) for run in runs] for name, runs in found.items()}
-    best = max(DOMAINS, key=lambda name: float(np.mean(means[name])))
-    controls = {"best single": best, AVERAGE: AVERAGE}
-    rows: Values = {}
-    for name, runs in found.items():
-        rows[name] = {
-            "mean": round(float(np.mean(means[name])), 4),
-            "by_seed": [round(mean, 4) for mean in means[name]],
-        }
-        for title, control in controls.items():
-            difference, error = paired(runs, found[control])
-            rows[name][f"over {title}"] = {"difference": round(difference, 4), "error": round(error, 4)}
-    return {"best single": best, "variants": rows}
+    best = max(DOMAINS, key=lambda name: float(means(found[name])["mean"]))
+    return {"best single": best, "variants": compared(found, {"best single": best, AVERAGE: AVERAGE})}
 
 
 def main() -> None:
@@ -234,7 +197,7 @@ def main() -> None:
     for collection in (*DOMAINS, BOTH):
         found = {
             variant: [
-                ndcg_by_query(
+                ndcg_with(
                     work / collection,
                     work / f"adapters-{seed}",
                     name,
@@ -245,14 +208,8 @@ def main() -> None:
             for variant, name in variants.items()
         }
         collections[collection] = table(found)
-        print(f"{collection}; the best single adapter is that of {collections[collection]['best single']}")
-        for variant, row in collections[collection]["variants"].items():
-            cells = "  ".join(
-                f"{title} {cell['difference']:+.4f} ± {cell['error']:.4f}"
-                for title, cell in row.items()
-                if isinstance(cell, dict)
-            )
-            print(f"  {variant:30} {row['mean']:.4f}  {cells}", flush=True)
+        best = collections[collection]["best single"]
+        print_compared(f"{collection}; the best single is {best}", collections[collection]["variants"])
     if not asked.quick:
         write("routing", dated({"seeds": asked.seeds, "collections": collections}, before))
 
