@@ -40,6 +40,7 @@ from tercet.cli.arguments import require_text
 from tercet.cli.first_steps import print_first_steps
 from tercet.cli.key_flags import refuse_key_flags
 from tercet.cli.output import print_failure
+from tercet.cli.short_help import ServerCommand
 from tercet.cluster.errors import ClusterError
 from tercet.evaluation.errors import DatasetError
 from tercet.index.errors import SearchIndexError
@@ -80,8 +81,8 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(tercet.cli.demo.demo)
     app.command()(tercet.cli.doctor.doctor)
     server = bool({"serve", "encoder"} & set(arguments[:1])) or COMPLETING in os.environ
-    app.command()(tercet.cli.serve.serve_command(with_flags=server))
-    app.command()(tercet.cli.serve.encoder_command(with_flags=server))
+    for command in (tercet.cli.serve.serve_command, tercet.cli.serve.encoder_command):
+        app.command(cls=ServerCommand)(command(with_flags=server))
     app.add_typer(tercet.cli.index.app, name="index")
     app.add_typer(tercet.cli.deploy.app, name="deploy")
     app.command()(tercet.cli.search.search)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 import typer
 
+from tercet.cli.short_help import HELP_ALL, print_all
 from tercet.service.keys.keys import KEY_SETTINGS
 
 if TYPE_CHECKING:
@@ -28,8 +29,13 @@ WORKER: frozenset[Server] = frozenset({"worker"})
 def serve_command(*, with_flags: bool) -> Callable[..., None]:
     """The command `serve`, with a flag for each setting where asked for."""
 
-    def serve(**flags: Any) -> None:
-        """Serve search over HTTP: encoder, index and API in one process."""
+    def serve(help_all: bool = False, **flags: Any) -> None:
+        """Serve search over HTTP: encoder, index and API in one process.
+
+        \b
+        tercet serve --port 9000 --data /srv/tercet
+        tercet serve --host 0.0.0.0 --api-keys-file keys.txt
+        """
         with _kept():
             from tercet.cli.options import settings_from
             from tercet.service.app import create_app
@@ -102,8 +108,13 @@ def _store_of(setting: str) -> Iterator[None]:
 def encoder_command(*, with_flags: bool) -> Callable[..., None]:
     """The command `encoder`, with a flag for each setting that concerns encoding where asked for."""
 
-    def encoder(**flags: Any) -> None:
-        """Serve an encoder alone, for search servers elsewhere."""
+    def encoder(help_all: bool = False, **flags: Any) -> None:
+        """Serve an encoder alone, for search servers elsewhere.
+
+        \b
+        tercet encoder --port 8081
+        tercet serve --encoder-url http://127.0.0.1:8081
+        """
         with _kept():
             from tercet.service.app import create_worker_app
             from tercet.service.serving import run_server
@@ -144,13 +155,25 @@ def _parameters(servers: frozenset[Server]) -> list[inspect.Parameter]:
         Settings,
     )
 
-    parameters = []
+    help_all = typer.Option(
+        HELP_ALL, help="Show the options for all settings and exit.", is_eager=True, callback=print_all
+    )
+    parameters = [
+        inspect.Parameter(
+            "help_all",
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False,
+            annotation=Annotated[bool, help_all],
+        )
+    ]
     for name, field in Settings.model_fields.items():
         if name in KEY_SETTINGS or not ROLES[name].servers & servers:
             continue
         default = "" if field.default in (None, ()) else f", default {field.default}"
         option = typer.Option(
-            *_flags(name), help=f"{field.description} [{PREFIX}{name.upper()}{default}]", show_default=False
+            *_flags(name),
+            help=f"{field.description} [{PREFIX}{name.upper()}{default}]",
+            show_default=False,
         )
         parameters.append(
             inspect.Parameter(

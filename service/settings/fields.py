@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode
 
 from tercet.models.checkpoint import DEFAULT_CHECKPOINT
 from tercet.service.settings.roles import (
+    COMMON,
     OF_ALL,
     OF_AUDIT,
     OF_AUDIT_FILE,
@@ -34,10 +35,10 @@ Secrets = Annotated[tuple[SecretStr, ...], NoDecode]
 class SettingsFields(BaseSettings):
     """The fields of `Settings`."""
 
-    host: Annotated[str, OF_ALL] = Field(
+    host: Annotated[str, OF_ALL, COMMON] = Field(
         "127.0.0.1", description="Address to listen on; :: is every one, of IPv6 and IPv4."
     )
-    port: Annotated[int, OF_ALL] = Field(
+    port: Annotated[int, OF_ALL, COMMON] = Field(
         8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one."
     )
     allowed_hosts: Annotated[Names, OF_ALL] = Field(
@@ -50,7 +51,7 @@ class SettingsFields(BaseSettings):
         description="Origins of pages elsewhere, such as https://app.example.com, that browsers let call "
         "this server; * is any. By default none.",
     )
-    checkpoint: Annotated[str, OF_ENCODER] = Field(
+    checkpoint: Annotated[str, OF_ENCODER, COMMON] = Field(
         DEFAULT_CHECKPOINT, description="Encoder: multi-m3, minilm-m3, a folder, or a hub id."
     )
     max_checkpoints: Annotated[int, OF_SERVE] = Field(
@@ -72,13 +73,13 @@ class SettingsFields(BaseSettings):
         description="A CLS at every so many tokens of a text, and the mean of their states as its dense "
         "vector (MCLS), whatever the encoder was trained with.",
     )
-    engine: Annotated[Literal["onnx", "native", "onnxruntime", "torch"], OF_ENCODER] = Field(
+    engine: Annotated[Literal["onnx", "native", "onnxruntime", "torch"], OF_ENCODER, COMMON] = Field(
         "onnx",
         description="What runs the encoder: onnx is an exported graph, by kernels of our own where they can "
         "(int8 on a CPU, the shape of BERT), else by onnxruntime; native and onnxruntime are one of the two; "
         "torch takes the weights.",
     )
-    device: Annotated[str, OF_ENCODER] = Field(
+    device: Annotated[str, OF_ENCODER, COMMON] = Field(
         "auto", description="Where the encoder runs: auto, cpu, cuda, cuda:1."
     )
     dense_device: Annotated[Literal["cpu", "gpu"], OF_SEARCH] = Field(
@@ -88,10 +89,10 @@ class SettingsFields(BaseSettings):
         None,
         description="Encoder precision; by default what the engine prefers, bfloat16 for torch on a GPU.",
     )
-    threads: Annotated[int | None, OF_ENCODER] = Field(
+    threads: Annotated[int | None, OF_ENCODER, COMMON] = Field(
         None, ge=1, description="Encoder threads; by default the CPUs that the process may use."
     )
-    data: Annotated[Path, OF_ALL] = Field(
+    data: Annotated[Path, OF_ALL, COMMON] = Field(
         Path("data"),
         description="Data root: collections/, sources/, adapters/, rerankers/ and jobs/ below it.",
     )
@@ -113,10 +114,10 @@ class SettingsFields(BaseSettings):
         (), description="Keys that may do everything, comma separated; none: open."
     )
     read_keys: Annotated[Secrets, OF_ALL] = Field((), description="Keys that may read only, comma separated.")
-    api_keys_file: Annotated[Path | None, OF_ALL] = Field(
+    api_keys_file: Annotated[Path | None, OF_ALL, COMMON] = Field(
         None, description="File of more keys that may do everything, one a line."
     )
-    read_keys_file: Annotated[Path | None, OF_ALL] = Field(
+    read_keys_file: Annotated[Path | None, OF_ALL, COMMON] = Field(
         None, description="File of more keys that may read only, one a line."
     )
     keys_file: Annotated[Path | None, OF_ALL] = Field(
@@ -125,7 +126,7 @@ class SettingsFields(BaseSettings):
         "read again when it changes.",
     )
 
-    follow: Annotated[str | None, OF_SEARCH] = Field(
+    follow: Annotated[str | None, OF_SEARCH, COMMON] = Field(
         None,
         description="URL of snapshots that this server follows and serves, read only: of one collection, or "
         "of a folder of several, such as s3://bucket/articles.",
@@ -135,7 +136,7 @@ class SettingsFields(BaseSettings):
         gt=0,
         description="Pause between two looks for a newer snapshot there, or for a newer map of shards.",
     )
-    publish_url: Annotated[str | None, OF_SEARCH] = Field(
+    publish_url: Annotated[str | None, OF_SEARCH, COMMON] = Field(
         None,
         description="URL below which this server publishes each of its collections whenever it changed, in a "
         "folder of its name, for others to follow.",
@@ -155,7 +156,7 @@ class SettingsFields(BaseSettings):
         "fetches others when a re-sharding asks for it.",
     )
 
-    encoder_urls: Annotated[Names, OF_SERVE] = Field(
+    encoder_urls: Annotated[Names, OF_SERVE, COMMON] = Field(
         (), description="Encoder workers to use instead of a local encoder."
     )
     encoder_key: Annotated[SecretStr | None, OF_SERVE] = Field(
@@ -173,7 +174,7 @@ class SettingsFields(BaseSettings):
     encoder_probe_timeout_seconds: Annotated[float, OF_WORKERS_USE] = Field(
         2, gt=0, description="Longest wait for its answer; without two in a row the worker is down."
     )
-    shards: Annotated[Names, OF_ROUTER] = Field(
+    shards: Annotated[Names, OF_ROUTER, COMMON] = Field(
         (),
         description="Servers that hold the collections, each a part of every one; this server then is the "
         "router before them. Comma-separated URLs, always in the same order, those of a shard's replicas "
@@ -315,10 +316,10 @@ class SettingsFields(BaseSettings):
         131_072, ge=1, description="Tokens accepted and not yet encoded; more get 429."
     )
 
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], OF_ALL] = Field(
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], OF_ALL, COMMON] = Field(
         "info", description="Least level logged."
     )
-    log_format: Annotated[Literal["json", "text"], OF_ALL] = Field(
+    log_format: Annotated[Literal["json", "text"], OF_ALL, COMMON] = Field(
         "json", description="One JSON object or one plain line."
     )
     slow_search_seconds: Annotated[float, OF_SERVE] = Field(

@@ -24,6 +24,13 @@ class Role:
     encodes: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Common:
+    """Of a setting that most servers are given, which `--help` shows; `--help-all` shows the others too."""
+
+
+COMMON = Common()
+
 _ALL: frozenset[Server] = frozenset({"search", "router", "backend", "worker"})
 _SERVE: frozenset[Server] = _ALL - {"worker"}
 _SEARCH: frozenset[Server] = frozenset({"search"})
