@@ -25,12 +25,12 @@ from tercet.models.adapters.body import (
     path_of,
 )
 from tercet.models.adapters.files import write_adapter
+from tercet.models.adapters.kinds import AdapterSettings
 from tercet.models.adapters.parts import AdapterModule, load_parts, new_module
 from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from tercet.models.adapters.settings import (
     INDICES,
     INPUT_SCALED,
-    AdapterSettings,
     Ia3Settings,
     LoraSettings,
     SparseSettings,

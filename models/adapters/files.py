@@ -15,13 +15,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tercet.models.adapters.blocks import BodyShape
+from tercet.models.adapters.kinds import settings_from_disk, settings_json
 from tercet.models.adapters.record import HEAD_PREFIX, Adapter, AdapterBase
-from tercet.models.adapters.settings import (
-    StackSettings,
-    require_adapter_name,
-    settings_from_disk,
-    settings_json,
-)
+from tercet.models.adapters.settings import StackSettings, require_adapter_name
 from tercet.models.checkpoint import JsonObject, read_json
 from tercet.models.errors import CheckpointError
 from tercet.models.files import replace_file

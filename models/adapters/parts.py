@@ -26,11 +26,11 @@ from tercet.models.adapters.changes import (
     Sparse,
     SparseWeights,
 )
+from tercet.models.adapters.kinds import AdapterSettings
 from tercet.models.adapters.record import Adapter, ResolvedAdapter
 from tercet.models.adapters.settings import (
     INDICES,
     INPUT_SCALED,
-    AdapterSettings,
     BiasSettings,
     BottleneckSettings,
     Ia3Settings,

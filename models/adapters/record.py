@@ -8,13 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tercet.models.adapters.blocks import BodyShape
-from tercet.models.adapters.settings import (
-    INDICES,
-    AdapterSettings,
-    PromptSettings,
-    StackSettings,
-    digested_settings,
-)
+from tercet.models.adapters.kinds import AdapterSettings, digested_settings
+from tercet.models.adapters.settings import INDICES, PromptSettings, StackSettings
 from tercet.models.errors import CheckpointError
 from tercet.models.fingerprint import arrays_digest, json_digest
 from tercet.models.representations import Float32, Int32

@@ -20,7 +20,8 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from tercet.models.adapters.settings import PAIR_MARK, is_adapter_name, settings_json, settings_of_kind
+from tercet.models.adapters.kinds import settings_json, settings_of_kind
+from tercet.models.adapters.settings import PAIR_MARK, is_adapter_name
 from tercet.models.errors import AdapterNotFoundError, CheckpointError
 from tercet.models.fingerprint import arrays_digest, json_digest
 from tercet.models.representations import Float32, Route

@@ -15,8 +15,9 @@ pytest.importorskip("peft", reason="adapters are trained with peft: install terc
 from tercet.models.adapters.attach import attach_modules, trainable_parameters
 from tercet.models.adapters.body import ThreadAdapters, linear_at
 from tercet.models.adapters.changes import Lora
+from tercet.models.adapters.kinds import settings_of
 from tercet.models.adapters.routers import Router, RouterBase, SoftSettings
-from tercet.models.adapters.settings import LoraSettings, settings_of
+from tercet.models.adapters.settings import LoraSettings
 from tercet.training.modules import RoutedModules, balance_loss, largest, module_weights
 from tercet.training.settings.adapter import RoutingSettings
 

@@ -10,9 +10,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from tercet.models.adapters.kinds import KINDS, AdapterSettings, settings_of
 from tercet.models.adapters.settings import (
-    KINDS,
-    AdapterSettings,
     BiasSettings,
     BottleneckSettings,
     Ia3Settings,
@@ -21,7 +20,6 @@ from tercet.models.adapters.settings import (
     PrefixSettings,
     PromptSettings,
     SparseSettings,
-    settings_of,
 )
 from tercet.models.errors import CheckpointError
 from tercet.training.settings.table import AtLeast1, Factor, Many, Table, require

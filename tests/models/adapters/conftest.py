@@ -16,9 +16,9 @@ from tercet.models.adapters.attach import attach, save_adapter, trainable_parame
 from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.blocks import ROLES
 from tercet.models.adapters.files import write_adapter
+from tercet.models.adapters.kinds import AdapterSettings
 from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import (
-    AdapterSettings,
     BiasSettings,
     BottleneckSettings,
     Ia3Settings,

@@ -20,16 +20,10 @@ from tercet.models.adapters.attach import (
 from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.body import FixedAdapters, fold, install
 from tercet.models.adapters.files import read_adapter
+from tercet.models.adapters.kinds import AdapterSettings, settings_of
 from tercet.models.adapters.parts import load_parts
 from tercet.models.adapters.record import ResolvedAdapter
-from tercet.models.adapters.settings import (
-    AdapterSettings,
-    Ia3Settings,
-    LoraSettings,
-    PrefixSettings,
-    StackSettings,
-    settings_of,
-)
+from tercet.models.adapters.settings import Ia3Settings, LoraSettings, PrefixSettings, StackSettings
 from tercet.models.encoder_model import load_body
 from tercet.models.errors import CheckpointError, UnsupportedError
 from tercet.models.loader import load_encoder

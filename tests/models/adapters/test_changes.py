@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
 
 from tercet.models.adapters.attach import attach, named_tensors, trainable_parameters
+from tercet.models.adapters.kinds import AdapterSettings
 from tercet.models.adapters.settings import (
-    AdapterSettings,
     BottleneckSettings,
     MixAndMatchSettings,
     PromptSettings,

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tercet.models.adapters.blocks import ROLES, BodyShape, Role
+from tercet.models.adapters.kinds import AdapterSettings
 from tercet.models.adapters.merging import cut_rank, merge_adapters, merge_weights
 from tercet.models.adapters.record import Adapter, AdapterBase
 from tercet.models.adapters.settings import (
-    AdapterSettings,
     BiasSettings,
     BottleneckSettings,
     Ia3Settings,

@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 
 from tercet.models.adapters.blocks import BodyShape
+from tercet.models.adapters.kinds import KINDS, settings_json, settings_of
 from tercet.models.adapters.settings import (
-    KINDS,
     BottleneckSettings,
     Ia3Settings,
     LoraSettings,
     PrefixSettings,
     SparseSettings,
     is_adapter_name,
-    settings_json,
-    settings_of,
 )
 from tercet.models.errors import CheckpointError
 
