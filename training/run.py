@@ -108,7 +108,7 @@ def run_on(
         anchor = deepcopy(base.model) if settings.objective.anchored else None
         if settings.adapter is not None:
             attached = attach_adapter(base.model, base.folder, output.name, settings.adapter)
-            base = replace(base, below=tuple(adapter.digest for adapter in attached.below))
+            base = replace(base, adapters=attached.digests())
         modules = None if attached is None else attached.modules
         stage, counts = finetuning(settings, base, data, folder, device, ranks, anchor, modules)
         if attached is not None:
@@ -187,7 +187,7 @@ def finetuning(
     if teacher is not None:
         teacher.weigh(tables)
     claim_folder(
-        folder, run_identity(settings, base.folder, base.below, base.tokenizer, tables, ranks), ranks
+        folder, run_identity(settings, base.folder, base.adapters, base.tokenizer, tables, ranks), ranks
     )
     encoder = TextEncoder(base.model, base.tokenizer, batches.sub_batch_tokens, precision, device, modules)
     if settings.body_is_frozen:
@@ -238,7 +238,7 @@ def scoring(
         model.gradient_checkpointing_enable()  # type: ignore[operator]  # a method
     work, neighbours = work_folder(folder, ranks), settings.batches.neighbours
     tables = read_tables(texts, data, work, tokenizer, neighbours, settings.seed, scores=False)
-    claim_folder(folder, run_identity(settings, base, (), tokenizer, tables, ranks), ranks)
+    claim_folder(folder, run_identity(settings, base, {}, tokenizer, tables, ranks), ranks)
     encoder = CrossEncoder(model, tokenizer, optimization.precision, device)
     progress = train(CrossScoring(encoder, tables, settings, ranks), model, settings, folder, ranks, report)
     if ranks.rank == 0:
@@ -271,7 +271,7 @@ def pretraining(
     """The stage that trains on documents, and its model, which shares the base's body."""
     stores = read_text_table(settings.data, data, work_folder(folder, ranks), base.tokenizer, settings.seed)
     claim_folder(
-        folder, run_identity(settings, base.folder, base.below, base.tokenizer, stores, ranks), ranks
+        folder, run_identity(settings, base.folder, base.adapters, base.tokenizer, stores, ranks), ranks
     )
     counts = [SourceCount(len(store), 0) for store in stores]
     body = base.model.body

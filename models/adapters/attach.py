@@ -31,10 +31,12 @@ from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from tercet.models.adapters.settings import (
     INDICES,
     INPUT_SCALED,
+    FusionSettings,
     Ia3Settings,
     LoraSettings,
     SparseSettings,
     StackSettings,
+    fused_name,
     require_adapter_name,
 )
 from tercet.models.errors import CheckpointError, UnsupportedError
@@ -55,7 +57,8 @@ def attach(
     """The body, changed in place: all its parameters frozen but those of a new adapter, in float32.
 
     It computes what it did before, except with a prefix or a prompt, which take attention from the start.
-    Kind sparse changes the largest weights, until `choose_weights` chooses others.
+    Kind sparse changes the largest weights, until `choose_weights` chooses others. The bottlenecks of kind
+    fusion add nothing, until `fill_fusion` fills them.
     below: trained adapters under the new one, frozen, the innermost first, as in MAD-X.
     Raises CheckpointError for a stack, a bad name or more weights than there are, UnsupportedError for a body
     unlike BERT.
@@ -114,6 +117,14 @@ def choose_weights(
     numbers = torch.cat([torch.arange(matrix.size) + matrix.start for matrix in ranked])
     largest = flat.topk(settings.count).indices.cpu()
     indices.copy_(numbers[largest].sort().values)
+
+
+def fill_fusion(body: nn.Module, name: str, settings: FusionSettings, bottlenecks: Sequence[Adapter]) -> None:
+    """Copies trained bottlenecks into an attached fusion, which does not train them."""
+    tensors = dict(named_tensors(body, name, settings))
+    for number, bottleneck in enumerate(bottlenecks):
+        for key, array in bottleneck.arrays.items():
+            tensors[fused_name(key, number)].copy_(torch.from_numpy(array))
 
 
 def save_adapter(

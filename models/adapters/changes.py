@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tercet.models.adapters.settings import BottleneckSettings, Nonlinearity
+from tercet.models.adapters.settings import BottleneckSettings, FusionSettings, Nonlinearity
 
 Below = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[Nonlinearity, Callable[[Tensor], Tensor]] = {
@@ -171,10 +171,44 @@ class Bottleneck(Change):
     def forward(self, x: Tensor, below: Below) -> Tensor:
         """Adds a function of the output or input."""
         y = below(x)
-        z = x if self.settings.placement == "parallel" else y
-        middle = ACTIVATIONS[self.settings.nonlinearity](self.down(z.to(self.down.weight.dtype)))
-        added: Tensor = self.up(middle) * self.settings.scale
+        added = self.added(x if self.settings.placement == "parallel" else y)
         return y + added.to(y.dtype)
+
+    def added(self, z: Tensor) -> Tensor:
+        """What is added, as a function of what it reads, in the precision of its own weights."""
+        middle = ACTIVATIONS[self.settings.nonlinearity](self.down(z.to(self.down.weight.dtype)))
+        up: Tensor = self.up(middle)
+        return up * self.settings.scale
+
+
+class Fusion(Change):
+    """y + V·Σ_n a_n·e_n with y = below(x), e_n what the n-th bottleneck adds, a = softmax_n(Q·z · K·e_n).
+
+    z is what the bottlenecks read: y, or x where they are parallel to what is below. They are frozen. The
+    attention is over the bottlenecks at one token, so no other token has a part in it.
+    """
+
+    def __init__(self, size: int, settings: FusionSettings) -> None:
+        super().__init__()
+        self.query = nn.Parameter(SMALL_STD * torch.randn(size, size))
+        self.key = nn.Parameter(SMALL_STD * torch.randn(size, size))
+        # V less the identity, so that weight decay draws V to the identity.
+        self.value = nn.Parameter(torch.zeros(size, size))
+        self.bottlenecks = nn.ModuleList(Bottleneck(size, each) for each in settings.bottlenecks)
+        self.bottlenecks.requires_grad_(False)
+        self.parallel = settings.placement == "parallel"
+
+    def forward(self, x: Tensor, below: Below) -> Tensor:
+        """Adds a mixture of what the bottlenecks add."""
+        y = below(x)
+        z = (x if self.parallel else y).to(self.query.dtype)
+        each = [bottleneck.added(z) for bottleneck in self.bottlenecks]  # type: ignore[operator]  # a method
+        added = torch.stack(each, dim=-2)  # (B, L, N, d)
+        # Q·z · K·e = (Kᵀ·Q·z) · e: two products for a token, however many bottlenecks there are.
+        asked = functional.linear(functional.linear(z, self.query), self.key.T)
+        attention = (asked.unsqueeze(-2) * added).sum(-1, keepdim=True).softmax(-2)  # (B, L, N, 1)
+        mixed = (attention * added).sum(-2)
+        return y + (mixed + functional.linear(mixed, self.value)).to(y.dtype)
 
 
 def through(changes: Sequence[Change], x: Tensor, base: Below) -> Tensor:

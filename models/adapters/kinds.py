@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args
 from tercet.models.adapters.settings import (
     BiasSettings,
     BottleneckSettings,
+    FusionSettings,
     Ia3Settings,
     LoraSettings,
     MixAndMatchSettings,
@@ -33,6 +34,7 @@ AdapterSettings = (
     | PromptSettings
     | BottleneckSettings
     | MixAndMatchSettings
+    | FusionSettings
     | StackSettings
 )
 KINDS: dict[str, type[AdapterSettings]] = {kind.kind: kind for kind in get_args(AdapterSettings)}

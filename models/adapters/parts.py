@@ -19,6 +19,7 @@ from tercet.models.adapters.changes import (
     SMALL_STD,
     Bottleneck,
     Change,
+    Fusion,
     Lora,
     ScaledInput,
     ScaledOutput,
@@ -33,6 +34,7 @@ from tercet.models.adapters.settings import (
     INPUT_SCALED,
     BiasSettings,
     BottleneckSettings,
+    FusionSettings,
     Ia3Settings,
     LoraSettings,
     MixAndMatchSettings,
@@ -193,6 +195,10 @@ def _bottleneck(settings: BottleneckSettings, shape: BodyShape) -> AdapterModule
     return Changes(settings.targets, shape, lambda role: Bottleneck(shape.sizes(role)[1], settings))
 
 
+def _fusion(settings: FusionSettings, shape: BodyShape) -> AdapterModule:
+    return Changes(settings.targets, shape, lambda role: Fusion(shape.sizes(role)[1], settings))
+
+
 MODULES: dict[str, Callable[[Any, BodyShape], AdapterModule]] = {
     LoraSettings.kind: _lora,
     Ia3Settings.kind: _ia3,
@@ -202,6 +208,7 @@ MODULES: dict[str, Callable[[Any, BodyShape], AdapterModule]] = {
     PrefixSettings.kind: Prefix,
     PromptSettings.kind: Prompt,
     MixAndMatchSettings.kind: MixAndMatch,
+    FusionSettings.kind: _fusion,
 }
 
 

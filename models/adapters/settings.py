@@ -11,12 +11,14 @@ bottleneck  f(x) + s·(U·σ(D·f(x) + d) + u)                      (Houlsby et 
 prefix      attention also over P trained keys and values       (Li and Liang 2021, arXiv 2101.00190)
 prompt      P trained vectors before those of the tokens        (Lester et al. 2021, arXiv 2104.08691)
 mix_and_match  a prefix and a bottleneck beside a sub-layer     (He et al. 2022, arXiv 2110.04366)
+fusion      attention over what trained bottlenecks add         (Pfeiffer et al. 2021, arXiv 2005.00247)
 stack       several adapters, each on top of the one before it  (Pfeiffer et al. 2020, arXiv 2005.00052)
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -253,6 +255,65 @@ class MixAndMatchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FusionSettings:
+    """Attention over bottlenecks that were trained before, copied and frozen (AdapterFusion).
+
+    placement: of all bottlenecks; widths, nonlinearities, scales: of each of them.
+    """
+
+    kind: ClassVar[str] = "fusion"
+    placement: Placement = "feed_forward"
+    widths: tuple[int, ...] = ()
+    nonlinearities: tuple[Nonlinearity, ...] = ()
+    scales: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        columns = (self.widths, self.nonlinearities, self.scales)
+        listed = all(isinstance(column, tuple) for column in columns)
+        if not listed or len(self.widths) < 2 or len({len(column) for column in columns}) > 1:
+            raise CheckpointError(
+                f"widths, nonlinearities and scales are {columns!r}; a fusion has one of each for two "
+                "bottlenecks or more"
+            )
+        _ = self.bottlenecks  # which check their values
+
+    @staticmethod
+    def of(bottlenecks: Sequence[BottleneckSettings]) -> FusionSettings:
+        """The settings of a fusion of bottlenecks, all with the placement of the first."""
+        return FusionSettings(
+            bottlenecks[0].placement,
+            tuple(each.width for each in bottlenecks),
+            tuple(each.nonlinearity for each in bottlenecks),
+            tuple(each.scale for each in bottlenecks),
+        )
+
+    @property
+    def bottlenecks(self) -> tuple[BottleneckSettings, ...]:
+        """What it attends over."""
+        columns = zip(self.widths, self.nonlinearities, self.scales, strict=True)
+        return tuple(BottleneckSettings(width, name, self.placement, s) for width, name, s in columns)
+
+    @property
+    def targets(self) -> tuple[Role, ...]:
+        """The roles whose output it changes."""
+        return PLACES[self.placement]
+
+    def shapes(self, body: BodyShape) -> Shapes:
+        """`query`, `key` and `value` float32[out, out] of each slot, and the tensors of the bottlenecks.
+
+        `value` is the difference from the identity.
+        """
+        shapes: Shapes = {}
+        for slot, role in _slots(body, self.targets):
+            size = body.sizes(role)[1]
+            shapes |= {f"{slot}.{matrix}": (size, size) for matrix in ("query", "key", "value")}
+        for number, bottleneck in enumerate(self.bottlenecks):
+            for name, shape in bottleneck.shapes(body).items():
+                shapes[fused_name(name, number)] = shape
+        return shapes
+
+
+@dataclass(frozen=True, slots=True)
 class StackSettings:
     """Other adapters of the same folder, each on top of the one before it, such as language, then task."""
 
@@ -279,6 +340,12 @@ def require_adapter_name(name: str) -> None:
         raise CheckpointError(
             f"adapter name {name[:80]!r} does not match [a-z0-9][a-z0-9_-]{{0,63}}; choose another"
         )
+
+
+def fused_name(name: str, number: int) -> str:
+    """The name in a fusion of a tensor of its bottleneck with this number."""
+    slot, down_or_up, part = name.rsplit(".", 2)
+    return f"{slot}.bottlenecks.{number}.{down_or_up}.{part}"
 
 
 def _slots(body: BodyShape, roles: tuple[Role, ...]) -> list[tuple[str, Role]]:

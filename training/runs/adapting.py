@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tercet.models.adapters.attach import attach, attach_modules, save_adapter
+from tercet.models.adapters.attach import attach, attach_modules, fill_fusion, save_adapter
 from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.body import ThreadAdapters
+from tercet.models.adapters.kinds import AdapterSettings
 from tercet.models.adapters.library import require_order
 from tercet.models.adapters.peft_files import read_adapter_for
-from tercet.models.adapters.record import AdapterBase, ResolvedAdapter
+from tercet.models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from tercet.models.adapters.router_files import write_router
 from tercet.models.adapters.routers import GateSettings, Router, RouterBase, RouterSettings, SoftSettings
 from tercet.models.adapters.settings import (
     BottleneckSettings,
+    FusionSettings,
     Ia3Settings,
     StackSettings,
     require_adapter_name,
@@ -34,13 +36,23 @@ NAME = "trained"
 class Attached:
     """An attached adapter: its settings, its base, and the adapters below it, the innermost first.
 
-    modules: several in its place, with their router.
+    chosen: the settings of its kind; fused: the bottlenecks that it holds; modules: several in its place,
+    with their router.
     """
 
     settings: AdapterTraining
+    chosen: AdapterSettings
     base: AdapterBase
     below: tuple[ResolvedAdapter, ...] = ()
+    fused: tuple[Adapter, ...] = ()
     modules: RoutedModules | None = None
+
+    def digests(self) -> dict[str, object]:
+        """Those of the adapters that it is made with, at the keys of its settings that name their folders."""
+        digests: dict[str, object] = {"below": [adapter.digest for adapter in self.below]}
+        if self.fused:
+            digests["fusion"] = {"modules": [adapter.digest for adapter in self.fused]}
+        return digests
 
 
 def attach_adapter(model: EncoderModel, base: Path, name: str, settings: AdapterTraining) -> Attached:
@@ -49,7 +61,8 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
     base: the checkpoint's folder; name: that of the folder to be written. The heads train with the adapter if
     the settings say so; they start from those of the adapters below, where these have any.
     Raises CheckpointError for a bad name, a base without heads, and an adapter below that is damaged or was
-    trained on top of others, and ConfigError where one belongs to another base or is a stack.
+    trained on top of others, and ConfigError where one belongs to another base or is a stack, or where the
+    modules of a fusion are no bottlenecks of one placement.
     """
     require_adapter_name(name)
     origin = adapter_base(base)
@@ -59,13 +72,18 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
     require_order(settings.below, [adapter.record for adapter in below])
     if settings.kind == "sparse":
         _require_plain_layers(below)
-    attach(model.body, NAME, settings.chosen, below=below)
+    fused = () if settings.fusion is None else fused_adapters(settings.fusion.modules, base, origin, below)
+    bottlenecks = [adapter.settings for adapter in fused if isinstance(adapter.settings, BottleneckSettings)]
+    chosen = FusionSettings.of(bottlenecks) if bottlenecks else settings.chosen
+    attach(model.body, NAME, chosen, below=below)
+    if isinstance(chosen, FusionSettings):
+        fill_fusion(model.body, NAME, chosen, fused)
     lower_heads = [adapter.heads for adapter in below if adapter.heads is not None]
     if lower_heads:  # a stack has the heads of its last part that has any
         like = next(model.heads.parameters())
         model.heads = Heads.from_weights(lower_heads[-1], model.heads.settings).to(like)
     model.heads.requires_grad_(settings.heads)
-    return Attached(settings, origin, below)
+    return Attached(settings, chosen, origin, below, fused)
 
 
 def _attach_modules(
@@ -79,7 +97,7 @@ def _attach_modules(
     modules = RoutedModules(parts, active, origin.body.hidden_size, routing)
     model.add_module("router", modules.to(next(model.parameters()).device))
     model.heads.requires_grad_(settings.heads)
-    return Attached(settings, origin, modules=modules)
+    return Attached(settings, settings.chosen, origin, modules=modules)
 
 
 def lower_adapter(folder: Path, base: Path, origin: AdapterBase) -> ResolvedAdapter:
@@ -90,12 +108,40 @@ def lower_adapter(folder: Path, base: Path, origin: AdapterBase) -> ResolvedAdap
             f"adapter.below: {folder} is a stack; name its parts instead, the innermost first: "
             f"{', '.join(adapter.settings.adapters)}"
         )
-    if adapter.base.fingerprint != origin.fingerprint:
+    _require_base("adapter.below", folder, adapter, origin)
+    return ResolvedAdapter(folder.name, adapter, (adapter,))
+
+
+def fused_adapters(
+    folders: Sequence[str], base: Path, origin: AdapterBase, below: Sequence[ResolvedAdapter]
+) -> tuple[Adapter, ...]:
+    """Trained bottlenecks of the same base and of one placement, for a fusion.
+
+    base: the checkpoint's folder.
+    """
+    key = "adapter.fusion.modules"
+    adapters = tuple(read_adapter_for(Path(folder), base, origin) for folder in folders)
+    placements = {}
+    for folder, adapter in zip(folders, adapters, strict=True):
+        if not isinstance(adapter.settings, BottleneckSettings):
+            raise ConfigError(f"{key}: {folder} is of kind {adapter.kind}; a fusion takes bottlenecks alone")
+        _require_base(key, Path(folder), adapter, origin)
+        lower = {lying.name: lying.record for lying in below}
+        require_order([*lower, folder], [*lower.values(), adapter])
+        placements[adapter.settings.placement] = folder
+    if len(placements) > 1:
+        pairs = ", ".join(f"{folder} {placement}" for placement, folder in placements.items())
+        raise ConfigError(f"{key}: they have several placements ({pairs}); a fusion takes those of one")
+    return adapters
+
+
+def _require_base(key: str, folder: Path, adapter: Adapter, origin: AdapterBase) -> None:
+    """Raises ConfigError, led by the key that names the folder, for an adapter of another base."""
+    if (adapter.base.fingerprint, adapter.base.body) != (origin.fingerprint, origin.body):
         raise ConfigError(
-            f"adapter.below: {folder} belongs to base {adapter.base.name!r} ({adapter.base.fingerprint}), "
+            f"{key}: {folder} belongs to base {adapter.base.name!r} ({adapter.base.fingerprint}), "
             f"not to {origin.name!r} ({origin.fingerprint}); train it on this base first"
         )
-    return ResolvedAdapter(folder.name, adapter, (adapter,))
 
 
 def _require_plain_layers(below: Sequence[ResolvedAdapter]) -> None:
@@ -105,7 +151,7 @@ def _require_plain_layers(below: Sequence[ResolvedAdapter]) -> None:
     for adapter in below:
         settings = adapter.record.settings
         if isinstance(settings, Ia3Settings) or (
-            isinstance(settings, BottleneckSettings) and settings.placement != "parallel"
+            isinstance(settings, BottleneckSettings | FusionSettings) and settings.placement != "parallel"
         ):
             raise ConfigError(
                 f"adapter.below: {adapter.name} is of kind {settings.kind}, and sparse changes do not go on "
@@ -156,7 +202,7 @@ def _write_one(folder: Path, own_name: str, model: EncoderModel, attached: Attac
     save_adapter(
         folder,
         model.body,
-        settings.chosen,
+        attached.chosen,
         attached.base,
         name=own_name,
         below=attached.below,

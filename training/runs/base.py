@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torch import nn
@@ -38,7 +39,8 @@ WRITTEN_OUT_TOKENS = 256
 class Base:
     """The checkpoint that a run starts from.
 
-    has_heads: whether its heads are trained ones; below: digests of the adapters that lie on it.
+    has_heads: whether its heads are trained ones; adapters: digests of those that its adapter is made with,
+    by their keys in its settings.
     """
 
     folder: Path
@@ -46,7 +48,7 @@ class Base:
     tokenizer: Tokenizer
     model: EncoderModel
     has_heads: bool
-    below: tuple[str, ...] = ()
+    adapters: Mapping[str, object] = field(default_factory=dict)
 
 
 def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Base:

@@ -32,7 +32,7 @@ def choose_by_fisher(
 
     Adapters of other kinds stay as they are. So do the random numbers that training draws.
     """
-    settings = attached.settings.chosen
+    settings = attached.chosen
     if not isinstance(settings, SparseSettings):
         return
     path, body = folder / CHOSEN_FILE, model.body

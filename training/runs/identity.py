@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,18 +37,18 @@ Identity = dict[str, object]
 def run_identity(
     settings: RunSettings,
     base: Path,
-    below: Sequence[str],
+    adapters: Mapping[str, object],
     tokenizer: Tokenizer,
     data: Sequence[PairTable | TokenStore],
     ranks: Ranks,
 ) -> Identity:
     """Settings, processes and the digests of base, tokenizer and training data, as read and tokenized.
 
-    below: digests of the adapters that lie on the base; where they are is free.
+    adapters: digests of those that an adapter is made with, by its keys; where they are is free.
     """
     values = settings.model_dump(mode="json", exclude=set(FREE_SETTINGS))
-    if below:
-        values["adapter"]["below"] = below
+    if adapters:
+        values["adapter"].update(adapters)
     heads = [base / name for name in HEAD_FILES if (base / name).is_file()]
     digest = hashlib.sha256()
     for source in data:

@@ -14,7 +14,7 @@ from tercet.training.settings.run import PairRun, RunSettings
 
 CARD_FILE = "README.md"
 SIDES = ("dense", "sparse", "colbert", "sum")
-ADAPTER = """{what} of kind {kind} for {base}{heads}, served beside it: see docs/adapters.md.{below}
+ADAPTER = """{what} of kind {kind} for {base}{heads}, served beside it: see docs/adapters.md.{below}{fused}
 
 """
 CARD = """# {name}
@@ -111,6 +111,8 @@ def adapter_lines(settings: RunSettings) -> str:
         return ""
     adapter = settings.adapter
     below = ", ".join(f"`{Path(folder).name}`" for folder in adapter.below)
+    modules = () if adapter.fusion is None else adapter.fusion.modules
+    fused = ", ".join(f"`{Path(folder).name}`" for folder in modules)
     routing = adapter.routing
     return ADAPTER.format(
         what="An adapter" if routing is None else f"A router among {routing.modules} adapters",
@@ -118,6 +120,7 @@ def adapter_lines(settings: RunSettings) -> str:
         base=settings.base.name,
         heads=" with heads of its own" if adapter.heads and settings.stage == "finetune" else "",
         below=f" It was trained on top of {below}: stack it on these." if below else "",
+        fused=f" It holds copies of {fused}, which it attends over." if fused else "",
     )
 
 

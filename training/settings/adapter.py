@@ -24,7 +24,9 @@ from tercet.models.adapters.settings import (
 from tercet.models.errors import CheckpointError
 from tercet.training.settings.table import AtLeast1, Factor, Many, Table, require
 
-AdapterKind = Literal["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "mix_and_match"]
+AdapterKind = Literal[
+    "lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "mix_and_match", "fusion"
+]
 
 
 def _as_on_disk(kind: AdapterKind) -> BeforeValidator:
@@ -57,6 +59,12 @@ class RoutingSettings(Table):
         return self
 
 
+class FusionTraining(Table):
+    """Attention over adapters trained before. modules: folders of bottlenecks of one placement and base."""
+
+    modules: Annotated[Many[str], Field(min_length=2)]
+
+
 class AdapterTraining(Table):
     """An adapter trained on a frozen body, in place of the body.
 
@@ -82,10 +90,11 @@ class AdapterTraining(Table):
     prompt: Annotated[PromptSettings | None, _as_on_disk("prompt")] = None
     bottleneck: Annotated[BottleneckSettings | None, _as_on_disk("bottleneck")] = None
     mix_and_match: Annotated[MixAndMatchSettings | None, _as_on_disk("mix_and_match")] = None
+    fusion: FusionTraining | None = None
 
     @property
     def chosen(self) -> AdapterSettings:
-        """The settings of the kind."""
+        """The settings of the kind; those of a fusion follow from its modules instead."""
         given: AdapterSettings | None = getattr(self, self.kind)
         return KINDS[self.kind]() if given is None else given
 
@@ -97,8 +106,14 @@ class AdapterTraining(Table):
         return self
 
     @model_validator(mode="after")
+    def _fusion_has_modules(self) -> AdapterTraining:
+        named = self.kind != "fusion" or self.fusion is not None
+        require(named, "fusion", "left out", "given for an adapter of kind fusion")
+        return self
+
+    @model_validator(mode="after")
     def _modules_lie_on_the_base(self) -> AdapterTraining:
         require(self.routing is None or not self.below, "below", "given", "left out with routing")
-        alone = self.routing is not None and self.kind in ("prompt", "sparse")
+        alone = self.routing is not None and self.kind in ("prompt", "sparse", "fusion")
         require(not alone, "kind", self.kind, "another one with routing")
         return self

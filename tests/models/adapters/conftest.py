@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
 
-from tercet.models.adapters.attach import attach, save_adapter, trainable_parameters
+from tercet.models.adapters.attach import attach, fill_fusion, save_adapter, trainable_parameters
 from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.blocks import ROLES
 from tercet.models.adapters.files import write_adapter
@@ -21,6 +21,7 @@ from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import (
     BiasSettings,
     BottleneckSettings,
+    FusionSettings,
     Ia3Settings,
     LoraSettings,
     MixAndMatchSettings,
@@ -46,6 +47,7 @@ SETTINGS: dict[str, AdapterSettings] = {
     "sparse": SparseSettings(count=2000),
     "parallel": BottleneckSettings(width=6, placement="parallel", scale=2.0),
     "mixed": MixAndMatchSettings(length=5, width=6),
+    "fusion": FusionSettings("houlsby", (6, 6), ("gelu", "gelu"), (1.0, 1.0)),
 }
 STACKS = {"stack": ("bottleneck", "lora"), "stack-prefix": ("prefix", "ia3")}
 
@@ -82,6 +84,10 @@ def make_adapters(checkpoint: Path, root: Path) -> Path:
         torch.manual_seed(seed)  # weights begin at random
         body = attach(load_body(checkpoint), name, settings)
         disturb(trainable_parameters(body), seed)
+        if isinstance(settings, FusionSettings):
+            first = made["bottleneck"]
+            opposite = {key: -array for key, array in first.arrays.items()}
+            fill_fusion(body, name, settings, [first, replace(first, arrays=opposite)])
         made[name] = save_adapter(root / name, body, settings, base, language="ko", description=f"A {name}.")
     heads = load_heads(checkpoint, base.body.hidden_size, read_settings(checkpoint)).weights()
     random = np.random.default_rng(7)
@@ -131,7 +137,7 @@ def _family(made_once: MadeOnce, checkpoint: Path, exported: Path, names: tuple[
 @pytest.fixture(scope="session")
 def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
     """The tiny BERT with adapters, some exported in float32; not to be changed."""
-    names = ("ia3", "prefix", "prompt", "bottleneck", "parallel", "sparse", "with-heads", "stack")
+    names = ("ia3", "prefix", "prompt", "bottleneck", "parallel", "sparse", "fusion", "with-heads", "stack")
     return _family(made_once, bert, bert_exported, names)
 
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "parallel", "mixed"]
 # Kinds that do not become part of the weights.
-IN_GRAPH = ("prefix", "prompt", "bottleneck", "parallel", "mixed")
+IN_GRAPH = ("prefix", "prompt", "bottleneck", "parallel", "mixed", "fusion")
 # Kinds that take attention from the first step on.
 WITH_PREFIX = ("prefix", "prompt", "mixed")
 Settings = dict[str, AdapterSettings]
@@ -116,7 +116,7 @@ def test_what_is_saved_computes_the_same_without_peft(
     assert read_adapter(tmp_path / "saved").language == "ko"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "fusion"])
 def test_folded_weights_compute_the_same(kind: str, bert: Path, batch: Any, bert_adapters: Path) -> None:
     adapter = resolved(bert_adapters / kind)
     body, folded = load_body(bert), load_body(bert)

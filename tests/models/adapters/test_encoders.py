@@ -29,7 +29,7 @@ from tests.models.conftest import graph_in
 pytestmark = pytest.mark.slow
 
 KINDS = ["lora", "ia3", "bias", "sparse", "prefix", "prompt", "bottleneck", "parallel", "mixed"]
-ALL = sorted([*KINDS, "with-heads", "stack", "stack-prefix"])
+ALL = sorted([*KINDS, "fusion", "with-heads", "stack", "stack-prefix"])
 TEXTS = [
     "hello world",
     "",
@@ -154,7 +154,9 @@ def test_no_texts(encoder: Encoder) -> None:
 
 def test_an_unknown_adapter_is_never_ignored(encoder: Encoder) -> None:
     tokens = encoder.tokenizer.tokenize(["wing", "air"])
-    with pytest.raises(AdapterNotFoundError, match="no adapter 'law'; there are bias, bottleneck, ia3, lora"):
+    with pytest.raises(
+        AdapterNotFoundError, match="no adapter 'law'; there are bias, bottleneck, fusion, ia3, lora"
+    ):
         encoder.encode_tokens(tokens, OUTPUTS, [None, "law"])
     with pytest.raises(AdapterNotFoundError):
         with_adapter(encoder, "law")

@@ -42,6 +42,7 @@ def test_names_are_those_of_folders_with_an_adapter(root: Path, bert: Path, base
     assert names == (
         "bias",
         "bottleneck",
+        "fusion",
         "ia3",
         "lora",
         "mixed",
@@ -65,7 +66,7 @@ def test_no_folder_is_no_adapters(tmp_path: Path, bert: Path, base: AdapterBase,
 
 @pytest.mark.parametrize("name", ["law", "", "..", "../lora", "lora/", "x" * 10_000, "LORA"])
 def test_an_unknown_name_lists_the_known_ones(root: Path, bert: Path, base: AdapterBase, name: str) -> None:
-    with pytest.raises(AdapterNotFoundError, match="there are bias, bottleneck, ia3, lora") as error:
+    with pytest.raises(AdapterNotFoundError, match="there are bias, bottleneck, fusion, ia3, lora") as error:
         opened(root, bert, base).get(name)
     assert len(str(error.value)) < 400
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 FOLDED = ("ia3", "sparse", "with-heads")  # the last is LoRA, too
-IN_GRAPH = ("prefix", "prompt", "parallel", "stack")  # the last has a bottleneck
+IN_GRAPH = ("prefix", "prompt", "parallel", "fusion", "stack")  # the last has a bottleneck
 TEXTS = ["hello world", "the heat of the air, and a wave!", "word " * 40, "a wing of air"]
 
 

@@ -8,6 +8,7 @@ from tercet.models.adapters.blocks import BodyShape
 from tercet.models.adapters.kinds import KINDS, settings_json, settings_of
 from tercet.models.adapters.settings import (
     BottleneckSettings,
+    FusionSettings,
     Ia3Settings,
     LoraSettings,
     PrefixSettings,
@@ -55,10 +56,30 @@ def test_tensors_by_hand() -> None:
     assert BottleneckSettings().targets == BottleneckSettings(placement="feed_forward").targets == ("output",)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "stack"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("stack", "fusion")])
 def test_settings_survive_json(kind: str) -> None:
     settings = settings_of(kind, {})
     assert settings_of(kind, settings_json(settings)) == settings
+
+
+def test_a_fusion_has_the_tensors_of_its_bottlenecks() -> None:
+    bottlenecks = (BottleneckSettings(2, "gelu", scale=2.0), BottleneckSettings(3, "relu"))
+    settings = FusionSettings.of(bottlenecks)
+    assert settings.bottlenecks == bottlenecks
+    assert settings_of("fusion", settings_json(settings)) == settings
+    assert settings.shapes(BODY) == {
+        "layers.0.output.query": (4, 4),
+        "layers.0.output.key": (4, 4),
+        "layers.0.output.value": (4, 4),
+        "layers.0.output.bottlenecks.0.down.weight": (2, 4),
+        "layers.0.output.bottlenecks.0.down.bias": (2,),
+        "layers.0.output.bottlenecks.0.up.weight": (4, 2),
+        "layers.0.output.bottlenecks.0.up.bias": (4,),
+        "layers.0.output.bottlenecks.1.down.weight": (3, 4),
+        "layers.0.output.bottlenecks.1.down.bias": (3,),
+        "layers.0.output.bottlenecks.1.up.weight": (4, 3),
+        "layers.0.output.bottlenecks.1.up.bias": (4,),
+    }
 
 
 @pytest.mark.parametrize(
@@ -95,6 +116,16 @@ def test_settings_survive_json(kind: str) -> None:
         ("mix_and_match", {"length": 0}, "length is 0"),
         ("mix_and_match", {"nonlinearity": "sine"}, "nonlinearity is 'sine'"),
         ("mix_and_match", {"placement": "houlsby"}, r"unknown keys \['placement'\]"),
+        ("fusion", {}, "two bottlenecks or more"),
+        ("fusion", {"widths": [2], "nonlinearities": ["relu"], "scales": [1.0]}, "two bottlenecks or more"),
+        ("fusion", {"widths": [2, 3], "nonlinearities": ["relu"] * 2, "scales": [1.0]}, "one of each"),
+        ("fusion", {"widths": 2, "nonlinearities": "ab", "scales": [1.0, 1.0]}, "one of each"),
+        ("fusion", {"widths": [2, 0], "nonlinearities": ["relu"] * 2, "scales": [1.0] * 2}, "width is 0"),
+        (
+            "fusion",
+            {"widths": [2, 2], "nonlinearities": ["relu", []], "scales": [1.0] * 2},
+            "nonlinearity is",
+        ),
         ("stack", {"adapters": ["a"]}, "two adapters or more"),
         ("stack", {"adapters": ["a", "../b"]}, "two adapters or more"),
         ("stack", {}, "two adapters or more"),

@@ -38,5 +38,18 @@ def dense_differs(first: Representations, second: Representations) -> bool:
     return float(np.abs(first.dense - second.dense).max()) > 1e-3
 
 
+def assert_alike(first: Representations, second: Representations) -> None:
+    assert first.dense is not None
+    assert second.dense is not None
+    assert first.sparse is not None
+    assert second.sparse is not None
+    assert first.colbert is not None
+    assert second.colbert is not None
+    np.testing.assert_allclose(first.dense, second.dense, atol=2e-6)
+    np.testing.assert_array_equal(first.sparse.token_ids, second.sparse.token_ids)
+    np.testing.assert_allclose(first.sparse.weights, second.sparse.weights, atol=2e-6)
+    np.testing.assert_allclose(first.colbert.vectors, second.colbert.vectors, atol=2e-6)
+
+
 class KilledError(Exception):
     """Stands for a kill: nothing of the run is left but its folder."""

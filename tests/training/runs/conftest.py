@@ -11,6 +11,12 @@ from typing import Any
 
 import pytest
 
+import tercet.training.run
+from tercet.models.encoder import encode
+from tercet.models.loader import load_encoder
+from tercet.models.representations import Representations
+from tests.training.runs.adapters import TEXTS
+
 Run = Callable[..., Any]
 
 
@@ -50,3 +56,20 @@ def adapt(run: Run, base: Path) -> Run:
         return run(f"adapters/{name}", {**own, **(changes or {})}, **options)
 
     return adapt
+
+
+@pytest.fixture
+def in_training(monkeypatch: pytest.MonkeyPatch) -> list[Representations]:
+    """What the trained model makes of `TEXTS` when its adapter is written."""
+    found: list[Representations] = []
+    write = tercet.training.run.write_trained_adapter
+
+    def watched(folder: Path, model: Any, *rest: Any) -> None:
+        write(folder, model, *rest)
+        encoder = load_encoder(str(folder.parents[1] / "base"), "torch")
+        # The engine's padded passes over the model in training: packed ones are of the one it opened.
+        encoder._model, encoder._packed = model, None  # type: ignore[attr-defined]
+        found.append(encode(encoder, TEXTS, "document"))
+
+    monkeypatch.setattr(tercet.training.run, "write_trained_adapter", watched)
+    return found

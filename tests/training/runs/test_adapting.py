@@ -12,14 +12,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tercet.models.encoder import encode
 from tercet.models.errors import AdapterUnusableError, CheckpointError
-from tercet.models.loader import load_encoder
 from tercet.models.representations import Representations
 
 pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
 
-import tercet.training.run
 from tercet.cli.main import main
 from tercet.models.adapters.base import adapter_base
 from tercet.models.adapters.files import read_adapter, write_adapter
@@ -27,39 +24,9 @@ from tercet.models.adapters.record import Adapter
 from tercet.models.adapters.settings import StackSettings
 from tercet.training.errors import ConfigError, RunStateError
 from tercet.training.runs.log import read_log
-from tests.training.runs.adapters import KINDS, TEXTS, KilledError, Run, dense_differs, served
+from tests.training.runs.adapters import KINDS, KilledError, Run, assert_alike, dense_differs, served
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def in_training(monkeypatch: pytest.MonkeyPatch) -> list[Representations]:
-    """What the trained model makes of `TEXTS` when its adapter is written."""
-    found: list[Representations] = []
-    write = tercet.training.run.write_trained_adapter
-
-    def watched(folder: Path, model: Any, *rest: Any) -> None:
-        write(folder, model, *rest)
-        encoder = load_encoder(str(folder.parents[1] / "base"), "torch")
-        # The engine's padded passes over the model in training: packed ones are of the one it opened.
-        encoder._model, encoder._packed = model, None  # type: ignore[attr-defined]
-        found.append(encode(encoder, TEXTS, "document"))
-
-    monkeypatch.setattr(tercet.training.run, "write_trained_adapter", watched)
-    return found
-
-
-def assert_alike(first: Representations, second: Representations) -> None:
-    assert first.dense is not None
-    assert second.dense is not None
-    assert first.sparse is not None
-    assert second.sparse is not None
-    assert first.colbert is not None
-    assert second.colbert is not None
-    np.testing.assert_allclose(first.dense, second.dense, atol=2e-6)
-    np.testing.assert_array_equal(first.sparse.token_ids, second.sparse.token_ids)
-    np.testing.assert_allclose(first.sparse.weights, second.sparse.weights, atol=2e-6)
-    np.testing.assert_allclose(first.colbert.vectors, second.colbert.vectors, atol=2e-6)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -242,6 +209,19 @@ def test_the_card_says_what_the_adapter_is(adapt: Run, tmp_path: Path) -> None:
         (
             {"adapter.routing": {"modules": 2}, "batches.gradient_checkpointing": True},
             r"batches\.gradient_checkpointing: it is true, but must be false with adapter\.routing",
+        ),
+        ({"adapter": {"kind": "fusion"}}, 'adapter.fusion: it is "left out", but must be given for'),
+        (
+            {"adapter": {"kind": "fusion", "fusion": {"modules": ["one"]}}},
+            r"adapter\.fusion\.modules: .*at least 2",
+        ),
+        (
+            {"adapter.fusion": {"modules": ["one", "two"]}},
+            'adapter.fusion: it is "given", but must be left out for an adapter of kind lora',
+        ),
+        (
+            {"adapter": {"kind": "fusion", "fusion": {"modules": ["one", "two"]}, "routing": {"modules": 2}}},
+            r'adapter\.kind: it is "fusion", but must be another one with routing',
         ),
         (
             {"adapter.heads": False, "optimization.head_warmup_steps": 1},

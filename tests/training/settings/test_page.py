@@ -22,6 +22,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "[mining]": ("mining",),
     "[pretraining]": ("pretraining",),
     "[adapter]": ("adapter",),
+    "[adapter.fusion]": ("adapter", "fusion"),
     "[adapter.routing]": ("adapter", "routing"),
     "[optimization]": ("optimization",),
 }
