@@ -453,8 +453,9 @@ def test_head_answers_like_get_without_a_body(server: str) -> None:
     [
         ("PATCH", "/collections/demo", "DELETE, GET, HEAD, PUT"),
         ("PUT", "/jobs/x", "DELETE, GET, HEAD"),
-        ("GET", "/search", "POST"),
-        ("HEAD", "/search", "POST"),
+        ("GET", "/rerank", "POST"),
+        ("PUT", "/search", "GET, HEAD, POST"),
+        ("HEAD", "/rerank", "POST"),
         ("POST", "/health", "GET, HEAD"),
         ("POST", "/docs", "GET, HEAD"),
         ("POST", "/openapi.json", "GET, HEAD"),
