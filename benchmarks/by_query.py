@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from tercet.evaluation.beir import read_dataset
+from tercet.evaluation.metrics import figures, parse_measures
 from tercet.evaluation.run import evaluate
+from tercet.evaluation.runs import read_run
 from tercet.models.encoder import Encoder
 
 ByQuery = dict[str, float]
 Table = dict[str, dict[str, Any]]
-RANKS = 10
+NDCG = "nDCG@10"
 
 
 def kept_runs(folder: Path, encoder: Encoder, kept: Path) -> None:
@@ -25,17 +27,9 @@ def kept_runs(folder: Path, encoder: Encoder, kept: Path) -> None:
 
 
 def ndcg_by_query(folder: Path, run: Path) -> ByQuery:
-    """nDCG@10 of a run file for each query of the collection's folder."""
-    dataset = read_dataset(folder)
-    found = dict.fromkeys(dataset.queries, 0.0)
-    for line in run.read_text(encoding="utf-8").splitlines():
-        query, _, document, rank, *_ = line.split()
-        if int(rank) <= RANKS:
-            found[query] += dataset.qrels[query].get(document, 0) / math.log2(1 + int(rank))
-    for query in found:
-        best = sorted(dataset.qrels[query].values(), reverse=True)[:RANKS]
-        found[query] /= sum(grade / math.log2(1 + rank) for rank, grade in enumerate(best, 1))
-    return found
+    """nDCG@10 of a run file for each judged query of the collection's folder."""
+    by_query = figures(read_dataset(folder).qrels, read_run(run), parse_measures([NDCG])).by_query
+    return {query: values[NDCG] for query, values in by_query.items()}
 
 
 def means(runs: list[ByQuery]) -> dict[str, Any]:
@@ -63,11 +57,12 @@ def paired(runs: list[ByQuery], controls: list[ByQuery]) -> dict[str, Any]:
     }
 
 
-def compared(found: Mapping[str, list[ByQuery]], controls: Mapping[str, str]) -> Table:
+def compared(runs: Mapping[str, list[ByQuery]], controls: Mapping[str, str]) -> Table:
     """Of each variant the mean and its differences. controls: variants by what the table calls them."""
     return {
-        name: means(runs) | {f"over {title}": paired(runs, found[own]) for title, own in controls.items()}
-        for name, runs in found.items()
+        name: means(own)
+        | {f"over {title}": paired(own, runs[control]) for title, control in controls.items()}
+        for name, own in runs.items()
     }
 
 

@@ -188,16 +188,16 @@ class Effects:
     def tables(self, group: str, seeds: int) -> Values:
         """Of each side, what each variant of a group has beside the control."""
         collection = HELD_OUT[group == "mcls"]
-        found = {
+        runs = {
             name: [self.figures(name, seed, collection) for seed in range(1, seeds + 1)]
             for name in GROUPS[group]
         }
         control = GROUPS[group][0]
         return {
             side: compared(
-                {name: [run[side] for run in runs] for name, runs in found.items()}, {CONTROL: control}
+                {name: [run[side] for run in own] for name, own in runs.items()}, {CONTROL: control}
             )
-            for side in found[control][0]
+            for side in runs[control][0]
         }
 
 
@@ -208,18 +208,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--work", type=Path, default=Path("trained") / "effects")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     before = machine()
-    work = (asked.work / "quick" if asked.quick else asked.work).resolve()
+    work = (arguments.work / "quick" if arguments.quick else arguments.work).resolve()
     work.mkdir(parents=True, exist_ok=True)
-    effects = Effects(asked.data.resolve(), work, QUICK_SHARE if asked.quick else 1.0)
-    for group in asked.groups or GROUPS:
-        tables = effects.tables(group, asked.seeds)
+    effects = Effects(arguments.data.resolve(), work, QUICK_SHARE if arguments.quick else 1.0)
+    for group in arguments.groups or GROUPS:
+        tables = effects.tables(group, arguments.seeds)
         for side, table in tables.items():
             print_compared(f"{group}, {side}", table)
-        if not asked.quick:
+        if not arguments.quick:
             stored = earlier("training_effects")
-            record = dated({"seeds": asked.seeds, "ndcg@10": tables}, before)
+            record = dated({"seeds": arguments.seeds, "ndcg@10": tables}, before)
             write("training_effects", {**stored, "groups": {**stored.get("groups", {}), group: record}})
 
 

@@ -202,11 +202,12 @@ class Fusion(Change):
         """Adds a mixture of what the bottlenecks add."""
         y = below(x)
         z = (x if self.parallel else y).to(self.query.dtype)
-        each = [bottleneck.added(z) for bottleneck in self.bottlenecks]  # type: ignore[operator]  # a method
-        added = torch.stack(each, dim=-2)  # (B, L, N, d)
+        # What a child of a module has is a tensor or a module to torch's types, never a method.
+        parts = [bottleneck.added(z) for bottleneck in self.bottlenecks]  # type: ignore[operator]
+        added = torch.stack(parts, dim=-2)  # (B, L, N, d)
         # Q·z · K·e = (Kᵀ·Q·z) · e: two products for a token, however many bottlenecks there are.
-        asked = functional.linear(functional.linear(z, self.query), self.key.T)
-        attention = (asked.unsqueeze(-2) * added).sum(-1, keepdim=True).softmax(-2)  # (B, L, N, 1)
+        projected = functional.linear(functional.linear(z, self.query), self.key.T)
+        attention = (projected.unsqueeze(-2) * added).sum(-1, keepdim=True).softmax(-2)  # (B, L, N, 1)
         mixed = (attention * added).sum(-2)
         return y + (mixed + functional.linear(mixed, self.value)).to(y.dtype)
 

@@ -45,7 +45,7 @@ class Telemetry:
 
     def __init__(self) -> None:
         # Without it each counter and histogram has one more series, which nobody asks for.
-        disable_created_metrics()  # type: ignore[no-untyped-call]
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library leaves it untyped
         self.registry = CollectorRegistry()
         self.writes = WriteTelemetry(self.registry)
         self.workers = WorkerTelemetry(self.registry)

@@ -42,7 +42,7 @@ class DrainingServer(uvicorn.Server):
         """Serves until the server is to end, and on through the pause."""
         await super().main_loop()
         self._on_drain()
-        if self._draining:
+        if self._draining and self._drain_seconds:
             log.info("SIGTERM: draining for %g s, in which requests are still taken", self._drain_seconds)
         end = time.monotonic() + self._drain_seconds
         while self._draining and time.monotonic() < end:

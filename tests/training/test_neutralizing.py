@@ -43,6 +43,17 @@ def torch_encoder(folder: Path) -> Encoder:
     return load_encoder(str(folder), "torch", device="cpu")
 
 
+def dense_of(encoder: Encoder, texts: list[str]) -> Float32:
+    dense = encode(encoder, texts, "document").dense
+    assert dense is not None
+    return dense
+
+
+def dense_directions(encoder: Encoder, count: int) -> Float32:
+    """Those in which the languages of `drawn` differ."""
+    return language_directions(np.stack([dense_of(encoder, own).mean(0) for own in drawn().values()]), count)
+
+
 def unit(vectors: Float32) -> Float32:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True), np.float32)
 
@@ -76,9 +87,7 @@ def test_vectors_are_those_of_the_formula(bert: Path, neutral: Path) -> None:
     before, after = torch_encoder(bert), torch_encoder(neutral)
     assert after.info.fingerprint != before.info.fingerprint
     by_language = [encode(before, own, "document") for own in drawn().values()]
-    dense = language_directions(
-        np.stack([own.dense.mean(0) for own in by_language if own.dense is not None]), 2
-    )
+    dense = dense_directions(before, 2)
     tokens = language_directions(
         np.stack([own.colbert.vectors.mean(0) for own in by_language if own.colbert is not None]), 2
     )
@@ -90,7 +99,7 @@ def test_vectors_are_those_of_the_formula(bert: Path, neutral: Path) -> None:
     np.testing.assert_allclose(now.dense, unit(was.dense - was.dense @ dense.T @ dense), atol=1e-6)
     expected = unit(was.colbert.vectors - was.colbert.vectors @ tokens.T @ tokens)
     np.testing.assert_allclose(now.colbert.vectors, expected, atol=1e-6)
-    means = np.stack([encode(after, own, "document").dense.mean(0) for own in drawn().values()])  # type: ignore[union-attr]
+    means = np.stack([dense_of(after, own).mean(0) for own in drawn().values()])
     np.testing.assert_allclose(means @ dense.T, 0, atol=1e-6)  # languages are alike along them
     assert was.sparse is not None
     assert now.sparse is not None
@@ -126,10 +135,8 @@ def test_every_engine_gives_the_same(neutral: Path, tmp_path: Path) -> None:
         assert other.colbert is not None
         np.testing.assert_allclose(found.dense, other.dense, atol=tolerance)
         np.testing.assert_allclose(found.colbert.vectors, other.colbert.vectors, atol=tolerance)
-    alone = encode(kernels, TEXTS[:1]).dense
-    assert alone is not None
     assert native.dense is not None
-    np.testing.assert_array_equal(alone[0], native.dense[0])
+    np.testing.assert_array_equal(dense_of(kernels, TEXTS[:1])[0], native.dense[0])
 
 
 @pytest.mark.slow
@@ -141,14 +148,10 @@ def test_of_an_int8_graph_alone_the_heads_change_and_no_weight(bert: Path, tmp_p
     output = written(folder, tmp_path / "neutral")
     name = "onnx/model_int8.onnx.data"
     assert (output / name).read_bytes() == (folder / name).read_bytes()
-    encoder = load_encoder(str(output), "native", device="cpu")
-    found, plain = encode(encoder, TEXTS).dense, encode(load_encoder(str(folder), device="cpu"), TEXTS).dense
-    assert plain is not None
-    means = [
-        encode(load_encoder(str(folder), device="cpu"), own, "document").dense for own in drawn().values()
-    ]
-    directions = language_directions(np.stack([own.mean(0) for own in means if own is not None]), 2)
-    np.testing.assert_allclose(found, unit(plain - plain @ directions.T @ directions), atol=1e-5)
+    before, after = (load_encoder(str(each), "native", device="cpu") for each in (folder, output))
+    plain, directions = dense_of(before, TEXTS), dense_directions(before, 2)
+    expected = unit(plain - plain @ directions.T @ directions)
+    np.testing.assert_allclose(dense_of(after, TEXTS), expected, atol=1e-5)
 
 
 def test_the_layout_of_bge_m3(tmp_path: Path) -> None:
@@ -164,13 +167,9 @@ def test_the_layout_of_bge_m3(tmp_path: Path) -> None:
 def test_modules_of_sentence_transformers_come_first(tmp_path: Path) -> None:
     folder = write_pooled(tmp_path / "pooled", (Layer(16, bias=True, activation=TANH),), POOLINGS[0])
     before, after = torch_encoder(folder), torch_encoder(written(folder, tmp_path / "neutral", 1))
-    means = [encode(before, own, "document").dense for own in drawn().values()]
-    direction = language_directions(np.stack([own.mean(0) for own in means if own is not None]), 1)
-    was = encode(before, TEXTS).dense
-    assert was is not None
-    np.testing.assert_allclose(
-        encode(after, TEXTS).dense, unit(was - was @ direction.T @ direction), atol=1e-6
-    )
+    was, direction = dense_of(before, TEXTS), dense_directions(before, 1)
+    expected = unit(was - was @ direction.T @ direction)
+    np.testing.assert_allclose(dense_of(after, TEXTS), expected, atol=1e-6)
 
 
 def test_what_is_refused(bert: Path, neutral: Path, tmp_path: Path) -> None:

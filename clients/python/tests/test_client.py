@@ -52,6 +52,8 @@ def test_smaller_numbers_are_decoded(client: Client, dtype: Dtype) -> None:
             assert np.allclose(found, expected, atol=4e-3)
     with pytest.raises(ValueError, match="documents take float32"):
         client.put_documents("any", documents(2), embeddings=small)
+    with pytest.raises(ValueError, match="create does not go with embeddings"):
+        client.put_documents("any", documents(2), embeddings=plain, create=True)
     pooled = client.embed(TEXTS, outputs=["colbert"], colbert_pool=2)
     assert len(pooled.token_vectors(0)) == -(-len(plain.token_vectors(0)) // 2)
 

@@ -67,7 +67,8 @@ def in_training(monkeypatch: pytest.MonkeyPatch) -> list[Representations]:
     def watched(folder: Path, model: Any, *rest: Any) -> None:
         write(folder, model, *rest)
         encoder = load_encoder(str(folder.parents[1] / "base"), "torch")
-        # The engine's padded passes over the model in training: packed ones are of the one it opened.
+        # The engine's padded passes over the model in training: packed ones are of the one it opened. An
+        # encoder has no public way to another model.
         encoder._model, encoder._packed = model, None  # type: ignore[attr-defined]
         found.append(encode(encoder, TEXTS, "document"))
 

@@ -59,14 +59,14 @@ class AsyncConnection:
         self, path: str, items: str, page: int, params: Mapping[str, str] | None = None
     ) -> AsyncIterator[Any]:
         """What a list holds, in requests of `page` items. items: the key of an answer that has them."""
-        asked = {**(params or {}), "limit": str(page)}
+        parameters = {**(params or {}), "limit": str(page)}
         while True:
-            found = await self._json("GET", path, params=asked)
-            for item in found[items]:
+            answer = await self._json("GET", path, params=parameters)
+            for item in answer[items]:
                 yield item
-            if found["next"] is None:
+            if answer["next"] is None:
                 return
-            asked["after"] = found["next"]
+            parameters["after"] = answer["next"]
 
     async def _json(
         self,

@@ -59,14 +59,14 @@ class Connection:
         self, path: str, items: str, page: int, params: Mapping[str, str] | None = None
     ) -> Iterator[Any]:
         """What a list holds, in requests of `page` items. items: the key of an answer that has them."""
-        asked = {**(params or {}), "limit": str(page)}
+        parameters = {**(params or {}), "limit": str(page)}
         while True:
-            found = self._json("GET", path, params=asked)
-            for item in found[items]:
+            answer = self._json("GET", path, params=parameters)
+            for item in answer[items]:
                 yield item
-            if found["next"] is None:
+            if answer["next"] is None:
                 return
-            asked["after"] = found["next"]
+            parameters["after"] = answer["next"]
 
     def _json(
         self,

@@ -48,7 +48,10 @@ class Documents(Connection):
         create: makes the collection where it is missing; not with embeddings, which are of its encoder.
         embeddings: of the documents by the collection's encoder, so that the server need not encode them.
         if_position: only if none of them was written after it, else ConflictError.
+        Raises ValueError where create and embeddings are both given.
         """
+        if create and embeddings is not None:
+            raise ValueError("create does not go with embeddings; make the collection first, by its encoder")
         path, key = path_of("collections", collection, "documents"), idempotency_key or uuid.uuid4().hex
         if embeddings is None:
             body = {
