@@ -562,6 +562,7 @@ export interface PatchDocumentResponse {
 /** Documents to add, or to replace where their ids are there. */
 export interface PutDocumentsRequest {
   documents: Array<DocumentRequest>;
+  create?: boolean | null;
   idempotency_key?: string | null;
   if_position?: number | string | null;
 }
@@ -727,11 +728,11 @@ export interface SearchRequest {
   min_position?: number | string | null;
   allow_partial?: boolean | null;
   min_score?: number | null;
-  include?: Array<"scores" | "window" | "title" | "text" | "metadata"> | null;
+  include?: Array<"scores" | "window" | "title" | "text" | "metadata" | "terms"> | null;
   group_by?: string | null;
   fusion?: "sum" | "rrf" | null;
   boosts?: Array<Boost> | null;
-  facets?: Record<string, number> | null;
+  facets?: Record<string, number> | Array<string> | null;
 }
 
 /** Hits, best first; ties in order of id, then of collection. `weights` and `candidates` are those that

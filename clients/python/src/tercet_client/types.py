@@ -758,6 +758,7 @@ PutDocumentsRequest = TypedDict(
     "PutDocumentsRequest",
     {
         "documents": "list[DocumentRequest]",
+        "create": "NotRequired[bool | None]",
         "idempotency_key": "NotRequired[str | None]",
         "if_position": "NotRequired[int | str | None]",
     },
@@ -972,11 +973,11 @@ SearchRequest = TypedDict(
         "min_position": "NotRequired[int | str | None]",
         "allow_partial": "NotRequired[bool | None]",
         "min_score": "NotRequired[float | None]",
-        "include": "NotRequired[list[Literal['scores', 'window', 'title', 'text', 'metadata']] | None]",
+        "include": "NotRequired[list[Literal['scores', 'window', 'title', 'text', 'metadata', 'terms']] | None]",
         "group_by": "NotRequired[str | None]",
         "fusion": "NotRequired[Literal['sum', 'rrf'] | None]",
         "boosts": "NotRequired[list[Boost] | None]",
-        "facets": "NotRequired[dict[str, int] | None]",
+        "facets": "NotRequired[dict[str, int] | list[str] | None]",
     },
 )
 
