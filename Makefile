@@ -82,7 +82,7 @@ gpu:
 on-gpu: .venv-gpu/.installed
 	PYTHONPATH=. $(GPU)/python -m pytest -m gpu tests
 	for engine in torch onnx; do \
-		$(GPU)/tercet index build examples/demo/corpus.jsonl --collection $$engine --bm25 --data build/gpu --engine $$engine --device cuda \
+		$(GPU)/tercet collection build examples/demo/corpus.jsonl --collection $$engine --bm25 --data build/gpu --engine $$engine --device cuda \
 		&& $(GPU)/tercet search $$engine "why does dough rise" --weights 1,1,1,1 --data build/gpu --engine $$engine --device cuda || exit 1; \
 	done
 	$(GPU)/python -m benchmarks.encode --device cuda $(if $(PEER),--peer flagembedding=$(PEER))

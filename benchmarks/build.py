@@ -1,7 +1,7 @@
 """Memory and speed of building a collection, and whether serving it copies memory-mapped arrays.
 
 Builds passages of ../shared/data/scale-mix in a fixed random order (synthetic text where that is absent)
-through `tercet index build` in a child process, and samples its memory. Another process encodes the same
+through `tercet collection build` in a child process, and samples its memory. Another process encodes the same
 texts, sorted by length, and does nothing else: `share_of_encoding` is how near the build comes to that speed,
 by the clock and by processor time; a rebuild learns no codebook. Then one opens the collection and searches
 it; its anonymous memory grows by what it copies, for mapped files are not counted.
@@ -87,7 +87,7 @@ def build(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
         sys.executable,
         "-m",
         "tercet.cli.main",
-        "index",
+        "collection",
         "build",
         str(corpus),
         "--collection",

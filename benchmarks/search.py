@@ -1,8 +1,8 @@
 """How long does a whole search take in a small real collection, without and with the encoding of its query?
 
-Collections of folders in BEIR's layout are built by `tercet index build` with its defaults, and with token
-vectors as `int8`. Judged queries are encoded one by one before, and each is searched for by the three sides
-and default settings in one process, warm. A query's time is the least of several passes.
+Collections of folders in BEIR's layout are built by `tercet collection build` with its defaults, and with
+token vectors as `int8`. Judged queries are encoded one by one before, and each is searched for by the three
+sides and default settings in one process, warm. A query's time is the least of several passes.
 
 Run: python -m benchmarks.search [FOLDER ...] [--checkpoint minilm-m3]   (default: ../shared/data/cranfield)
 """
@@ -40,7 +40,7 @@ Figures = dict[str, Any]
 def built(root: Path, folder: Path, checkpoint: str, kind: str) -> Snapshot:
     """The collection of a folder, in a file system folder of its own."""
     tercet = [sys.executable, "-m", "tercet.cli.main"]
-    command = [*tercet, "index", "build", str(folder), "--collection", kind, "--data", str(root)]
+    command = [*tercet, "collection", "build", str(folder), "--collection", kind, "--data", str(root)]
     command += ["--checkpoint", checkpoint, *KINDS[kind]]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return Collection.open(root / "collections", kind).snapshot()

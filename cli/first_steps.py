@@ -10,7 +10,7 @@ from tercet.cli.output import console
 FIRST = [
     ("tercet demo", "index a small corpus in five languages, answer three queries, serve it"),
     (
-        "tercet index build SOURCE --collection NAME",
+        "tercet collection build SOURCE --collection NAME",
         "index documents of your own: a folder of Markdown, HTML and PDF, CSV, JSONL, Parquet",
     ),
 ]

@@ -1,7 +1,7 @@
 """The `tercet` command: its subcommands, and how failures become exit codes.
 
 0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted. Each subcommand
-loads what it needs when it runs, so that `tercet --help` and `tercet index verify` load no encoder.
+loads what it needs when it runs, so that `tercet --help` and `tercet collection verify` load no encoder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import typer
 
 import tercet.cli.adapters
 import tercet.cli.checkpoints
-import tercet.cli.collection
+import tercet.cli.collection.group
 import tercet.cli.demo
 import tercet.cli.deploy
 import tercet.cli.doctor
@@ -27,7 +27,6 @@ import tercet.cli.documents
 import tercet.cli.embed
 import tercet.cli.eval
 import tercet.cli.export
-import tercet.cli.index
 import tercet.cli.mcp
 import tercet.cli.neutralize
 import tercet.cli.pairs
@@ -83,7 +82,7 @@ def application(arguments: list[str]) -> typer.Typer:
     server = bool({"serve", "encoder"} & set(arguments[:1])) or COMPLETING in os.environ
     for command in (tercet.cli.serve.serve_command, tercet.cli.serve.encoder_command):
         app.command(cls=ServerCommand)(command(with_flags=server))
-    app.add_typer(tercet.cli.index.app, name="index")
+    app.add_typer(tercet.cli.collection.group.app, name="collection")
     app.add_typer(tercet.cli.deploy.app, name="deploy")
     app.command()(tercet.cli.search.search)
     app.command()(tercet.cli.embed.embed)
@@ -98,7 +97,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.add_typer(tercet.cli.adapters.app, name="adapters")
     app.add_typer(tercet.cli.checkpoints.app, name="checkpoints")
     app.add_typer(tercet.cli.documents.app, name="documents")
-    app.add_typer(tercet.cli.collection.app, name="collection")
+    app.add_typer(tercet.cli.collection.group.former, name="index", hidden=True)
     return app
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tercet.cli import options
+from tercet.cli.collection.listing import list_collections
 from tercet.cli.filters import FilterJson, checked_boosts, checked_filter
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import print_json
 from tercet.cli.search_answers import print_answer
-from tercet.cli.search_list import list_collections
 from tercet.cli.stores.opening import opened_store
 from tercet.cli.stores.remote import Url
 

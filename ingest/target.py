@@ -79,7 +79,7 @@ def require_settings(present: CollectionSettings, encoder: EncoderInfo, settings
     for key, value in settings.items():
         stored = getattr(present, key)
         if stored != value:
-            more = "; tercet index fields declares more" if key == "fields" else ""
+            more = "; tercet collection fields declares more" if key == "fields" else ""
             raise CollectionExistsError(
                 f"collection {present.name!r} exists {_shown(key, stored)}, and is asked for "
                 f"{_shown(key, value)}; settings are fixed at creation{more}. Leave the option out, build "

@@ -117,7 +117,7 @@ def free_port() -> int:
 def build(data: Path, name: str, documents: Path | Iterable[Mapping[str, object]], *options: str) -> None:
     """Builds a collection of a source, or of documents, below a data root.
 
-    options: more of `tercet index build`.
+    options: more of `tercet collection build`.
     """
     if isinstance(documents, Path):
         source = documents
@@ -128,7 +128,7 @@ def build(data: Path, name: str, documents: Path | Iterable[Mapping[str, object]
         sys.executable,
         "-m",
         "tercet.cli.main",
-        "index",
+        "collection",
         "build",
         str(source),
         "--collection",

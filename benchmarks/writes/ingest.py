@@ -49,7 +49,7 @@ def build_seconds(work: Path, source: Path) -> float:
         sys.executable,
         "-m",
         "tercet.cli.main",
-        "index",
+        "collection",
         "build",
         str(source),
         "--collection",

@@ -1,4 +1,4 @@
-"""Builds by a server, which `tercet index build --url` asks for and watches."""
+"""Builds by a server, which `tercet collection build --url` asks for and watches."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _collections(root: Path, own: str, fingerprint: str | None) -> Iterator[Find
                 "problem",
                 TOPIC,
                 f"collection {name!r} cannot be opened: {error}",
-                f"tercet index verify {name} says more; restore a backup, or build it again",
+                f"tercet collection verify {name} says more; restore a backup, or build it again",
             )
             continue
         text = f"collection {name!r}: documents {inspected.documents:,}, segments {len(inspected.segments)}"

@@ -22,7 +22,7 @@ SOURCE = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingFlags:
-    """What every command takes that reads sources; `tercet index build` has flags of its own besides."""
+    """What every command takes that reads sources; `tercet collection build` has flags of its own besides."""
 
     text_field: Annotated[
         str | None,

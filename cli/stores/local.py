@@ -61,6 +61,11 @@ class LocalStore:
             for known in descriptions
         ]
 
+    def delete_collection(self, name: str) -> None:
+        """Deletes a collection with all it holds."""
+        with named_url(self._settings):
+            self._collections.delete(name)
+
     def declare_fields(self, name: str, fields: Mapping[str, FieldType]) -> Answer:
         """Declares metadata fields over what a collection holds."""
         with self._writing(name) as live:
@@ -227,12 +232,12 @@ class LocalStore:
     def _say_left_out(self, name: str, error: Exception) -> None:
         """Says what is not read of a collection, and how it would be."""
         why = f"a server writes collection {name!r}"
-        remedy = f"tercet index merge {name} --url {server_url(self._settings)} brings them there."
+        remedy = f"tercet collection merge {name} --url {server_url(self._settings)} brings them there."
         if not isinstance(error, CollectionBusyError):
             why = f"collection {name!r} cannot be written here ({error})"
             remedy = (
-                f"Merge it where the data root can be written (tercet index merge {name}), or give --data a "
-                "copy that can be."
+                f"Merge it where the data root can be written (tercet collection merge {name}), or give "
+                "--data a copy that can be."
             )
         error_console().print(
             f"Note: {why}; its last writes are in no segment and are left out. {remedy}",

@@ -104,6 +104,10 @@ class Remote:
         """Settings and state of a collection."""
         return dict(self.ask("GET", path_of(name)))
 
+    def delete_collection(self, name: str) -> None:
+        """Deletes a collection with all it holds."""
+        self.ask("DELETE", path_of(name))
+
     def declare_fields(self, name: str, fields: Mapping[str, str]) -> Answer:
         """Declares metadata fields over what a collection holds."""
         return dict(self.ask("POST", path_of(name, "fields"), json={"fields": fields}))

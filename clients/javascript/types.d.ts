@@ -702,7 +702,7 @@ export interface SearchManyResponse {
   results: Array<QueryResult>;
 }
 
-/** Effort of the approximate dense search; by default what `tercet index tune` stored. */
+/** Effort of the approximate dense search; by default what `tercet collection tune` stored. */
 export interface SearchOptions {
   ef_search?: number | null;
   nprobe?: number | null;

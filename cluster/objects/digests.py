@@ -52,7 +52,7 @@ class SentFile:
         if whole.hexdigest() != self._sha256:
             raise DamagedObjectError(
                 f"{self._path} is not as it was published (its SHA-256 is {whole.hexdigest()[:12]}…, not "
-                f"{self._sha256[:12]}…): nothing was sent; verify the collection (tercet index verify)"
+                f"{self._sha256[:12]}…): nothing was sent; verify the collection (tercet collection verify)"
             )
 
     @property
@@ -85,5 +85,5 @@ def damaged(where: str, found: str, expected: str) -> DamagedObjectError:
     """The error for an object whose content is another one."""
     return DamagedObjectError(
         f"{where} is damaged: its SHA-256 is {found[:12]}…, and {expected[:12]}… was published; push the "
-        "collection again from where it is sound (tercet index push --repair), or take an older snapshot"
+        "collection again from where it is sound (tercet collection push --repair), or take an older snapshot"
     )

@@ -191,6 +191,6 @@ def _let_write(
     except (ClusterError, ServiceError, SearchIndexError, OSError) as error:
         raise ServersError(
             f"{failure}; and the present shards could not be told to take writes again "
-            f"({failure_text(error)}): run the same command again, or tercet index reshard {store.url} "
+            f"({failure_text(error)}): run the same command again, or tercet collection reshard {store.url} "
             "--abort"
         ) from failure

@@ -94,8 +94,8 @@ def required_map(url: str) -> tuple[ObjectStore, ShardMap]:
     found = newest_map(store)
     if found is None:
         raise NotInShardsError(
-            f"{url} has no map of shards; give the URL that a build in shards went to (tercet index build "
-            "--shards N --output URL)"
+            f"{url} has no map of shards; give the URL that a build in shards went to (tercet collection "
+            "build --shards N --output URL)"
         )
     return store, found
 
@@ -241,7 +241,8 @@ class Resharding:
         if any(settings != found[0] for settings in found):
             raise SettingsMovedError(
                 f"the shards at {self._store.url} have different settings, perhaps as a field was declared "
-                "and not all have published since: have each publish (tercet index push), and run this again"
+                "and not all have published since: have each publish (tercet collection push), and run this "
+                "again"
             )
         return found[0]
 

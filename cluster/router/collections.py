@@ -281,7 +281,7 @@ def _building(_what: str) -> InvalidRequestError:
     """What is raised for the one thing that routers do not offer."""
     return InvalidRequestError(
         "this server has its collections divided over shards, and builds none: put the documents, or "
-        "build them with tercet index build --shards",
+        "build them with tercet collection build --shards",
         None,
         "unsupported",
     )

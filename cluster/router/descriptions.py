@@ -52,7 +52,7 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
             raise ShardFailedError(
                 f"shards {fan_out.describer_of(first)} and {fan_out.describer_of(shard)} have different "
                 f"{what} of collection {name!r}; create it anew on all of them, or build it in shards "
-                "(tercet index build --shards)",
+                "(tercet collection build --shards)",
                 fan_out.describer_of(shard),
             )
     known = KnownCollection(

@@ -22,8 +22,8 @@ def map_at(store: ObjectStore) -> ShardMap:
     shard_map = newest_map(store)
     if shard_map is None:
         raise SettingsError(
-            f"shards is {store.url}, and there is no map below it: build one (tercet index build --shards N "
-            "--output URL), or name the shards' servers"
+            f"shards is {store.url}, and there is no map below it: build one (tercet collection build "
+            "--shards N --output URL), or name the shards' servers"
         )
     return shard_map
 

@@ -67,7 +67,8 @@ def fetch(
         except ObjectMissingError as error:
             raise ObjectMissingError(
                 f"{error}, and snapshot {snapshot.name} names it: it was collected meanwhile, so try again, "
-                "or lost, so push the collection again from where it is sound (tercet index push --repair)"
+                "or lost, so push the collection again from where it is sound (tercet collection push "
+                "--repair)"
             ) from error
         downloaded.append(sha256)
 

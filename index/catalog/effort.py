@@ -13,7 +13,7 @@ from tercet.index.dense.kinds import DenseKind
 from tercet.index.files.directory import write_json_atomically
 
 LARGEST_EFFORT = 100_000
-REMEDY = "restore it, or remove it with tercet index tune NAME --reset"
+REMEDY = "restore it, or remove it with tercet collection tune NAME --reset"
 
 QuerySource = Literal["documents", "file"]
 

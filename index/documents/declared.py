@@ -44,7 +44,7 @@ def undeclared(field: str, fields: Mapping[str, FieldType]) -> str:
     if not isinstance(fields, SharedFields):
         return (
             f"{shown} is not declared in this collection; declared fields: {known}. To declare it over what "
-            "is stored: POST /collections/{name}/fields, or tercet index fields"
+            "is stored: POST /collections/{name}/fields, or tercet collection fields"
         )
     others = fields.lacking.get(field)
     if others is None:
@@ -53,7 +53,7 @@ def undeclared(field: str, fields: Mapping[str, FieldType]) -> str:
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     return (
         f"{shown} is not declared in collection {first!r}{more} of this alias; declare it there over what is "
-        f"stored: POST /collections/{first}/fields, or tercet index fields {first}"
+        f"stored: POST /collections/{first}/fields, or tercet collection fields {first}"
     )
 
 

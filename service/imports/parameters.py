@@ -1,4 +1,4 @@
-"""The query parameters of an import, called as the flags of `tercet index build`."""
+"""The query parameters of an import, called as the flags of `tercet collection build`."""
 
 from __future__ import annotations
 

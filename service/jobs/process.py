@@ -71,7 +71,7 @@ class BuildLock:
 
 
 class BuildProcess:
-    """A child running `tercet index build`, with less claim to the processor than the service.
+    """A child running `tercet collection build`, with less claim to the processor than the service.
 
     A child isolates searches from a build's memory and crashes. It holds one end of a pipe as its
     standard input, so it notices when the service is gone, however that ended, and stops.
@@ -102,7 +102,7 @@ class BuildProcess:
         """
         with lock.for_child() as descriptor:
             process = await asyncio.create_subprocess_exec(
-                *(*module_command("tercet.cli.main"), "index", "build", *map(str, sources)),
+                *(*module_command("tercet.cli.main"), "collection", "build", *map(str, sources)),
                 *("--collection", job.collection, "--data", str(data), "--on-error", job.on_error),
                 *reading_flags(job.reading),
                 *(() if job.adapter is None else ("--adapter", job.adapter)),
@@ -171,7 +171,7 @@ def _abrupt_end(returncode: int) -> str:
     return f"the build ended with exit code {returncode}; the server's log has the details"
 
 
-# Flag of `tercet index build` → what a job calls it.
+# Flag of `tercet collection build` → what a job calls it.
 IN_JOBS: Mapping[str, str] = {
     "--text-field": "reading.text_field",
     "--title-field": "reading.title_field",
@@ -199,7 +199,7 @@ def in_words_of_jobs(error: str) -> str:
 
 
 def reading_flags(reading: Mapping[str, Any]) -> list[str]:
-    """How a source is read, as flags of `tercet index build`."""
+    """How a source is read, as flags of `tercet collection build`."""
     flags = []
     for name, given in reading.items():
         value = ",".join(given) if name == "columns" else given

@@ -180,7 +180,7 @@ class SearchAfter(Request):
 
 
 class SearchOptions(Request):
-    """Effort of the approximate dense search; by default what `tercet index tune` stored."""
+    """Effort of the approximate dense search; by default what `tercet collection tune` stored."""
 
     ef_search: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
         None, description="For kind `hnsw`; of several segments each takes its share."

@@ -120,7 +120,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def built(tercet: Run, source: Path, data: Path) -> Path:
     """A data root with the collection `small`."""
-    done = tercet("index", "build", str(source), "--collection", "small", "--field", "year:integer")
+    done = tercet("collection", "build", str(source), "--collection", "small", "--field", "year:integer")
     assert done.returncode == 0, done.stderr
     return data
 

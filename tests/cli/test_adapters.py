@@ -124,12 +124,12 @@ def test_an_adapter_from_texts_to_hits(
         dense[name] = load_file(output)["dense"]
     assert abs(dense["law"] - dense[None]).max() > 0.01
 
-    done = torch_tercet("index", "build", str(source), "--collection", "cases", "--adapter", "law")
+    done = torch_tercet("collection", "build", str(source), "--collection", "cases", "--adapter", "law")
     assert done.returncode == 0, done.stderr
-    inspected = json.loads(torch_tercet("index", "inspect", "cases", "--json").stdout)
+    inspected = json.loads(torch_tercet("collection", "show", "cases", "--json").stdout)
     assert inspected["adapter"] == "law"
     assert torch_tercet("search", "cases", "tea").returncode == 0
-    refused = torch_tercet("index", "build", str(source), "--collection", "cases", "--adapter", "tea")
+    refused = torch_tercet("collection", "build", str(source), "--collection", "cases", "--adapter", "tea")
     assert (refused.returncode, "goes with adapter 'law'" in refused.stderr) == (1, True)
     refused = torch_tercet("embed", "--input", str(source), "--output", "x.safetensors", "--adapter", "no")
     assert (refused.returncode, "no adapter 'no'; there are law, tea" in refused.stderr) == (1, True)
@@ -219,9 +219,9 @@ def test_routes_from_texts_to_hits(torch_tercet: Run, adapters: Path, source: Pa
     pair = "tea+law"
     for name, kept in (("by-soft", "by-soft"), ("by-language:ko", "tea"), ("by-both:ko:law", pair)):
         collection = kept.replace("+", "-")
-        done = torch_tercet("index", "build", str(source), "--collection", collection, "--adapter", name)
+        done = torch_tercet("collection", "build", str(source), "--collection", collection, "--adapter", name)
         assert done.returncode == 0, done.stderr
-        inspected = json.loads(torch_tercet("index", "inspect", collection, "--json").stdout)
+        inspected = json.loads(torch_tercet("collection", "show", collection, "--json").stdout)
         assert (inspected["adapter"], inspected["fingerprint"]) == (kept, listed[kept]["fingerprint"])
         assert torch_tercet("search", collection, "tea").returncode == 0
 

@@ -49,12 +49,12 @@ def check_documents(tercet: Run, tmp_path: Path, *where: str, **variables: str) 
     assert ids(run(*ordered, "--filter", '{"lt": {"year": 1900}}').stdout) == ["rail", "a/b c"]
     assert run("list", "--descending").returncode == 2
     assert run("list", "--order-by", "year", "--after", "tea").returncode == 2
-    declared = tercet("index", "fields", "small", "--field", "Product Name:keyword", *where, **variables)
+    declared = tercet("collection", "fields", "small", "--field", "Product Name:keyword", *where, **variables)
     assert declared.returncode == 0, declared.stderr
     assert "Product Name" in declared.stdout
     assert (
         "'year' is declared as"
-        in tercet("index", "fields", "small", "--field", "year:keyword", *where, **variables).stderr
+        in tercet("collection", "fields", "small", "--field", "year:keyword", *where, **variables).stderr
     )
     change = ["--metadata", '{"year": 1800}', "--merge"]
     assert "2 documents were changed" in run("update", "--filter", '{"lt": {"year": 1900}}', *change).stdout
@@ -107,11 +107,11 @@ def test_what_only_the_ledger_holds_is_listed(tercet: Run, built: Path) -> None:
     with LiveCollection(Collection.open(built / "collections", "small")) as live:
         live.delete(["bees"])
     assert ids(tercet("documents", "list", "--collection", "small").stdout) == ["korea", "rail", "tea"]
-    stats = json.loads(tercet("index", "stats", "small", "--json").stdout)
+    stats = json.loads(tercet("collection", "stats", "small", "--json").stdout)
     assert (stats["documents"], stats["position"], stats["published_position"]) == (4, 1, 0)
-    merged = tercet("index", "merge", "small")
+    merged = tercet("collection", "merge", "small")
     assert merged.stdout == "Collection 'small' has 1 segments.\n", merged.stderr
-    assert json.loads(tercet("index", "stats", "small", "--json").stdout)["documents"] == 3
+    assert json.loads(tercet("collection", "stats", "small", "--json").stdout)["documents"] == 3
 
 
 def test_a_server_is_asked_and_named(tercet: Run, server: str, built: Path, tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_a_server_is_asked_and_named(tercet: Run, server: str, built: Path, tmp_
     for command in (
         ["documents", "delete", "tea", "--collection", "small"],
         ["documents", "put", more(tmp_path), "--collection", "small"],
-        ["index", "build", more(tmp_path), "--collection", "small"],
-        ["index", "merge", "small"],
+        ["collection", "build", more(tmp_path), "--collection", "small"],
+        ["collection", "merge", "small"],
     ):
         busy = tercet(*command)
         assert (busy.returncode, "--url" in busy.stderr, busy.stderr.count("\n")) == (1, True, 1), busy.stderr
@@ -131,21 +131,22 @@ def test_a_server_is_asked_and_named(tercet: Run, server: str, built: Path, tmp_
     (built / "sources").mkdir(exist_ok=True)
     (built / "sources" / "new.jsonl").write_text('{"id": "n", "text": "new"}')
     done = tercet(
-        *("index", "build", "new.jsonl", "--collection", "small", "--mode", "upsert", "--url", server), **keys
+        *("collection", "build", "new.jsonl", "--collection", "small", "--mode", "upsert", "--url", server),
+        **keys,
     )
     assert done.returncode == 0, done.stderr
     listed = tercet("documents", "list", "--collection", "small", "--url", server, **keys)
     assert ids(listed.stdout) == ["bees", "korea", "n", "tea"]
-    merged = tercet("index", "merge", "small", "--url", server, **keys)
+    merged = tercet("collection", "merge", "small", "--url", server, **keys)
     assert merged.returncode == 0, merged.stderr
-    stats = json.loads(tercet("index", "stats", "small", "--url", server, "--json", **keys).stdout)
+    stats = json.loads(tercet("collection", "stats", "small", "--url", server, "--json", **keys).stdout)
     assert (stats["documents"], stats["ledger"]["entries"]) == (4, 0)
-    failed = tercet("index", "build", "no.jsonl", "--collection", "small", "--url", server, **keys)
+    failed = tercet("collection", "build", "no.jsonl", "--collection", "small", "--url", server, **keys)
     assert (failed.returncode, "'no.jsonl' does not exist; give a path below sources/" in failed.stderr) == (
         1,
         True,
     )
-    here = tercet("index", "build", more(tmp_path), "--collection", "small", "--url", server, **keys)
+    here = tercet("collection", "build", more(tmp_path), "--collection", "small", "--url", server, **keys)
     assert (here.returncode, "is on this machine: copy it there, or send it" in here.stderr) == (1, True)
 
 
@@ -164,7 +165,7 @@ def test_half_characters_go_to_a_server_as_a_build_stores_them(
     done = tercet("documents", "put", str(half), "--collection", "small", "--url", server, **keys)
     assert done.returncode == 0, done.stderr
     found = tercet("documents", "get", "h", "--collection", "small", "--url", server, **keys)
-    local = tercet("index", "build", str(half), "--collection", "other")
+    local = tercet("collection", "build", str(half), "--collection", "other")
     assert local.returncode == 0, local.stderr
     stored = tercet("documents", "get", "h", "--collection", "other")
     assert json.loads(found.stdout) == json.loads(stored.stdout)
@@ -193,7 +194,7 @@ def test_what_a_server_writes_is_read_as_it_was_published(tercet: Run, server: s
         assert (here.returncode, ids(here.stdout)) == (0, wanted)
         assert here.stderr == (
             "Note: a server writes collection 'small'; its last writes are in no segment and are left out. "
-            f"tercet index merge small --url {server} brings them there.\n"
+            f"tercet collection merge small --url {server} brings them there.\n"
         )
     assert tercet("documents", "count", "--collection", "small").stdout == "4\n"
     gone = tercet("documents", "get", "a/b c", "--collection", "small")
@@ -207,7 +208,7 @@ def test_what_a_server_writes_is_read_as_it_was_published(tercet: Run, server: s
     there = tercet("search", "small", "black tea", "--json", "--url", server, **keys)
     assert there.stderr == ""
     assert json.loads(there.stdout)["hits"][0]["text"] == "Black tea."
-    assert tercet("index", "merge", "small", "--url", server, **keys).returncode == 0
+    assert tercet("collection", "merge", "small", "--url", server, **keys).returncode == 0
     merged = tercet("search", "small", "black tea", "--json")
     assert (merged.stderr, json.loads(merged.stdout)["hits"]) == ("", json.loads(there.stdout)["hits"])
 
@@ -224,4 +225,6 @@ def test_what_cannot_be_published_here_is_told_with_what_can_be_done(
     assert done.returncode == 0, done.stderr
     assert "cannot be written here" in done.stderr
     assert "--url" not in done.stderr
-    assert "Merge it where the data root can be written (tercet index merge small), or give" in done.stderr
+    assert (
+        "Merge it where the data root can be written (tercet collection merge small), or give" in done.stderr
+    )

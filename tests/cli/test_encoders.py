@@ -28,7 +28,7 @@ def ours(tmp_path: Path, embedded_checkpoint: Path) -> Path:
 @pytest.fixture
 def built(tercet: Run, source: Path, ours: Path) -> str:
     """A collection of that checkpoint, whose path was given from the working folder."""
-    built = tercet("index", "build", str(source), "--collection", "small", "--checkpoint", ours.name)
+    built = tercet("collection", "build", str(source), "--collection", "small", "--checkpoint", ours.name)
     assert built.returncode == 0, built.stderr
     return "small"
 
@@ -49,7 +49,7 @@ def test_a_collection_says_where_its_encoder_is(
     for command in (
         ("search", built, QUERY),
         ("documents", "put", str(source), "--collection", built),
-        ("index", "build", str(source), "--collection", built),
+        ("collection", "build", str(source), "--collection", built),
     ):
         done = tercet(*command, "--data", str(data), TERCET_CHECKPOINT="minilm-m3")
         assert done.returncode == 0, (command, done.stderr)
@@ -76,7 +76,9 @@ def test_an_encoder_that_was_moved_is_asked_for(tercet: Run, built: str, ours: P
 def test_a_collection_of_a_shipped_checkpoint_names_no_path(tercet: Run, source: Path, data: Path) -> None:
     """So that its files are the same on each machine."""
     assert (
-        tercet("index", "build", str(source), "--collection", "small", "--checkpoint", "minilm-m3").returncode
+        tercet(
+            "collection", "build", str(source), "--collection", "small", "--checkpoint", "minilm-m3"
+        ).returncode
         == 0
     )
     assert "checkpoint" not in (data / "collections" / "small" / "collection.json").read_text("utf-8")

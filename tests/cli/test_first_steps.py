@@ -25,7 +25,7 @@ def test_what_comes_next_where_there_are_collections(tercet: Run) -> None:
     done = tercet()
     assert "Collections in data: small" in done.stdout
     assert "tercet demo" not in done.stdout
-    assert done.stdout.index("tercet search NAME") < done.stdout.index("tercet index build")
+    assert done.stdout.index("tercet search NAME") < done.stdout.index("tercet collection build")
 
 
 @pytest.mark.slow
@@ -34,7 +34,7 @@ def test_what_comes_next_where_there_are_collections(tercet: Run) -> None:
     ("words", "offered"),
     [
         ("tercet search s", ["small"]),
-        ("tercet index verify ", ["small"]),
+        ("tercet collection verify ", ["small"]),
         ("tercet documents list --collection sm", ["small"]),
         ("tercet search x", []),
         ("tercet doc", ["doctor", "documents"]),

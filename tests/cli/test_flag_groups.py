@@ -7,9 +7,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from tercet.cli.collection.build import build
 from tercet.cli.documents_put import put
 from tercet.cli.flag_groups import with_flag_groups
-from tercet.cli.index_build import build
 
 
 @dataclass(frozen=True, kw_only=True)

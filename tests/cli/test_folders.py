@@ -24,7 +24,7 @@ def docs(tmp_path: Path) -> Path:
 
 
 def test_sections_are_found_and_linked(tercet: Run, docs: Path) -> None:
-    done = tercet("index", "build", "docs", "--collection", "docs", "--split", "markdown")
+    done = tercet("collection", "build", "docs", "--collection", "docs", "--split", "markdown")
     assert done.returncode == 0, done.stderr
     assert "docs: 2 files of text (1 .html, 1 .md)" in done.stderr
     found = tercet("search", "docs", "how is tea made in Japan", COLUMNS="160").stdout
@@ -34,14 +34,14 @@ def test_sections_are_found_and_linked(tercet: Run, docs: Path) -> None:
     one = ["--filter", '{"eq": {"source": "train.html"}}']
     (hit,) = json.loads(tercet("search", "docs", "tea", *one, "--json").stdout)["hits"]
     assert (hit["id"], hit["title"], hit["metadata"]["anchor"]) == ("train.html#top", "Trains", "top")
-    again = tercet("index", "build", "docs", "--collection", "docs", "--split", "paragraphs")
+    again = tercet("collection", "build", "docs", "--collection", "docs", "--split", "paragraphs")
     assert again.returncode == 0, again.stderr
     assert "train.html#1  Trains  train.html#top" in tercet("search", "docs", "train", COLUMNS="160").stdout
 
 
 @pytest.mark.usefixtures("docs")
 def test_a_dry_run_shows_passages_and_their_size(tercet: Run) -> None:
-    done = tercet("index", "build", "docs", "--collection", "docs", "--split", "markdown", "--dry-run")
+    done = tercet("collection", "build", "docs", "--collection", "docs", "--split", "markdown", "--dry-run")
     said, *documents = done.stdout.splitlines()
     assert (
         said == "docs: 2 files of text (1 .html, 1 .md), cut at headings into passages of at most 256 tokens"
@@ -55,7 +55,7 @@ def test_put_replaces_all_passages_of_a_document(
     tercet: Run, docs: Path, request: pytest.FixtureRequest, tmp_path: Path, over_http: bool
 ) -> None:
     where = ["--collection", "docs"]
-    tercet("index", "build", "docs", *where, "--split", "markdown")
+    tercet("collection", "build", "docs", *where, "--split", "markdown")
     others = tmp_path / "others.jsonl"
     others.write_text(
         '{"id": "guide/tea.md#own", "text": "x", "metadata": {"source": "guide/tea.md"}}\n'
@@ -78,9 +78,9 @@ def test_put_replaces_all_passages_of_a_document(
 @pytest.mark.parametrize(
     ("command", "flags", "said"),
     [
-        ("index build", ["--split-size", "100"], "--split-size"),
-        ("index build", ["--split", "tokens", "--split-size", "3"], "the size is 3; give 16 to"),
-        ("index build", ["--split", "words"], "--split"),
+        ("collection build", ["--split-size", "100"], "--split-size"),
+        ("collection build", ["--split", "tokens", "--split-size", "3"], "the size is 3; give 16 to"),
+        ("collection build", ["--split", "words"], "--split"),
         ("documents put", ["--watch"], "goes with --url"),
         ("documents put", ["--mark", "a"], "goes with --watch"),
         ("documents put", ["--watch", "--url", "http://127.0.0.1:9", "--generate-ids"], "go by their paths"),
@@ -100,7 +100,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(
     tercet_without: Run, docs: Path, tmp_path: Path
 ) -> None:
     for package, flags in (("selectolax", []), ("semantic_text_splitter", ["--split", "tokens"])):
-        done = tercet_without(package, "index", "build", "docs", "--collection", "docs", *flags)
+        done = tercet_without(package, "collection", "build", "docs", "--collection", "docs", *flags)
         assert done.returncode == 1
         assert 'pip install "tercet[files]"' in done.stderr.splitlines()[-1]
         assert not (tmp_path / "data" / "collections" / "docs").exists()

@@ -27,7 +27,7 @@ def fork(tmp_path: Path, embedded_checkpoint: Path) -> Path:
 def test_a_collection_records_whose_heads_its_encoder_has(
     tercet: Run, source: Path, data: Path, fork: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = ("index", "build", str(source), "--collection", "small", "--checkpoint", fork.name)
+    build = ("collection", "build", str(source), "--collection", "small", "--checkpoint", fork.name)
     built = tercet(*build, "--heads", "minilm-m3")
     assert built.returncode == 0, built.stderr
     recorded = Collection.open(data / "collections", "small").settings.checkpoint
@@ -46,7 +46,7 @@ def test_a_collection_records_whose_heads_its_encoder_has(
 
 
 def test_the_environment_may_name_them(tercet: Run, source: Path, data: Path, fork: Path) -> None:
-    build = ("index", "build", str(source), "--collection", "small")
+    build = ("collection", "build", str(source), "--collection", "small")
     done = tercet(*build, TERCET_CHECKPOINT=str(fork), TERCET_HEADS="minilm-m3")
     assert done.returncode == 0, done.stderr
     recorded = Collection.open(data / "collections", "small").settings.checkpoint
@@ -59,7 +59,17 @@ def test_heads_that_do_not_fit_are_one_line(tercet: Run, source: Path, fork: Pat
         tmp_path / "wide", HeadWeights(LinearHead(np.ones((1, 64), np.float32), np.ones(1, np.float32)))
     )
     for command in (
-        ("index", "build", str(source), "--collection", "x", "--checkpoint", str(fork), "--heads", "wide"),
+        (
+            "collection",
+            "build",
+            str(source),
+            "--collection",
+            "x",
+            "--checkpoint",
+            str(fork),
+            "--heads",
+            "wide",
+        ),
         ("export", str(fork), "--heads", "wide", "--int8", "--output", "exported"),
     ):
         refused = tercet(*command)

@@ -19,9 +19,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def test_help_names_every_command(tercet: Run) -> None:
     done = tercet("--help")
     assert done.returncode == 0
-    for command in ("serve", "encoder", "index", "search", "embed", "eval", "tune", "export", "demo"):
+    for command in ("serve", "encoder", "collection", "search", "embed", "eval", "tune", "export", "demo"):
         assert f"\n  {command} " in done.stdout
-    assert "build" in tercet("index", "--help").stdout
+    assert "build" in tercet("collection", "--help").stdout
     assert "--encoder-timeout-seconds <float>" in tercet("serve", "--help-all").stdout  # however narrow
     assert tercet("--version").stdout.startswith("tercet ")
 
@@ -75,11 +75,11 @@ USAGE = [
     ("search", "small", "tea", "--weights=-1,1,1"),
     ("search", "small", "tea", "--filter", "{"),
     ("search", "small", "tea", "--top-k", "0"),
-    ("index", "build", "x.jsonl"),
-    ("index", "build", "x.jsonl", "--collection", "x", "--on-error", "ignore"),
-    ("index", "build", "x.jsonl", "--collection", "x", "--field", "year"),
-    ("index", "build", "x.jsonl", "--collection", "x", "--field", "year:date"),
-    ("index", "build", "x.jsonl", "--collection", "x", "--field", "a:number", "--field", "a:number"),
+    ("collection", "build", "x.jsonl"),
+    ("collection", "build", "x.jsonl", "--collection", "x", "--on-error", "ignore"),
+    ("collection", "build", "x.jsonl", "--collection", "x", "--field", "year"),
+    ("collection", "build", "x.jsonl", "--collection", "x", "--field", "year:date"),
+    ("collection", "build", "x.jsonl", "--collection", "x", "--field", "a:number", "--field", "a:number"),
     ("embed", "--input", "x.jsonl"),
     ("embed", "--input", "x.jsonl", "--output", "x", "--outputs", "dense,images"),
     ("serve", "--port", "many"),
@@ -97,7 +97,9 @@ def test_wrong_usage_is_2(tercet: Run, arguments: tuple[str, ...]) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [("serve",), ("encoder",), ("index", "build", "x.jsonl")], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [("serve",), ("encoder",), ("collection", "build", "x.jsonl")], ids=" ".join
+)
 @pytest.mark.parametrize("flag", ["--api-keys", "--read-keys", "--encoder-key"])
 @pytest.mark.parametrize("joined", [True, False])
 def test_a_key_is_no_flag(tercet: Run, command: tuple[str, ...], flag: str, joined: bool) -> None:
@@ -131,24 +133,24 @@ def test_a_worker_has_the_flags_of_its_settings_and_no_others(tercet: Run) -> No
 
 
 def test_a_wrong_setting_is_named_in_one_line(tercet: Run, tmp_path: Path) -> None:
-    done = tercet("index", "inspect", "x", TERCET_PORT="many")
+    done = tercet("collection", "show", "x", TERCET_PORT="many")
     assert done.returncode == 2
     assert done.stderr.startswith("Error: setting port (TERCET_PORT)")
     (tmp_path / "tercet.toml").write_text('chekpoint = "x"\n')
-    done = tercet("index", "inspect", "x")
+    done = tercet("collection", "show", "x")
     assert done.returncode == 2
     assert "unknown setting 'chekpoint'" in done.stderr
 
 
 FAILURES = [
-    (("index", "inspect", "none"), "collection 'none' does not exist"),
-    (("index", "verify", "none"), "collection 'none' does not exist"),
-    (("index", "inspect", "../none"), "does not match"),
+    (("collection", "show", "none"), "collection 'none' does not exist"),
+    (("collection", "verify", "none"), "collection 'none' does not exist"),
+    (("collection", "show", "../none"), "does not match"),
     (("search", "none", "tea"), "collection 'none' does not exist"),
     (("demo", "--no-serve", "--checkpoint", "no/such/folder"), "no/such/folder"),
     (("search", "x", "tea", "--filter", '{"near": {}}'), "near"),
-    (("index", "build", "none.jsonl", "--collection", "x"), "none.jsonl: no such file or folder"),
-    (("index", "build", ".", "--collection", "X"), "does not match"),
+    (("collection", "build", "none.jsonl", "--collection", "x"), "none.jsonl: no such file or folder"),
+    (("collection", "build", ".", "--collection", "X"), "does not match"),
     (("embed", "--input", "none.jsonl", "--output", "x.safetensors"), "none.jsonl: No such file"),
     (("eval", "none"), "none: no such folder"),
     (("export", "none", "--output", "x"), "'none' is neither one that comes with Tercet"),
@@ -193,7 +195,7 @@ def test_too_little_memory_is_1_and_one_line(tercet: Run, monkeypatch: pytest.Mo
         raise MemoryError("Unable to allocate 8.00 GiB")
 
     monkeypatch.setattr("tercet.index.verify.verify", failing)
-    done = tercet("index", "verify", "small")
+    done = tercet("collection", "verify", "small")
     assert done.returncode == 1
     assert done.stderr == (
         "Error: there is too little memory (Unable to allocate 8.00 GiB): free some, or ask for less\n"
@@ -205,7 +207,7 @@ def test_a_full_disk_is_1_and_one_line(tercet: Run, monkeypatch: pytest.MonkeyPa
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("tercet.index.verify.verify", failing)
-    done = tercet("index", "verify", "small")
+    done = tercet("collection", "verify", "small")
     assert done.returncode == 1
     assert done.stderr == "Error: No space left on device: free some space, and do it again\n"
 
@@ -221,7 +223,7 @@ def test_what_the_encoding_of_a_terminal_lacks_is_escaped(
                 sys.executable,
                 "-m",
                 "tercet.cli.main",
-                "index",
+                "collection",
                 "build",
                 "x.jsonl",
                 "--collection",
@@ -246,7 +248,7 @@ def test_a_failure_of_faiss_is_1_and_one_line(
 
     monkeypatch.setattr("tercet.index.dense.kinds.SMALLEST_INDEX", 1)
     monkeypatch.setattr("tercet.index.dense.building._build_hnsw", failing)
-    done = tercet("index", "build", str(source), "--collection", "small", "--dense-kind", "hnsw")
+    done = tercet("collection", "build", str(source), "--collection", "small", "--dense-kind", "hnsw")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("Error: the hnsw index of 4 vectors of ")
     assert "no progress" in done.stderr
@@ -261,7 +263,7 @@ def test_a_failure_of_faiss_is_1_and_one_line(
         ("search", "small", b"caf\xe9"),
         ("documents", "get", b"\xff", "--collection", "small"),
         ("documents", "delete", b"\xff", "--collection", "small", "--url", "http://127.0.0.1:9"),
-        ("index", "build", b"\xff.jsonl", "--collection", "small"),
+        ("collection", "build", b"\xff.jsonl", "--collection", "small"),
         ("serve", b"--host=\xff"),
         (b"\xff",),
     ],

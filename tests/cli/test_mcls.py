@@ -20,7 +20,9 @@ def test_a_collection_records_it_and_takes_no_other_vectors(
     tercet: Run, source: Path, data: Path, tmp_path: Path, embedded_checkpoint: Path
 ) -> None:
     own = Path(shutil.copytree(embedded_checkpoint, tmp_path / "own"))
-    built = tercet("index", "build", str(source), "--collection", "small", "--checkpoint", "own", *ON_TORCH)
+    built = tercet(
+        "collection", "build", str(source), "--collection", "small", "--checkpoint", "own", *ON_TORCH
+    )
     assert built.returncode == 0, built.stderr
     recorded = Collection.open(data / "collections", "small").settings.checkpoint
     assert recorded == f"{own} with a CLS every 8 tokens"
@@ -38,7 +40,7 @@ def test_a_collection_records_it_and_takes_no_other_vectors(
 
 
 def test_a_graph_without_it_is_one_line(tercet: Run, source: Path) -> None:
-    refused = tercet("index", "build", str(source), "--collection", "x", TERCET_MCLS_EVERY="8")
+    refused = tercet("collection", "build", str(source), "--collection", "x", TERCET_MCLS_EVERY="8")
     assert refused.returncode == 1
     assert "tercet export CHECKPOINT --mcls-every 8 --output FOLDER" in refused.stderr
     assert "Traceback" not in refused.stderr

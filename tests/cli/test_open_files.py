@@ -23,7 +23,7 @@ def test_a_collection_of_many_segments_is_searched_under_a_low_limit(
     source = tmp_path / "many.jsonl"
     source.write_text("\n".join(json.dumps({"id": f"d{i}", "text": f"tea {i}"}) for i in range(SEGMENTS)))
     monkeypatch.setattr("tercet.index.writer.SegmentLimits", lambda: SegmentLimits(documents=1))
-    done = tercet("index", "build", str(source), "--collection", "many")
+    done = tercet("collection", "build", str(source), "--collection", "many")
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "data" / "collections" / "many" / "segments").iterdir())) == SEGMENTS
 

@@ -1,4 +1,4 @@
-"""Sources as people have them, by the flags of `tercet index build` and `tercet documents put`."""
+"""Sources as people have them, by the flags of `tercet collection build` and `tercet documents put`."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ def faq(tmp_path: Path) -> Path:
 
 
 def test_a_table_without_a_flag(tercet: Run, faq: Path) -> None:
-    done = tercet("index", "build", faq.name, "--collection", "faq", "--field", "seit:integer")
+    done = tercet("collection", "build", faq.name, "--collection", "faq", "--field", "seit:integer")
     assert done.returncode == 0, done.stderr
     assert f"faq.csv ({LIKELIEST}): text from 'body', title from 'name', ids from 'pid'" in done.stderr
     shown = json.loads(tercet("documents", "get", "1", "--collection", "faq").stdout)
@@ -40,14 +40,14 @@ def test_a_table_without_a_flag(tercet: Run, faq: Path) -> None:
 
 def test_a_dry_run_shows_what_would_be_read(tercet: Run, faq: Path, tmp_path: Path) -> None:
     done = tercet(
-        "index", "build", faq.name, "--collection", "faq", "--dry-run", "--no-metadata-field", "seit"
+        "collection", "build", faq.name, "--collection", "faq", "--dry-run", "--no-metadata-field", "seit"
     )
     assert done.returncode == 0, done.stderr
     said, *documents = done.stdout.splitlines()
     assert said == f"faq.csv ({LIKELIEST}): text from 'body', title from 'name', ids from 'pid'"
     assert [json.loads(line)["metadata"] for line in documents] == [{}, {}]
     assert not (tmp_path / "data").exists()
-    done = tercet("index", "build", faq.name, "--collection", "faq", "--dry-run", "--encoding", "cp1252")
+    done = tercet("collection", "build", faq.name, "--collection", "faq", "--dry-run", "--encoding", "cp1252")
     assert done.stdout.startswith("faq.csv (cp1252): text from 'body'")
 
 
@@ -55,7 +55,7 @@ def test_columns_by_flags_and_a_second_load_that_changes_nothing(tercet: Run, tm
     posts = [{"post": {"words": "Hot tea."}, "n": 1}, {"post": {"words": "Cold tea."}, "n": 2}]
     (tmp_path / "posts.json").write_text(json.dumps({"posts": [*posts, posts[0]]}))
     flags = ["--text-field", "post.words", "--generate-ids", "--metadata-field", "n"]
-    done = tercet("index", "build", "posts.json", "--collection", "posts", *flags)
+    done = tercet("collection", "build", "posts.json", "--collection", "posts", *flags)
     assert done.returncode == 0, done.stderr
     assert "text from 'post.words', ids from the content" in done.stderr
     listed = tercet("documents", "list", "--collection", "posts").stdout
@@ -82,7 +82,7 @@ def test_columns_by_flags_and_a_second_load_that_changes_nothing(tercet: Run, tm
     ],
 )
 def test_flags_that_do_not_go(tercet: Run, faq: Path, flags: list[str], code: int, said: str) -> None:
-    done = tercet("index", "build", faq.name, "--collection", "faq", *flags)
+    done = tercet("collection", "build", faq.name, "--collection", "faq", *flags)
     assert done.returncode == code
     assert said in " ".join(done.stderr.replace("│", " ").split())
 
@@ -93,9 +93,9 @@ def test_a_file_and_its_records_are_what_is_said(tercet: Run, tmp_path: Path) ->
     ]
     (tmp_path / "dump_00").write_text(json.dumps({"version": 1, "data": articles}, indent=1))
     flags = ["--format", "json", "--records", "data.paragraphs", "--text-field", "context"]
-    unsaid = tercet("index", "build", "dump_00", "--collection", "x", *flags[2:])
+    unsaid = tercet("collection", "build", "dump_00", "--collection", "x", *flags[2:])
     assert (unsaid.returncode, "or --format must say what the file is" in unsaid.stderr) == (1, True)
-    for command in (["index", "build"], ["documents", "put"]):
+    for command in (["collection", "build"], ["documents", "put"]):
         done = tercet(*command, "dump_00", "--collection", "x", *flags)
         assert done.returncode == 0, done.stderr
         assert "text from 'context'" in done.stderr
@@ -107,20 +107,20 @@ def test_several_sources_and_types_that_are_found(tercet: Run, tmp_path: Path) -
     (tmp_path / "b.jsonl").write_text('{"id": 3, "text": "bees", "year": 1927, "at": "2024-05-17 09:30:00"}')
     flags = ["a.csv", "b.jsonl", "--collection", "x", "--infer-fields", "--field", "lang:keyword"]
     said = "fields as found in the first 3 documents: year:integer, at:datetime"
-    dry = tercet("index", "build", *flags, "--dry-run")
+    dry = tercet("collection", "build", *flags, "--dry-run")
     assert dry.stdout.splitlines()[0] == said
     assert [json.loads(line)["id"] for line in dry.stdout.splitlines() if line[0] == "{"] == ["1", "2", "3"]
-    done = tercet("index", "build", *flags)
+    done = tercet("collection", "build", *flags)
     assert done.returncode == 0, done.stderr
     assert said in done.stderr
     for condition in ({"lt": {"year": 1900}}, {"eq": {"lang": "de"}}, {"lt": {"at": "2024-05-17T09:30:01Z"}}):
         counted = tercet("documents", "count", "--collection", "x", "--filter", json.dumps(condition))
         assert counted.stdout == "1\n", counted.stderr
-    again = tercet("index", "build", "a.csv", "--collection", "x", "--infer-fields")
+    again = tercet("collection", "build", "a.csv", "--collection", "x", "--infer-fields")
     assert again.returncode == 0, again.stderr
     assert "collection 'x' exists with its fields, which stay" in again.stderr
     (tmp_path / "c.jsonl").write_text('{"id": "1", "text": "twice"}')
-    twice = tercet("index", "build", "a.csv", "c.jsonl", "--collection", "y")
+    twice = tercet("collection", "build", "a.csv", "c.jsonl", "--collection", "y")
     assert (
         twice.returncode,
         "c.jsonl line 1: the id '1' occurs already at a.csv line 2" in twice.stderr,
@@ -148,7 +148,7 @@ def test_standard_input_is_a_source_of_builds_and_puts(
 ) -> None:
     lines = b'{"id": 1, "text": "tea"}\n{"id": 2, "text": NaN}\n'
     skipped = piped(
-        environment, tmp_path, lines, "index", "build", "-", "--collection", "x", "--on-error", "skip"
+        environment, tmp_path, lines, "collection", "build", "-", "--collection", "x", "--on-error", "skip"
     )
     assert skipped.returncode == 0, skipped.stderr
     assert b'skipped standard input line 2: "text" is nan' in skipped.stderr
@@ -177,7 +177,7 @@ def test_standard_input_is_a_source_of_builds_and_puts(
 def test_sources_that_do_not_go(
     environment: dict[str, str], tmp_path: Path, arguments: list[str], said: str
 ) -> None:
-    done = piped(environment, tmp_path, b"", "index", "build", *arguments, "--collection", "x")
+    done = piped(environment, tmp_path, b"", "collection", "build", *arguments, "--collection", "x")
     assert done.returncode == 2, done.stderr
     assert said in " ".join(done.stderr.decode().replace("│", " ").split())
 
@@ -185,7 +185,7 @@ def test_sources_that_do_not_go(
 def test_a_job_with_an_unclear_source_says_why(tercet: Run, tmp_path: Path) -> None:
     """A service reads the error from the lines of progress, from whatever step it comes."""
     (tmp_path / "x.csv").write_text("id,words\n1,tea\n")
-    done = tercet("index", "build", "x.csv", "--collection", "x", "--infer-fields", "--progress", "json")
+    done = tercet("collection", "build", "x.csv", "--collection", "x", "--infer-fields", "--progress", "json")
     assert done.returncode == 1
     assert "none of text, contents" in json.loads(done.stdout.splitlines()[-1])["error"]
 
@@ -202,8 +202,8 @@ def test_a_dry_run_fails_where_the_build_would(
     tercet: Run, tmp_path: Path, name: str, content: str, flags: list[str]
 ) -> None:
     (tmp_path / name).write_text(content)
-    of_build = tercet("index", "build", name, "--collection", "none", "--infer-fields", *flags)
-    dry = tercet("index", "build", name, "--collection", "none", "--infer-fields", "--dry-run", *flags)
+    of_build = tercet("collection", "build", name, "--collection", "none", "--infer-fields", *flags)
+    dry = tercet("collection", "build", name, "--collection", "none", "--infer-fields", "--dry-run", *flags)
     assert (of_build.returncode, dry.returncode) == (1, 1)
     said = f"Error: {name}: no documents ("
     assert said in of_build.stderr

@@ -182,7 +182,7 @@ def test_facets_are_shown_below_the_hits(tercet: Run, tmp_path: Path) -> None:
         {"id": str(place), "text": "tea", "metadata": {"lang": "en" if place else "ko"}} for place in range(4)
     ]
     (tmp_path / "more.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    made = tercet("index", "build", "more.jsonl", "--collection", "more", "--field", "lang:keyword")
+    made = tercet("collection", "build", "more.jsonl", "--collection", "more", "--field", "lang:keyword")
     assert made.returncode == 0, made.stderr
     done = tercet("search", "more", "tea", "--facet", "lang:1", "--group-by", "lang")
     assert done.stdout.splitlines()[-1] == "lang  en 3 (2 different, 0 without)"

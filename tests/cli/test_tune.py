@@ -53,18 +53,18 @@ def test_what_is_stored_is_shown_used_and_removed(tercet: Run, folder: Path) -> 
     assert [line.split()[:2] for line in lines[2:5]] == [["fold", str(n)] for n in (1, 2, 3)]
     assert max(map(len, lines)) <= 80
     assert "Stored as the defaults of 'small'" in done.stdout
-    found = json.loads(tercet("index", "inspect", "small", "--json").stdout)["defaults"]
+    found = json.loads(tercet("collection", "show", "small", "--json").stdout)["defaults"]
     assert found["tuning"]["queries"] == 11
-    assert f"candidates {found['candidates']['dense']}" in tercet("index", "inspect", "small").stdout
+    assert f"candidates {found['candidates']['dense']}" in tercet("collection", "show", "small").stdout
     answer = json.loads(tercet("search", "small", "tea", "--json").stdout)
     assert (answer["weights"], answer["candidates"]) == (found["weights"], found["candidates"])
     plain = json.loads(tercet("search", "small", "tea", "--json", "--weights", "sum").stdout)
     assert plain["weights"] == {"dense": 1, "sparse": 1, "colbert": 1}
-    assert tercet("index", "verify", "small").returncode == 0
+    assert tercet("collection", "verify", "small").returncode == 0
     assert "were removed" in tercet("tune", "small", "--reset").stdout
     assert json.loads(tercet("tune", "small", "--reset", "--json").stdout)["removed"] is False
-    assert json.loads(tercet("index", "inspect", "small", "--json").stdout)["defaults"] is None
-    assert "none stored" in tercet("index", "inspect", "small").stdout
+    assert json.loads(tercet("collection", "show", "small", "--json").stdout)["defaults"] is None
+    assert "none stored" in tercet("collection", "show", "small").stdout
 
 
 @pytest.mark.usefixtures("built")
@@ -76,7 +76,7 @@ def test_a_dry_run_reports_and_stores_nothing(tercet: Run, folder: Path) -> None
     assert len(report["folds"]) == 5
     assert set(report["held_out"]) == {"plain", "tuned", "gain", "gain_standard_error"}
     assert report["stored"] is False
-    assert json.loads(tercet("index", "inspect", "small", "--json").stdout)["defaults"] is None
+    assert json.loads(tercet("collection", "show", "small", "--json").stdout)["defaults"] is None
 
 
 @pytest.mark.usefixtures("built")

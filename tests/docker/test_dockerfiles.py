@@ -98,7 +98,7 @@ def test_its_commands_exist_with_the_flags_used(dockerfile: Any) -> None:
     parse_command(dockerfile.last("CMD").words)
     lines = [part.strip() for entry in dockerfile.all("RUN") for part in entry.value.split("&&")]
     used = [shlex.split(line)[1:] for line in lines if line.startswith("tercet ")]
-    assert [words[0] for words in used] == ["index", "search"], "these prove it"
+    assert [words[0] for words in used] == ["collection", "search"], "these prove it"
     for words in used:
         parse_command(words)
 

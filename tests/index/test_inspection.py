@@ -1,4 +1,4 @@
-"""What `tercet index inspect` shows."""
+"""What `tercet collection show` shows."""
 
 from __future__ import annotations
 

@@ -344,7 +344,15 @@ def test_a_second_server_on_the_same_data_root_is_refused(
     assert f"Error: another server uses the data root {tmp_path / 'data'}: stop it, or" in "\n".join(said)
     listening = [file.name for file in tmp_path.glob("log-*") if "listening on" in file.read_text()]
     assert len(listening) == 1, "the one that was refused never was there"
-    command = ["index", "build", str(sources / "articles.jsonl"), "--collection", "beside", "--data", "data"]
+    command = [
+        "collection",
+        "build",
+        str(sources / "articles.jsonl"),
+        "--collection",
+        "beside",
+        "--data",
+        "data",
+    ]
     subprocess.run(
         [sys.executable, "-m", "tercet.cli.main", *command],
         cwd=tmp_path,

@@ -97,7 +97,7 @@ class ParquetTarget:
         if self._settings.window is not None:
             return (
                 f"# the windows of {self.name} are searched once they are in a collection again:\n"
-                f"# tercet index build {self.name} --from parquet --collection {self._settings.name}\n"
+                f"# tercet collection build {self.name} --from parquet --collection {self._settings.name}\n"
             )
         return _SCRIPT.format(path=str(self._path.resolve()), **query.for_script)
 

@@ -39,8 +39,8 @@ def shards_of(deployment: ServeDeployment) -> Sequence[ShardPart]:
     found = newest_map(open_store(deployment.shard_map))
     if found is None:
         raise DeploymentError(
-            f"{deployment.shard_map} has no map of shards; build one (tercet index build --shards N --output "
-            f"{deployment.shard_map})"
+            f"{deployment.shard_map} has no map of shards; build one (tercet collection build --shards N "
+            f"--output {deployment.shard_map})"
         )
     url = deployment.shard_map.rstrip("/")
     return [ShardPart(snapshots=f"{url}/{place.snapshots}") for place in found.shards]

@@ -124,7 +124,7 @@ class ServeDeployment(_Part):
             if name in self.settings:
                 raise ValueError(
                     f"settings: {name} is for tercet serve alone; run such servers beside Ray and name them "
-                    "(settings: shards), or publish a shard's data root by tercet index push"
+                    "(settings: shards), or publish a shard's data root by tercet collection push"
                 )
         if self.checkpoint is not None and "checkpoint" in self.settings:
             raise ValueError("give checkpoint once, above or among settings")

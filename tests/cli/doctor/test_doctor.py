@@ -84,7 +84,7 @@ def test_a_damaged_collection_is_a_problem(tercet: Run, data: Path) -> None:
     assert code == 1
     (problem,) = (each for each in findings if each["state"] == "problem")
     assert problem["text"].startswith("collection 'small' cannot be opened: ")
-    assert "tercet index verify small" in problem["remedy"]
+    assert "tercet collection verify small" in problem["remedy"]
 
 
 def test_a_data_root_that_is_a_file_is_a_problem(tercet: Run, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_what_a_build_put_is_taken_over(
     tercet: Run, sync: Sync, docs: Path, data_root: Path, collection: str
 ) -> None:
     where = ["--collection", collection, "--data", str(data_root)]
-    done = tercet("index", "build", str(docs), "--split", "markdown", *where)
+    done = tercet("collection", "build", str(docs), "--split", "markdown", *where)
     assert done.returncode == 0, done.stderr
     done = sync()
     assert "put guide/tea.md: 2 documents, 0 of them encoded, 0 deleted" in done.stdout, done.stderr

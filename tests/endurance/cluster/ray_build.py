@@ -1,10 +1,10 @@
 """Whether a build on Ray is that of one process, whatever dies; what its workers take; re-sharding after it.
 
-Builds passages of ../shared/data/scale-mix twice: by `tercet index build`, and in two shards on a Ray session
-of this machine whose workers are killed: KILLS times before a segment is written, as often once it lies on
-the store, and before its record is returned. Every document's stored bytes are compared, and the exact dense
-scores of some queries. Then the shards are divided into three, and these into two, which are compared again;
-and a build is killed, and its remains are collected.
+Builds passages of ../shared/data/scale-mix twice: by `tercet collection build`, and in two shards on a Ray
+session of this machine whose workers are killed: KILLS times before a segment is written, as often once it
+lies on the store, and before its record is returned. Every document's stored bytes are compared, and the
+exact dense scores of some queries. Then the shards are divided into three, and these into two, which are
+compared again; and a build is killed, and its remains are collected.
 
 Memory is anonymous memory, at its highest: of the child that builds, and of a worker. All have one thread,
 since a codebook's last bits depend on how many learned it.
@@ -114,7 +114,7 @@ def build_here(folder: Path, corpus: Path, checkpoint: str) -> dict[str, Any]:
         sys.executable,
         "-m",
         "tercet.cli.main",
-        "index",
+        "collection",
         "build",
         str(corpus),
         "--collection",
@@ -268,7 +268,7 @@ def killed_build(folder: Path, corpus: Path, checkpoint: str) -> dict[str, Any]:
         sys.executable,
         "-m",
         "tercet.cli.main",
-        "index",
+        "collection",
         "build",
         str(corpus),
         "--collection",

@@ -173,12 +173,12 @@ class World:
         urls = ",".join(f"http://127.0.0.1:{port}" for port in ports)
         flags = ["--collection", NAME, "--checkpoint", ENGLISH, "--field", "year:integer"]
         flags += ["--token-codec", CODEC, "--output", self.store, "--shards", "2", "--shard-urls", urls]
-        run("index", "build", str(source), *flags, "--progress", "none")
+        run("collection", "build", str(source), *flags, "--progress", "none")
         found = newest_map(open_store(self.store))
         assert found is not None
         for number, place in enumerate(found.shards):
             data = self._folder / f"built-{number}"
-            run("index", "pull", NAME, f"{self.store}/{place.snapshots}", "--data", str(data))
+            run("collection", "pull", NAME, f"{self.store}/{place.snapshots}", "--data", str(data))
             self.server(f"built-{number}", port=ports[number], snapshot_store=self.store)
 
     def shard(self, name: str) -> str:
@@ -203,7 +203,15 @@ class World:
 
 def moved(world: World, urls: Sequence[str], kills: int, chance: random.Random) -> Figures:
     """Moves the collection to these servers; the command is killed so often before."""
-    command = ["index", "reshard", world.store, "--shards", str(len(urls)), "--shard-urls", ",".join(urls)]
+    command = [
+        "collection",
+        "reshard",
+        world.store,
+        "--shards",
+        str(len(urls)),
+        "--shard-urls",
+        ",".join(urls),
+    ]
     began, ended = time.monotonic(), 0
     for _ in range(kills):
         process = tercet(*command, "--live", "--json")

@@ -942,7 +942,7 @@ SearchManyResponse = TypedDict(
     },
 )
 
-# Effort of the approximate dense search; by default what `tercet index tune` stored.
+# Effort of the approximate dense search; by default what `tercet collection tune` stored.
 SearchOptions = TypedDict(
     "SearchOptions",
     {

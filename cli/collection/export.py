@@ -1,4 +1,4 @@
-"""`tercet collection`: documents with all representations into other systems, and queries for these."""
+"""`tercet collection export` and `query`: all representations into other systems, and queries for these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tercet.cli import options
-from tercet.cli.export_targets import TargetFlags, To
+from tercet.cli.collection.export_targets import TargetFlags, To
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import counted, error_console
 
@@ -21,15 +21,9 @@ if TYPE_CHECKING:
 
 EXAMPLE_WORDS = 8
 
-app = typer.Typer(
-    help="Export a collection with all its representations, and print queries that use them.",
-    no_args_is_help=True,
-)
-
 ToOption = Annotated[To, typer.Option("--to", help="Where to.")]
 
 
-@app.command()
 @with_flag_groups
 def export(
     name: options.Name,
@@ -88,7 +82,6 @@ def export(
         typer.echo(target.query(encoded_query), nl=False)
 
 
-@app.command("query")
 @with_flag_groups
 def print_query(
     name: options.Name,

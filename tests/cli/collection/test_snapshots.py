@@ -1,4 +1,4 @@
-"""`tercet index push`, `pull` and `gc` on a folder, as a user runs them."""
+"""`tercet collection push`, `pull` and `gc` on a folder, as a user runs them."""
 
 import json
 import subprocess
@@ -14,34 +14,34 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 def test_push_pull_and_gc(tercet: Run, built: Path, tmp_path: Path) -> None:
     url = (tmp_path / "store").as_uri()
-    done = tercet("index", "push", "small", url)
+    done = tercet("collection", "push", "small", url)
     assert done.returncode == 0, done.stderr
     assert "is published as snapshot 000001" in done.stdout
     assert "4 documents" in done.stdout
-    again = tercet("index", "push", "small", url)
+    again = tercet("collection", "push", "small", url)
     assert "nothing was published" in again.stdout
     more = tmp_path / "more.jsonl"
     more.write_text('{"id": "more", "text": "Steam drives the engine."}\n')
     put = tercet("documents", "put", str(more), "--collection", "small")
     assert put.returncode == 0, put.stderr
-    pushed = json.loads(tercet("index", "push", "small", url, "--json").stdout)
+    pushed = json.loads(tercet("collection", "push", "small", url, "--json").stdout)
     assert (pushed["snapshot"], pushed["new"], pushed["documents"]) == ("000002", True, 5)
     assert pushed["position"] > 0  # what was put was flushed
     assert 0 < pushed["sent_bytes"] < pushed["total_bytes"]
     other = tmp_path / "other"
-    pulled = tercet("index", "pull", "small", url, "--as", "mine", "--data", str(other))
+    pulled = tercet("collection", "pull", "small", url, "--as", "mine", "--data", str(other))
     assert pulled.returncode == 0, pulled.stderr
     assert "Collection 'mine' is snapshot 000002" in pulled.stdout
     found = json.loads(tercet("search", "mine", "hot tea", "--data", str(other), "--json").stdout)
     assert found["hits"][0]["id"] == "tea"
-    older = tercet("index", "pull", "small", url, "--snapshot", "1", "--data", str(other), "--json")
+    older = tercet("collection", "pull", "small", url, "--snapshot", "1", "--data", str(other), "--json")
     assert json.loads(older.stdout)["documents"] == 4
-    shown = tercet("index", "gc", url, "--keep", "1", "--grace-hours", "0", "--dry-run")
+    shown = tercet("collection", "gc", url, "--keep", "1", "--grace-hours", "0", "--dry-run")
     assert "1 manifest and" in shown.stdout
     assert "would be removed" in shown.stdout
-    gone = json.loads(tercet("index", "gc", url, "--keep", "1", "--grace-hours", "0", "--json").stdout)
+    gone = json.loads(tercet("collection", "gc", url, "--keep", "1", "--grace-hours", "0", "--json").stdout)
     assert gone["manifests"] == 1
-    assert tercet("index", "pull", "small", url, "--data", str(tmp_path / "third")).returncode == 0
+    assert tercet("collection", "pull", "small", url, "--data", str(tmp_path / "third")).returncode == 0
 
 
 def test_a_server_flushes_what_is_pushed(
@@ -50,12 +50,12 @@ def test_a_server_flushes_what_is_pushed(
     url, key = (tmp_path / "store").as_uri(), {"TERCET_API_KEYS": "secret"}
     put = tercet("documents", "put", str(source), "--collection", "small", "--url", server, **key)
     assert put.returncode == 0, put.stderr
-    as_published = tercet("index", "push", "small", url, "--json")
+    as_published = tercet("collection", "push", "small", url, "--json")
     assert "Warning: collection 'small' is being written" in as_published.stderr
     assert json.loads(as_published.stdout)["position"] == 0
-    flushed = json.loads(tercet("index", "push", "small", url, "--url", server, "--json", **key).stdout)
+    flushed = json.loads(tercet("collection", "push", "small", url, "--url", server, "--json", **key).stdout)
     assert flushed["position"] > 0
-    busy = tercet("index", "pull", "small", url)
+    busy = tercet("collection", "pull", "small", url)
     assert busy.returncode == 1
     assert "pull under another name (--as)" in busy.stderr
 
@@ -68,11 +68,11 @@ def test_what_cannot_be_is_one_line(tercet: Run, built: Path, tmp_path: Path) ->
         (("gc", "s3://"), "names no object store"),
         (("gc", (tmp_path / "x").as_uri()), "nothing is published"),
     ):
-        done = tercet("index", *arguments)
+        done = tercet("collection", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
         assert message in done.stderr
     assert not (tmp_path / "x").exists()
-    endless = tercet("index", "gc", (tmp_path / "x").as_uri(), "--grace-hours", "inf")
+    endless = tercet("collection", "gc", (tmp_path / "x").as_uri(), "--grace-hours", "inf")
     assert endless.returncode == 2
     assert "'--grace-hours'" in endless.stderr
     served = tercet("serve", "--follow", "nowhere")

@@ -1,4 +1,4 @@
-"""`tercet index`: `inspect` and `verify`; the other commands have files of their own."""
+"""`tercet collection`: `inspect` and `verify`; the other commands have files of their own."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tercet.cli import (
-    index_alias,
-    index_backup,
-    index_reshard,
-    index_snapshots,
-    index_tune,
-    index_upkeep,
-    options,
-)
-from tercet.cli.index_build import build
+from tercet.cli import options
 from tercet.cli.output import console, counted, megabytes, print_json, print_pairs
 
 if TYPE_CHECKING:
@@ -24,23 +15,8 @@ if TYPE_CHECKING:
     from tercet.index.catalog.settings import CollectionSettings
     from tercet.index.inspection import Inspection
 
-app = typer.Typer(help="Build, inspect, verify and back up collections.", no_args_is_help=True)
-app.command()(build)
-app.command()(index_upkeep.merge)
-app.command()(index_upkeep.stats)
-app.command()(index_upkeep.fields)
-app.command()(index_tune.tune)
-app.command()(index_backup.backup)
-app.command()(index_backup.restore)
-app.command()(index_snapshots.push)
-app.command()(index_snapshots.pull)
-app.command("gc")(index_snapshots.collect)
-app.command()(index_reshard.reshard)
-app.add_typer(index_alias.app, name="alias")
 
-
-@app.command()
-def inspect(name: options.Name, data: options.Data = None, as_json: options.AsJson = False) -> None:
+def show(name: options.Name, data: options.Data = None, as_json: options.AsJson = False) -> None:
     """Show a collection's settings, its current snapshot, and what they take on disk."""
     from tercet.index.inspection import inspect_collection
 
@@ -60,7 +36,6 @@ Trust = Annotated[
 ]
 
 
-@app.command()
 def verify(
     name: options.Name, data: options.Data = None, trust: Trust = False, as_json: options.AsJson = False
 ) -> None:

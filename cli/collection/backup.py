@@ -1,4 +1,4 @@
-"""`tercet index backup` and `restore`: copies of collections as they were, here or at a running server."""
+"""`tercet collection backup` and `restore`: copies of collections, here or at a running server."""
 
 from __future__ import annotations
 

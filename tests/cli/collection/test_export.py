@@ -27,7 +27,7 @@ def test_to_parquet_and_back(tercet: Run, built: Path, tmp_path: Path) -> None:
         [sys.executable, "-c", done.stdout], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert printed.stdout.splitlines()[0].split()[1:] == ["tea", "Green", "tea"]
-    done = tercet("index", "build", "out.parquet", "--from", "parquet", "--collection", "back")
+    done = tercet("collection", "build", "out.parquet", "--from", "parquet", "--collection", "back")
     assert done.returncode == 0, done.stderr
     assert "back, snapshot 000001" in done.stdout
     assert "tokens" not in done.stdout + done.stderr  # none were encoded
@@ -39,7 +39,7 @@ def test_to_parquet_and_back(tercet: Run, built: Path, tmp_path: Path) -> None:
 
 def test_to_qdrant_and_back_by_an_alias(tercet: Run, built: Path, tmp_path: Path) -> None:
     pytest.importorskip("qdrant_client", reason="install tercet[qdrant]")
-    assert tercet("index", "alias", "put", "shelf", "small").returncode == 0
+    assert tercet("collection", "alias", "put", "shelf", "small").returncode == 0
     done = tercet("collection", "export", "shelf", "--to", "qdrant", "--path", "qdrant", "--query", "hot tea")
     assert done.returncode == 0, done.stderr
     command = [sys.executable, "-c", done.stdout]
@@ -49,7 +49,7 @@ def test_to_qdrant_and_back_by_an_alias(tercet: Run, built: Path, tmp_path: Path
     again = tercet("collection", "query", "small", "hot tea", "--to", "qdrant", "--path", "qdrant")
     assert again.stdout == done.stdout
     from_qdrant = ["--from", "qdrant", "--source-collection", "small", "--collection", "back"]
-    done = tercet("index", "build", "qdrant", *from_qdrant)
+    done = tercet("collection", "build", "qdrant", *from_qdrant)
     assert done.returncode == 0, done.stderr
     assert hits(tercet, "back") == hits(tercet, "small")
 
@@ -82,7 +82,7 @@ def test_what_only_the_ledger_holds_is_exported_too(
         "a server writes collection 'small'; its last writes are in no segment and are left out"
         in done.stderr
     )
-    merge = ["index", "merge", "small", "--url", server]
+    merge = ["collection", "merge", "small", "--url", server]
     assert tercet(*merge, TERCET_API_KEYS="secret").returncode == 0
     done = tercet(*export, "after.parquet")
     assert "5 documents of collection 'small' are in after.parquet." in done.stderr
@@ -105,7 +105,7 @@ def test_wrong_usage(tercet: Run, built: Path) -> None:
         done = tercet(*export, *arguments)
         assert done.returncode == 2
         assert part in " ".join(done.stderr.replace("│", " ").split())
-    done = tercet("index", "build", "x", "--collection", "y", "--source-collection", "z")
+    done = tercet("collection", "build", "x", "--collection", "y", "--source-collection", "z")
     assert done.returncode == 2
     assert "goes with --from qdrant" in done.stderr
 

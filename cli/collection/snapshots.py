@@ -1,4 +1,4 @@
-"""`tercet index push`, `pull` and `gc`: a collection's snapshots on an object store."""
+"""`tercet collection push`, `pull` and `gc`: a collection's snapshots on an object store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tercet index alias`: second names of collections."""
+"""`tercet collection alias`: second names of collections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tercet index reshard`: a collection on an object store in another number of shards."""
+"""`tercet collection reshard`: a collection on an object store in another number of shards."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import typer
 from tercet.cli import options
 from tercet.cli.building.sharded import MOST_SHARDS, RayFlags, shard_servers
 from tercet.cli.building.stopping import interruptible
+from tercet.cli.collection.snapshots import StoreUrl
 from tercet.cli.flag_groups import with_flag_groups
-from tercet.cli.index_snapshots import StoreUrl
 from tercet.cli.output import console, counted, error_console, print_failure, print_json
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def reshard(
 ) -> None:
     """Move a collection to another number of shards, from what is stored; the present ones serve meanwhile.
 
-    Without --live only what shards have published moves (tercet index push): stop writes and push every shard
-    before the last call, which switches the map in one step.
+    Without --live only what shards have published moves (tercet collection push): stop writes and push every
+    shard before the last call, which switches the map in one step.
     """
     if abort:
         _abort(url, as_json=as_json)

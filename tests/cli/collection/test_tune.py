@@ -1,4 +1,4 @@
-"""`tercet index tune`: what it prints and stores."""
+"""`tercet collection tune`: what it prints and stores."""
 
 import json
 import subprocess
@@ -20,37 +20,37 @@ def graph(tercet: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     source.write_text(
         "\n".join(json.dumps({"id": str(place), "text": text}) for place, text in enumerate(texts))
     )
-    done = tercet("index", "build", str(source), "--collection", "graph", "--dense-kind", "hnsw")
+    done = tercet("collection", "build", str(source), "--collection", "graph", "--dense-kind", "hnsw")
     assert done.returncode == 0, done.stderr
     return "graph"
 
 
 @pytest.mark.slow
 def test_what_is_stored_is_shown_and_removed(tercet: Run, graph: str, tmp_path: Path) -> None:
-    asked = ["index", "tune", graph, "--k", "5", "--recall", "0.9"]
+    asked = ["collection", "tune", graph, "--k", "5", "--recall", "0.9"]
     done = tercet(*asked, "--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0].split() == ["ef_search", "recall@5", "lowest", "ms"]
     assert "Not stored: ef_search 42 for hnsw; recall " in " ".join(done.stdout.split())
     found = json.loads(tercet(*asked, "--json").stdout)
     assert found["stored"]
-    inspected = json.loads(tercet("index", "inspect", graph, "--json").stdout)
+    inspected = json.loads(tercet("collection", "show", graph, "--json").stdout)
     assert inspected["dense_effort"] == found["effort"]
     assert (found["effort"]["ef_search"], found["effort"]["source"]) == (42, "documents")
-    assert "ef_search 42 for hnsw; recall@5" in " ".join(tercet("index", "inspect", graph).stdout.split())
+    assert "ef_search 42 for hnsw; recall@5" in " ".join(tercet("collection", "show", graph).stdout.split())
     queries = tmp_path / "queries.jsonl"
     queries.write_text('{"text": "hot tea"}\n{"text": "a train"}\n')
     of_file = json.loads(tercet(*asked, "--file", str(queries), "--json").stdout)["effort"]
     assert (of_file["queries"], of_file["source"]) == (2, "file")
-    assert tercet("index", "verify", graph).returncode == 0
-    assert "was removed" in tercet("index", "tune", graph, "--reset").stdout
-    assert json.loads(tercet("index", "inspect", graph, "--json").stdout)["dense_effort"] is None
-    assert "is none" in tercet("index", "tune", graph, "--reset").stdout
+    assert tercet("collection", "verify", graph).returncode == 0
+    assert "was removed" in tercet("collection", "tune", graph, "--reset").stdout
+    assert json.loads(tercet("collection", "show", graph, "--json").stdout)["dense_effort"] is None
+    assert "is none" in tercet("collection", "tune", graph, "--reset").stdout
 
 
 @pytest.mark.usefixtures("built")
 def test_what_cannot_be_tuned_is_told(tercet: Run) -> None:
-    done = tercet("index", "tune", "small")
+    done = tercet("collection", "tune", "small")
     assert done.returncode == 1
     assert "scanned, so any effort finds everything" in done.stderr
-    assert tercet("index", "tune", "small", "--reset", "--dry-run").returncode == 2
+    assert tercet("collection", "tune", "small", "--reset", "--dry-run").returncode == 2

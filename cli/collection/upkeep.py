@@ -1,4 +1,4 @@
-"""`tercet index merge`, `stats` and `fields`: of live collections, with a server or without."""
+"""`tercet collection merge`, `stats` and `fields`: of live collections, with a server or without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tercet index tune`: how wide a collection's dense searches look, for a wanted recall."""
+"""`tercet collection tune`: how wide a collection's dense searches look, for a wanted recall."""
 
 from __future__ import annotations
 

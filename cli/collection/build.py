@@ -1,4 +1,4 @@
-"""`tercet index build`: a collection from a source of documents, with progress, in one step."""
+"""`tercet collection build`: a collection from a source of documents, with progress, in one step."""
 
 from __future__ import annotations
 

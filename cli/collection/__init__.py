@@ -1,0 +1,1 @@
+"""`tercet collection`: all that is done with a collection."""
