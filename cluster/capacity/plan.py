@@ -110,7 +110,7 @@ def _plan(work: Workload, figures: measured.DenseFigures) -> Plan:
 
 
 def document_bytes(work: Workload, figures: measured.DenseFigures) -> dict[str, float]:
-    """Bytes of each part of a stored document, by docs/index-format.md."""
+    """Bytes of each part of a stored document, by docs/segment-format.md."""
     dense_dimension, token_dimension = measured.DIMENSIONS[work.encoder]
     terms = TERMS_OF_A_TOKEN * work.tokens * (2 if work.bm25 else 1)
     return {

@@ -17,7 +17,7 @@ from tercet.models.representations import Float32, Float64
 
 K1 = 1.2
 B = 0.75
-# With it a weight of 1 suits the other scores; docs/evaluation.md has what other constants gave.
+# With it a weight of 1 suits the other scores; docs/tuning.md has what other constants gave.
 SCALE = 0.05
 BASE = K1 * (1 - B)
 _ROUNDING = 1e-6  # more than a weight changes where it is stored as float32

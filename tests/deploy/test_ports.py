@@ -1,4 +1,4 @@
-"""Every port that something listens on, as docs/operations.md lists them: against compose files, manifests
+"""Every port that something listens on, as docs/secure.md lists them: against compose files, manifests
 and Dockerfiles.
 """
 
@@ -26,7 +26,7 @@ Listening = tuple[str, str, str]
 
 @pytest.fixture(scope="module")
 def listed() -> set[Listening]:
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "secure.md").read_text(encoding="utf-8")
     section = text.split("\n## Ports\n")[1].split("\n## ")[0]
     rows = ROW.findall(section)
     assert len(rows) == section.count("\n| `"), "a row that cannot be read"

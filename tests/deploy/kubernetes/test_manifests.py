@@ -227,7 +227,7 @@ def test_autoscalers_ask_for_a_metric_that_a_server_has_and_the_adapter_gives(
     texts: dict[str, str],
 ) -> None:
     (rule,) = yaml.safe_load((FOLDER / "prometheus-adapter.yml").read_text(encoding="utf-8"))["rules"]
-    metrics = (FOLDER.parents[1] / "docs" / "operations.md").read_text(encoding="utf-8")
+    metrics = (FOLDER.parents[1] / "docs" / "observe.md").read_text(encoding="utf-8")
     for text in texts.values():
         for each in of_kind(documents(text), "HorizontalPodAutoscaler"):
             (asked,) = (metric["pods"]["metric"] for metric in each["spec"]["metrics"])

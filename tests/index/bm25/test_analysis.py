@@ -152,7 +152,7 @@ def test_every_language_is_one_that_snowball_knows() -> None:
 
 
 def test_the_page_names_every_language(repository: Path) -> None:
-    page = (repository / "docs" / "http-api.md").read_text(encoding="utf-8")
+    page = (repository / "docs" / "http-ranking.md").read_text(encoding="utf-8")
     listed = page.split("one of Snowball's languages, not its code: ")[1].split(" leaves")[0]
     assert regex.findall(r"`(\w+)`", listed) == [*get_args(Bm25Language)[1:], "none"]
 

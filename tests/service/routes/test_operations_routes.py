@@ -106,8 +106,8 @@ async def test_the_page_lists_every_metric(client: httpx.AsyncClient, repository
     await client.post("/search", json={"collection": "demo", "query": "tea"})
     text = (await client.get("/metrics")).text
     rendered = {family.name for family in text_string_to_metric_families(text)}
-    page = (repository / "docs" / "operations.md").read_text(encoding="utf-8")
-    section = page.split("## Health, logs, metrics")[1].split("\n## ")[0]
+    page = (repository / "docs" / "observe.md").read_text(encoding="utf-8")
+    section = page.split("\n## Metrics\n")[1]
     documented = set(re.findall(r"`((?:tercet|process|python)_\w+)`", section))
     assert {name.removesuffix("_total") for name in documented} == rendered
 

@@ -85,7 +85,7 @@ def test_encoders_are_as_many_as_waiting_tokens_ask_for(told: dict[str, float], 
 
 
 def test_the_documentation_lists_every_port() -> None:
-    text = (Path(__file__).parents[4] / "docs" / "cluster.md").read_text("utf-8")
+    text = (Path(__file__).parents[4] / "docs" / "ray-serve.md").read_text("utf-8")
     rows = re.findall(r"^\| ([\d-]+)( \(head\))? \| (token|keys|none) \| (.+) \|$", text, re.M)
     assert rows == [
         (port.shown, " (head)" if port.head_only else "", port.guard, port.purpose) for port in ports_of(8000)
