@@ -17,6 +17,7 @@ from tercet.service.settings.roles import (
     OF_AUDIT,
     OF_AUDIT_FILE,
     OF_BACKEND,
+    OF_COMMANDS,
     OF_ENCODER,
     OF_FOLLOWING,
     OF_PUBLISHING,
@@ -126,6 +127,12 @@ class SettingsFields(BaseSettings):
         None,
         description="File of keys that each have their own access, collections and limit, as JSON lines; "
         "read again when it changes.",
+    )
+    client_key: Annotated[SecretStr | None, OF_COMMANDS, Panel.ACCESS] = Field(
+        None, description="Key that commands send to the server that --url names."
+    )
+    client_key_file: Annotated[Path | None, OF_COMMANDS, Panel.ACCESS] = Field(
+        None, description="File that holds the key that commands send to a server."
     )
 
     follow: Annotated[str | None, OF_SEARCH, Panel.COMMON] = Field(

@@ -52,5 +52,6 @@ OF_PUBLISHING = Role(_SEARCH, needs="publish_url")
 OF_FOLLOWING = Role(frozenset({"search", "router"}))
 OF_ROUTER = Role(frozenset({"router"}))
 OF_BACKEND = Role(frozenset({"backend"}))
+OF_COMMANDS = Role(frozenset())  # commands that ask a server
 OF_AUDIT = Role(_ALL, needs="audit")
 OF_AUDIT_FILE = Role(_ALL, needs="audit_file")

@@ -94,6 +94,7 @@ class Settings(SettingsFields):
             ("encoder_key", "workers"),
             ("shards_key", "shards"),
             ("backend_key", "backends"),
+            ("client_key", "servers"),
         ):
             if file := values.get(f"{name}_file"):
                 if values.get(name):
@@ -249,6 +250,7 @@ class Settings(SettingsFields):
         """
         values = {name: getattr(self, name) for name, role in ROLES.items() if role.encodes}
         keys = ("api_keys", "api_keys_file", "read_keys", "read_keys_file", "keys_file")
+        keys += ("client_key", "client_key_file")
         values |= dict.fromkeys(keys, "")
         if self.encoder_key is not None and self.encoder_key_file is None:
             values["encoder_key"] = self.encoder_key.get_secret_value()
