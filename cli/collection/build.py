@@ -120,7 +120,7 @@ def build(
             "adapter": adapter,
             "reading": as_json(read_as, infer_fields=infer_fields),
         }
-        build_remote(url, settings, collection, request)
+        build_remote(url, settings, collection, request, progress)
         return
     given = GivenSources([])
     if exported.ready is not None:
