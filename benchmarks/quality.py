@@ -35,6 +35,7 @@ from tercet.index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from tercet.index.candidates import Weights
 from tercet.index.catalog.manifest import Manifest
 from tercet.index.collection import Collection
+from tercet.index.languages.weights import usual_weights
 from tercet.index.segments.segment import Segment
 from tercet.index.snapshot import Snapshot
 from tercet.index.windows.settings import WindowChoice, WindowSettings
@@ -230,6 +231,7 @@ def every_document(
             token_codec=DEFAULT_CODEC,
         )
         snapshots = {kind: opened(Collection.open(root, "set"), kind) for kind in ("plain", "idf")}
+        variants = usual(snapshots["idf"].languages().same_language())
         queries = encode(encoder, list(dataset.queries.values()), "query")
         rankings: Rankings = {}
         for row, (query_id, text) in enumerate(dataset.queries.items()):
@@ -238,10 +240,18 @@ def every_document(
             plain_scores = idf_scores.copy()
             plain_scores[:, 1] = snapshots["plain"].score_all(query.keep(("sparse",)))[1][:, 1]
             scores = {"idf": idf_scores, "plain": plain_scores}
-            for name, (lexical, weights) in VARIANTS.items():
+            for name, (lexical, weights) in variants.items():
                 rankings.setdefault(name, {})[query_id] = ranking(ids, scores[lexical], weights)
     rankings[PIECES] = WordPieces(dataset.corpus, encoder).rankings(dataset.queries, DEPTH)
     return {name: measure(dataset.qrels, found) for name, found in rankings.items()}
+
+
+def usual(same_language: float) -> dict[str, tuple[LexicalKind, Weights]]:
+    """VARIANTS, whose sums have the weights that searches have in a collection of one or more languages."""
+    return {
+        name: (lexical, usual_weights(same_language, weights.bm25) if name.startswith("sum") else weights)
+        for name, (lexical, weights) in VARIANTS.items()
+    }
 
 
 def opened(collection: Collection, lexical: LexicalKind) -> Snapshot:

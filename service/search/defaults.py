@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.effort import DenseEffort
+from tercet.index.languages.sample import NO_LANGUAGES, LanguageSample
+from tercet.index.languages.weights import usual_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +51,13 @@ class WantedCandidates:
         return not (self.dense is None or self.sparse is None or (self.bm25 is None and weights.bm25))
 
 
-def weights_used(wanted: Weights | None, defaults: SearchDefaults | None) -> Weights:
-    """The weights wanted, else those of the collection, else 1, 1, 1."""
+def weights_used(
+    wanted: Weights | None, defaults: SearchDefaults | None, languages: LanguageSample = NO_LANGUAGES
+) -> Weights:
+    """The weights wanted, else those of the collection, else what is usual for its languages."""
     if wanted is not None:
         return wanted
-    return Weights() if defaults is None else defaults.weights
+    return usual_weights(languages.same_language()) if defaults is None else defaults.weights
 
 
 def rerank_weights(wanted: Weights | None, defaults: SearchDefaults | None) -> Weights:

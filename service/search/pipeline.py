@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tercet.index.languages.sample import LanguageSample
 from tercet.models.encoder import EncoderInfo
 from tercet.models.representations import Representations
 from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
@@ -133,6 +134,9 @@ class SearchPipeline:
                 f"snapshot {scope.snapshot!r:.80} of collection {scope.collection!r} is gone, it is "
                 f"{snapshot.version!r} now; search without one, and begin with the first page"
             )
+        usual = target.defaults is None and any(query.weights is None for query in queries)
+        if usual and snapshot.known_languages is None:
+            await self._pool.run(_languages, snapshot)
         parameters = [SearchParameters.of(query, scope, target) for query in queries]
         queries = [_checked(query, encoding.info) for query in queries]
         for query, own in zip(queries, parameters, strict=True):
@@ -226,6 +230,10 @@ class SearchPipeline:
 
 def _version(snapshot: ReadableSnapshot) -> str:
     return snapshot.version
+
+
+def _languages(snapshot: ReadableSnapshot) -> LanguageSample:
+    return snapshot.languages()
 
 
 def _documents(snapshot: ReadableSnapshot) -> int:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from tercet.index.candidates import CandidateLimits, DenseOptions, SearchResult, Weights
 from tercet.index.catalog.defaults import SearchDefaults, Tuning
 from tercet.index.catalog.effort import DenseEffort
 from tercet.index.collection import Collection
+from tercet.index.languages.sample import LanguageSample
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.index.snapshot import Snapshot
 from tercet.service.collections.registry import CollectionRegistry
@@ -44,6 +46,13 @@ def test_weights_wanted_come_first() -> None:
     assert weights_used(Weights(1, 0, 0), STORED) == Weights(1, 0, 0)
     assert weights_used(None, STORED) == Weights(2, 0.25, 0.75)
     assert weights_used(None, None) == Weights(1, 1, 1)
+
+
+def test_a_collection_of_two_languages_weighs_terms_less() -> None:
+    mixed = LanguageSample(np.arange(40, dtype=np.uint64), ["en", "ko"] * 20)
+    assert weights_used(None, None, mixed) == Weights(1, round((19 / 39) ** 2, 3), 1)
+    assert weights_used(None, STORED, mixed) == Weights(2, 0.25, 0.75)
+    assert weights_used(Weights(1, 1, 1), None, mixed) == Weights(1, 1, 1)
 
 
 @pytest.mark.parametrize(
