@@ -29,8 +29,9 @@ from tercet.index.fusion import best
 from tercet.index.languages.weights import usual_weights
 from tercet.index.snapshot import Snapshot
 from tercet.index.token_codecs import TokenCodec
-from tercet.ingest.build import BuildProgress, build_collection
+from tercet.ingest.build import build_collection
 from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.progress import BuildProgress
 from tercet.ingest.target import RequestedSettings
 from tercet.models.encoder import Encoder, encode
 from tercet.models.representations import LexicalKind, TokenBatch

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tercet.index.languages.sample import LanguageSample
 from tercet.models.encoder import EncoderInfo
 from tercet.models.representations import Representations
 from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
@@ -122,6 +121,7 @@ class SearchPipeline:
         target, encoding = await target_of(
             self._collections,
             self._encoders,
+            self._pool,
             scope.collection,
             scope.adapter,
             with_defaults=any(query.needs_defaults for query in queries),
@@ -134,9 +134,6 @@ class SearchPipeline:
                 f"snapshot {scope.snapshot!r:.80} of collection {scope.collection!r} is gone, it is "
                 f"{snapshot.version!r} now; search without one, and begin with the first page"
             )
-        usual = target.defaults is None and any(query.weights is None for query in queries)
-        if usual and snapshot.known_languages is None:
-            await self._pool.run(_languages, snapshot)
         parameters = [SearchParameters.of(query, scope, target) for query in queries]
         queries = [_checked(query, encoding.info) for query in queries]
         for query, own in zip(queries, parameters, strict=True):
@@ -230,10 +227,6 @@ class SearchPipeline:
 
 def _version(snapshot: ReadableSnapshot) -> str:
     return snapshot.version
-
-
-def _languages(snapshot: ReadableSnapshot) -> LanguageSample:
-    return snapshot.languages()
 
 
 def _documents(snapshot: ReadableSnapshot) -> int:

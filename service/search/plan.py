@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tercet.index.candidates import CandidateLimits, DenseOptions, Facet, SearchResult, Weights
-from tercet.index.languages.sample import NO_LANGUAGES
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.models.representations import Representations
 from tercet.models.tokenizer import Tokenizer
@@ -40,9 +39,7 @@ class SearchParameters:
     ) -> SearchParameters:
         """What a query asks for, and else the collection's defaults. Raises InvalidRequestError."""
         settings = target.snapshot.settings
-        weights = weights_used(
-            query.weights, target.defaults, target.snapshot.known_languages or NO_LANGUAGES
-        )
+        weights = weights_used(query.weights, target)
         require_known_sides(query.requested_sides, settings.encoder_sides, settings.encoder, weights)
         weights = weights.of(settings.encoder_sides)
         candidates = candidates_used(
