@@ -1,6 +1,6 @@
 """Judged sets of documents in two languages, put together of sets whose documents say the same in each.
 
-A query has a right document in each language. Those of mixed-en-zh are in English and in Chinese by turns, and
+A query has a right document in each language. Those of mixed-en-zh are in English and in Chinese by turns,
 those of mixed-ko-en in Korean.
 """
 
