@@ -75,8 +75,8 @@ MclsEvery = Annotated[
 Engine = Annotated[
     str | None,
     typer.Option(
-        help="What runs the encoder: onnx (an exported graph, by our own kernels where they can, else by "
-        "onnxruntime), native, onnxruntime, or torch. [TERCET_ENGINE, default onnx]",
+        help="What runs the encoder: native, onnxruntime, torch, or onnx, which is native where it can be, "
+        "else onnxruntime. [TERCET_ENGINE, default onnx]",
         show_default=False,
     ),
 ]

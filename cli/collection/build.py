@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -148,7 +149,8 @@ def build(
                 guessed = _infer_fields(given, read_as, of_new, present, out)
             if dry_run:
                 measure = _tokenizer(settings, collection) if read_as.split else None
-                show_sources(given, read_as, on_error, of_new["fields"] or {}, measure)
+                command = ["tercet", *(word for word in sys.argv[1:] if word != "--dry-run")]
+                show_sources(given, read_as, on_error, of_new["fields"] or {}, measure, command)
                 return
             if progress != "json":
                 say_columns(given, read_as)

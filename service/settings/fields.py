@@ -76,9 +76,9 @@ class SettingsFields(BaseSettings):
     )
     engine: Annotated[Literal["onnx", "native", "onnxruntime", "torch"], OF_ENCODER, Panel.COMMON] = Field(
         "onnx",
-        description="What runs the encoder: onnx is an exported graph, by kernels of our own where they can "
-        "(int8 on a CPU, the shape of BERT), else by onnxruntime; native and onnxruntime are one of the two; "
-        "torch takes the weights.",
+        description="What runs the encoder: native, kernels of our own for an int8 graph of BERT's shape on "
+        "a CPU; onnxruntime, for any exported graph; torch, for the weights; or onnx, which is native where "
+        "it can be, else onnxruntime.",
     )
     device: Annotated[str, OF_ENCODER, Panel.COMMON] = Field(
         "auto", description="Where the encoder runs: auto, cpu, cuda, cuda:1."
@@ -216,22 +216,22 @@ class SettingsFields(BaseSettings):
     )
     backend: Annotated[Literal["qdrant", "milvus"] | None, OF_BACKEND, Panel.CLUSTER] = Field(
         None,
-        description="Engine that holds the collections, as tercet collection export wrote them: it proposes "
+        description="System that holds the collections, as tercet collection export wrote them: it proposes "
         "candidates, and this server encodes and re-ranks.",
     )
     backend_url: Annotated[str | None, OF_BACKEND, Panel.CLUSTER] = Field(
         None,
-        description="Where the engine that holds the collections is: a URL, the folder of Qdrant's local "
+        description="Where the system that holds the collections is: a URL, the folder of Qdrant's local "
         "mode, or the .db file of Milvus Lite.",
     )
     backend_key: Annotated[SecretStr | None, OF_BACKEND, Panel.CLUSTER] = Field(
-        None, description="Key, or token, that is sent to the engine."
+        None, description="Key, or token, that is sent to the backend."
     )
     backend_key_file: Annotated[Path | None, OF_BACKEND, Panel.CLUSTER] = Field(
-        None, description="File that holds the key, or token, for the engine."
+        None, description="File that holds the key, or token, for the backend."
     )
     backend_timeout_seconds: Annotated[int, OF_BACKEND, Panel.CLUSTER] = Field(
-        30, ge=1, description="Longest wait for an answer of the engine."
+        30, ge=1, description="Longest wait for an answer of the backend."
     )
 
     max_body_bytes: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
@@ -344,8 +344,8 @@ class SettingsFields(BaseSettings):
     log_level: Annotated[Literal["debug", "info", "warning", "error"], OF_ALL, Panel.COMMON] = Field(
         "info", description="Least level logged."
     )
-    log_format: Annotated[Literal["json", "text"], OF_ALL, Panel.COMMON] = Field(
-        "json", description="One JSON object or one plain line."
+    log_format: Annotated[Literal["json", "text"] | None, OF_ALL, Panel.COMMON] = Field(
+        None, description="Log lines as JSON or text; by default text on a terminal, else JSON."
     )
     slow_search_seconds: Annotated[float, OF_SERVE, Panel.LOGS] = Field(
         1, gt=0, description="Searches that take as long get a log line."
