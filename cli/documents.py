@@ -9,14 +9,15 @@ import typer
 
 from tercet.cli import options
 from tercet.cli.documents_put import put
-from tercet.cli.filters import FilterJson, checked_filter
+from tercet.cli.filters import Filters, checked_filter
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import console, counted, print_json
+from tercet.cli.short_help import add_command
 from tercet.cli.stores.opening import StoreFlags
 from tercet.index.errors import DocumentNotFoundError
 
 app = typer.Typer(help="Put, get, list, update, count and delete documents.", no_args_is_help=True)
-app.command()(put)
+add_command(app, put)
 
 
 @app.command()
@@ -52,12 +53,12 @@ def list_documents(
     descending: Annotated[
         bool, typer.Option("--descending", help="With --order-by: greatest first.")
     ] = False,
-    filter_json: FilterJson = None,
+    filters: Filters = None,
     *,
     where: StoreFlags,
 ) -> None:
     """Print documents, one JSON object a line, so that `put` can read them again."""
-    condition = checked_filter(filter_json)
+    condition = checked_filter(filters)
     if descending and order_by is None:
         raise typer.BadParameter("goes with --order-by", param_hint="--descending")
     if after is not None and order_by is not None:
@@ -84,7 +85,7 @@ def update(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Ids.", show_default=False)
     ] = None,
-    filter_json: FilterJson = None,
+    filters: Filters = None,
     merge: Annotated[
         bool, typer.Option("--merge", help="Merge it into what each has (RFC 7396): null removes.")
     ] = False,
@@ -92,7 +93,7 @@ def update(
     where: StoreFlags,
 ) -> None:
     """Change the metadata of documents, by id or by filter; nothing is encoded again."""
-    which, change = _chosen(ids, filter_json), _object(metadata)
+    which, change = _chosen(ids, filters), _object(metadata)
     with where.opened() as store:
         updated = store.update_documents(collection, change, merge=merge, **which)["updated"]
     console().print(
@@ -102,9 +103,9 @@ def update(
 
 @app.command()
 @with_flag_groups
-def count(collection: options.OfCollection, filter_json: FilterJson = None, *, where: StoreFlags) -> None:
+def count(collection: options.OfCollection, filters: Filters = None, *, where: StoreFlags) -> None:
     """Print how many documents there are, or how many a filter allows."""
-    condition = checked_filter(filter_json)
+    condition = checked_filter(filters)
     with where.opened() as store:
         typer.echo(store.count_documents(collection, condition))
 
@@ -116,12 +117,12 @@ def delete(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Ids.", show_default=False)
     ] = None,
-    filter_json: FilterJson = None,
+    filters: Filters = None,
     *,
     where: StoreFlags,
 ) -> None:
     """Delete documents by id, or those that a filter allows. Ids that are not there are no error."""
-    which = _chosen(ids, filter_json)
+    which = _chosen(ids, filters)
     with where.opened() as store:
         deleted = store.delete_documents(collection, **which)["deleted"]
     console().print(
@@ -129,11 +130,11 @@ def delete(
     )
 
 
-def _chosen(ids: list[str] | None, filter_json: str | None) -> dict[str, Any]:
+def _chosen(ids: list[str] | None, filters: list[str] | None) -> dict[str, Any]:
     """Ids, or the filter in their place. Raises typer.BadParameter where both are given, or none."""
-    if bool(ids) == (filter_json is not None):
+    if bool(ids) == bool(filters):
         raise typer.BadParameter("give ids, or --filter: one of them")
-    return {"ids": ids} if ids else {"filter": checked_filter(filter_json)}
+    return {"ids": ids} if ids else {"filter": checked_filter(filters)}
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def evaluate(
         typer.Option(
             metavar="[NAME=]PRESET|D,S,C[,B]",
             help="Weights of the sum, as for `tercet search`; repeated, each gives another ranking. "
-            "[default: sum, or the suite's]",
+            "[default: as a search, or the suite's]",
             show_default=False,
         ),
     ] = None,
@@ -124,9 +124,9 @@ def evaluate(
     language = options.bm25_language(bm25_language, bm25=bm25) or (DEFAULT_LANGUAGE if bm25 else None)
     window = options.window_from(window_tokens, window_overlap, none=no_windows)
     suite = measuring.preset()
-    total, rows = parse_rows(weights or (suite and suite.weights) or ["sum"])
+    total, rows = parse_rows(weights or (suite and suite.weights) or [])
     for row in (total, *rows.values()):
-        if row.bm25 and not bm25:
+        if row is not None and row.bm25 and not bm25:
             raise typer.BadParameter(f"--weights gives bm25 {row.bm25}; give --bm25 too, or three numbers")
     datasets = measuring.datasets(folder)
     encoder = adapted_encoder(encoding.settings(), adapter)

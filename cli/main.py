@@ -39,7 +39,7 @@ from tercet.cli.arguments import require_text
 from tercet.cli.first_steps import print_first_steps
 from tercet.cli.key_flags import refuse_key_flags
 from tercet.cli.output import print_failure
-from tercet.cli.short_help import ServerCommand
+from tercet.cli.short_help import add_command
 from tercet.cluster.errors import ClusterError
 from tercet.evaluation.errors import DatasetError
 from tercet.index.errors import SearchIndexError
@@ -81,14 +81,14 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(tercet.cli.doctor.doctor)
     server = bool({"serve", "encoder"} & set(arguments[:1])) or COMPLETING in os.environ
     for command in (tercet.cli.serve.serve_command, tercet.cli.serve.encoder_command):
-        app.command(cls=ServerCommand)(command(with_flags=server))
+        add_command(app, command(with_flags=server))
     app.add_typer(tercet.cli.collection.group.app, name="collection")
     app.add_typer(tercet.cli.deploy.app, name="deploy")
-    app.command()(tercet.cli.search.search)
-    app.command()(tercet.cli.embed.embed)
+    add_command(app, tercet.cli.search.search)
+    add_command(app, tercet.cli.embed.embed)
     app.command()(tercet.cli.mcp.mcp)
-    app.command("eval")(tercet.cli.eval.evaluate)
-    app.command()(tercet.cli.tune.tune)
+    add_command(app, tercet.cli.eval.evaluate, "eval")
+    add_command(app, tercet.cli.tune.tune)
     app.command()(tercet.cli.export.export)
     app.command()(tercet.cli.neutralize.neutralize)
     app.command()(tercet.cli.plan.plan)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast, get_args
 
 import typer
 
 from tercet.index.token_codecs import LARGEST_POOLING
+from tercet.service.settings.roles import Panel
 
 if TYPE_CHECKING:
     from tercet.index.bm25.languages import Bm25Language as Language
@@ -40,7 +41,9 @@ OfCollection = Annotated[
 Data = Annotated[
     Path | None,
     typer.Option(
-        help="Data root with collections/ below it. [TERCET_DATA, default data]", show_default=False
+        help="Data root with collections/ below it. [TERCET_DATA, default data]",
+        show_default=False,
+        rich_help_panel=Panel.COMMON,
     ),
 ]
 Checkpoint = Annotated[
@@ -49,6 +52,7 @@ Checkpoint = Annotated[
         help="Encoder of what is new: multi-m3, minilm-m3, a folder, or a hub id; a collection has its own. "
         "[TERCET_CHECKPOINT, default multi-m3]",
         show_default=False,
+        rich_help_panel=Panel.COMMON,
     ),
 ]
 Heads = Annotated[
@@ -71,8 +75,8 @@ MclsEvery = Annotated[
 Engine = Annotated[
     str | None,
     typer.Option(
-        help="What runs the encoder: onnx (an exported graph, by our own kernels where they can, else by "
-        "onnxruntime), native, onnxruntime, or torch. [TERCET_ENGINE, default onnx]",
+        help="What runs the encoder: native, onnxruntime, torch, or onnx, which is native where it can be, "
+        "else onnxruntime. [TERCET_ENGINE, default onnx]",
         show_default=False,
     ),
 ]
@@ -91,6 +95,7 @@ Adapter = Annotated[
     typer.Option(
         help="Adapter or router of the encoder, by its name; a fixed router as NAME or NAME:TAG.",
         show_default=False,
+        rich_help_panel=Panel.ENCODER,
     ),
 ]
 Lexical = Annotated[
@@ -103,7 +108,11 @@ Lexical = Annotated[
 ]
 Bm25 = Annotated[
     bool,
-    typer.Option("--bm25", help="Give a new collection a fourth side, BM25, for searches that weigh it."),
+    typer.Option(
+        "--bm25",
+        help="Give a new collection a fourth side, BM25, for searches that weigh it.",
+        rich_help_panel=Panel.COMMON,
+    ),
 ]
 Bm25Language = Annotated[
     str | None,
@@ -152,6 +161,7 @@ Rerankers = Annotated[
     typer.Option(
         help="Folder of re-rankers. [TERCET_RERANKERS, default rerankers/ below the data root]",
         show_default=False,
+        rich_help_panel=Panel.ENCODER,
     ),
 ]
 ProgressKind = Literal["auto", "bar", "lines", "json", "none"]
@@ -162,6 +172,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 class EncoderFlags:
     """What every command takes that encodes: where things lie, and the encoder and what runs it."""
 
+    PANEL: ClassVar = Panel.ENCODER
     data: Data = None
     adapters: Adapters = None
     checkpoint: Checkpoint = None

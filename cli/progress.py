@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from tercet.cli import options
 from tercet.cli.output import error_console, print_json
-from tercet.ingest.build import BuildProgress
+from tercet.ingest.progress import BuildProgress
 
 Report = Callable[[BuildProgress], None]
 
@@ -69,28 +69,20 @@ def _bar() -> Iterator[Report]:
         task = progress.add_task("Building", total=1.0, numbers="")
 
         def report(now: BuildProgress) -> None:
-            if now.learning is not None:
-                progress.update(task, description="Learning", numbers=_learning(now.learning))
-            elif now.reading is not None:
-                progress.update(task, description="Reading", numbers=_reading(now.reading))
-            elif now.publishing:
-                work, share = ("Indexing", now.indexed) if now.indexed < 1 else ("Publishing", 1.0)
-                progress.update(task, description=work, completed=share, numbers=_numbers(now))
-            else:
-                share = _share(now)
-                progress.update(task, description="Building", completed=share, numbers=_numbers(now))
+            work = now.phase.capitalize()
+            progress.update(task, description=work, completed=now.fraction, numbers=_numbers(now))
 
         yield report
 
 
 def _seldom(show: Report, every_seconds: float) -> Report:
-    """`show`, at most once in so many seconds, but always when publishing starts."""
-    shown_at, published = time.monotonic(), False
+    """`show`, at most once in so many seconds, but always when a phase after the first begins."""
+    shown_at, phase = time.monotonic(), None
 
     def report(now: BuildProgress) -> None:
-        nonlocal shown_at, published
-        starts, published = now.publishing and not published, now.publishing
-        if starts or time.monotonic() - shown_at >= every_seconds:
+        nonlocal shown_at, phase
+        begins, phase = phase not in (None, now.phase), now.phase
+        if begins or time.monotonic() - shown_at >= every_seconds:
             shown_at = time.monotonic()
             show(now)
 
@@ -98,58 +90,36 @@ def _seldom(show: Report, every_seconds: float) -> Report:
 
 
 def _print_line(now: BuildProgress) -> None:
-    share = _publishing(now) if now.publishing else f"{_share(now):.0%}"
-    line = f"{share}  {_numbers(now)}"
-    if now.learning is not None:
-        line = f"learning {_learning(now.learning)}"
-    elif now.reading is not None:
-        line = f"reading {_reading(now.reading)}"
-    sys.stderr.write(line + "\n")
+    numbers = _numbers(now)
+    sys.stderr.write(f"{now.phase} {now.fraction:.0%}{numbers and f'  {numbers}'}\n")
     sys.stderr.flush()
-
-
-def _publishing(now: BuildProgress) -> str:
-    """How far a dense index is that takes long to build."""
-    indexed = f", {now.indexed:.0%} of the vectors indexed" if 0 < now.indexed < 1 else ""
-    return f"publishing{indexed}"
 
 
 def _print_json_line(now: BuildProgress) -> None:
     print_json(
         {
+            "phase": now.phase,
+            "fraction": round(now.fraction, 4),
             "documents_done": now.documents,
             "documents_total": now.total,
             "tokens": now.tokens,
             "skipped": now.skipped,
-            "fraction": round(_share(now), 4),
-            "indexed": round(now.indexed, 4),
         }
     )
 
 
-def _share(now: BuildProgress) -> float:
-    """Share of the work done, from 0 to 1; by bytes read where the number of documents is not known."""
-    return min(1.0, now.documents / now.total) if now.total else now.fraction
-
-
-def _learning(vectors: int) -> str:
-    return f"a codebook from {vectors:,} token vectors"
-
-
-def _reading(documents: int) -> str:
-    return f"{documents:,} documents"
-
-
 def _numbers(now: BuildProgress) -> str:
+    """What is encoded; nothing before."""
+    if now.phase not in ("encoding", "indexing"):
+        return ""
     total = "" if now.total is None else f"/{now.total:,}"
     parts = [f"{now.documents:,}{total} document{'' if now.documents == 1 == (now.total or 1) else 's'}"]
     if now.seconds > 0:
         parts.append(f"{now.documents / now.seconds:,.0f} documents/s")
         if now.tokens:
             parts.append(f"{now.tokens / now.seconds:,.0f} tokens/s")
-    share = _share(now)
-    if 0 < share < 1:
-        parts.append(f"{duration(now.seconds * (1 - share) / share)} left")
+    if now.phase == "encoding" and 0 < now.fraction < 1:
+        parts.append(f"{duration(now.seconds * (1 - now.fraction) / now.fraction)} left")
     return ", ".join(parts)
 
 

@@ -10,7 +10,7 @@ import typer
 
 from tercet.cli import options
 from tercet.cli.collection.listing import list_collections
-from tercet.cli.filters import FilterJson, checked_boosts, checked_filter
+from tercet.cli.filters import Filters, checked_boosts, checked_filter
 from tercet.cli.flag_groups import with_flag_groups
 from tercet.cli.output import print_json
 from tercet.cli.search_answers import print_answer
@@ -47,7 +47,7 @@ def search(
             show_default=False,
         ),
     ] = None,
-    filter_json: FilterJson = None,
+    filters: Filters = None,
     offset: Annotated[int, typer.Option(min=0, help="Hits to leave out before the first.")] = 0,
     min_score: Annotated[
         float | None, typer.Option(help="Only hits of this score or more.", show_default=False)
@@ -126,7 +126,7 @@ def search(
     parameters = {
         "top_k": top_k,
         "weights": None if weights is None else asdict(parse_weights(weights)),
-        "filter": checked_filter(filter_json),
+        "filter": checked_filter(filters),
         "offset": offset,
         "min_score": min_score,
         "group_by": group_by,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 import typer
 
-from tercet.cli.short_help import HELP_ALL, print_all
 from tercet.service.keys.keys import KEY_SETTINGS
+from tercet.service.settings.roles import Panel
 
 if TYPE_CHECKING:
     from tercet.service.copies.following import Following
@@ -29,7 +29,7 @@ WORKER: frozenset[Server] = frozenset({"worker"})
 def serve_command(*, with_flags: bool) -> Callable[..., None]:
     """The command `serve`, with a flag for each setting where asked for."""
 
-    def serve(help_all: bool = False, **flags: Any) -> None:
+    def serve(**flags: Any) -> None:
         """Serve search over HTTP: encoder, index and API in one process.
 
         \b
@@ -108,7 +108,7 @@ def _store_of(setting: str) -> Iterator[None]:
 def encoder_command(*, with_flags: bool) -> Callable[..., None]:
     """The command `encoder`, with a flag for each setting that concerns encoding where asked for."""
 
-    def encoder(help_all: bool = False, **flags: Any) -> None:
+    def encoder(**flags: Any) -> None:
         """Serve an encoder alone, for search servers elsewhere.
 
         \b
@@ -155,17 +155,7 @@ def _parameters(servers: frozenset[Server]) -> list[inspect.Parameter]:
         Settings,
     )
 
-    help_all = typer.Option(
-        HELP_ALL, help="Show the options for all settings and exit.", is_eager=True, callback=print_all
-    )
-    parameters = [
-        inspect.Parameter(
-            "help_all",
-            inspect.Parameter.KEYWORD_ONLY,
-            default=False,
-            annotation=Annotated[bool, help_all],
-        )
-    ]
+    parameters = []
     for name, field in Settings.model_fields.items():
         if name in KEY_SETTINGS or not ROLES[name].servers & servers:
             continue
@@ -174,6 +164,7 @@ def _parameters(servers: frozenset[Server]) -> list[inspect.Parameter]:
             *_flags(name),
             help=f"{field.description} [{PREFIX}{name.upper()}{default}]",
             show_default=False,
+            rich_help_panel=next(each for each in field.metadata if isinstance(each, Panel)),
         )
         parameters.append(
             inspect.Parameter(

@@ -85,7 +85,7 @@ def _reset(root: Path, name: str, *, as_json: bool) -> None:
         print_json({"collection": name, "removed": removed})
     else:
         state = "were removed" if removed else "are none"
-        console().print(f"Collection {name!r}: stored defaults {state}; weights 1, 1, 1 from now on.")
+        console().print(f"Collection {name!r}: stored defaults {state}; the usual weights from now on.")
 
 
 def _print_report(report: TuningReport, *, dry_run: bool) -> None:

@@ -26,17 +26,18 @@ from tercet.index.errors import InvalidQueryError
 from tercet.index.files.directory import make_folder
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.fusion import best
+from tercet.index.languages.weights import usual_weights
 from tercet.index.snapshot import Snapshot
 from tercet.index.token_codecs import TokenCodec
-from tercet.ingest.build import BuildProgress, build_collection
+from tercet.ingest.build import build_collection
 from tercet.ingest.document_encoders import LocalDocuments
+from tercet.ingest.progress import BuildProgress
 from tercet.ingest.target import RequestedSettings
 from tercet.models.encoder import Encoder, encode
 from tercet.models.representations import LexicalKind, TokenBatch
 
 COLLECTION = "evaluation"
 BM25 = "bm25"
-PLAIN_SUM = Weights()
 NO_ROWS: Mapping[str, Weights] = MappingProxyType({})
 PLAIN_MEASURING = Measuring()
 TOKENIZED_DOCUMENTS = 1024  # at a time
@@ -81,7 +82,7 @@ def evaluate(
     exhaustive: bool,
     work_dir: Path | None = None,
     measuring: Measuring = PLAIN_MEASURING,
-    weights: Weights = PLAIN_SUM,
+    weights: Weights | None = None,
     rows: Mapping[str, Weights] = NO_ROWS,
     candidates: int | None = None,
     runs: Path | None = None,
@@ -92,7 +93,8 @@ def evaluate(
 
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files; data sets of one corpus that follow each other share it. exhaustive: score every document
-    instead of the candidates; weights: of the ranking called `sum`; rows: weights of further rankings by
+    instead of the candidates; weights: of the ranking called `sum`, by default those usual for the
+    languages of the corpus; rows: weights of further rankings by
     name, one of which may take another's place; candidates: of each retriever, by default 200, or as many as
     are ranked; runs: a folder that gets a run file of each ranking, in folders by data set where there are
     several; progress: told how far a build is; settings: of the collection, which by default stores token
@@ -103,7 +105,7 @@ def evaluate(
     # What does not suit is told before anything is encoded.
     bm25_language = settings.get("bm25_language")
     for wanted in (weights, *rows.values()):
-        if wanted.bm25 and bm25_language is None:
+        if wanted is not None and wanted.bm25 and bm25_language is None:
             raise InvalidQueryError(
                 f"weights.bm25 is {wanted.bm25}, but bm25_language is None, so BM25 is no side; "
                 "give both, or none"
@@ -114,15 +116,18 @@ def evaluate(
     count = max(DEFAULT_CANDIDATES, depth) if candidates is None else candidates
     # Of many thousand queries, ranks that no measure looks at and no file gets would fill the memory.
     kept = depth if runs is not None else ranks_seen(measuring.measures) or depth
-    plan = RankingPlan(
-        weightings(sides, weights, bm25=bm25_language is not None)
-        | {name: row.of(sides) for name, row in rows.items()},
-        None if exhaustive else CandidateLimits(count, count, count),
-        kept,
-    )
+
+    def planned(total: Weights) -> RankingPlan:
+        return RankingPlan(
+            weightings(sides, total, bm25=bm25_language is not None)
+            | {name: row.of(sides) for name, row in rows.items()},
+            None if exhaustive else CandidateLimits(count, count, count),
+            kept,
+        )
+
     codec = settings.get("token_codec") or DEFAULT_CODEC
     settings["token_codec"] = codec if "colbert" in sides else None
-    measuring.check_compared([*plan.weights, BM25])
+    measuring.check_compared([*planned(weights or Weights()).weights, BM25])
     if runs is not None:
         for dataset in datasets:
             check_run_ids(dataset.queries)
@@ -141,6 +146,8 @@ def evaluate(
                 **settings,
             )
             snapshot = Collection.open(root, COLLECTION).snapshot()
+            total = usual_weights(snapshot.languages().same_language()) if weights is None else weights
+            plan = planned(total)
             baseline = WordPieces(corpus, encoder)
             for dataset in group:
                 started = time.monotonic()
@@ -162,7 +169,7 @@ def evaluate(
                     lexical=snapshot.settings.lexical,
                     bm25_language=bm25_language,
                     window=None if snapshot.settings.window is None else asdict(snapshot.settings.window),
-                    weights=_weights_record(weights, bm25_language),
+                    weights=_weights_record(total, bm25_language),
                     rows={name: _weights_record(row, bm25_language) for name, row in rows.items()},
                     depth=depth,
                     candidates=None if exhaustive else count,

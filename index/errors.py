@@ -22,6 +22,7 @@ SearchIndexError
 ├── WriteTooLargeError        one write is larger than memory may hold
 ├── WriteOverloadedError      memory is full of writes that wait to be flushed
 ├── InvalidQueryError         a query, filter or option the index cannot answer
+│   └── NothingToTuneError    the collection has no approximate search
 ├── DamagedIndexError         a file is missing, altered or inconsistent
 ├── DenseBuildError           FAISS could not build an index
 ├── UnforcedPublicationError  published, but not known to be forced to the disk
@@ -150,6 +151,10 @@ class WriteOverloadedError(SearchIndexError):
 
 class InvalidQueryError(SearchIndexError):
     """A query, filter or search option that this collection cannot answer."""
+
+
+class NothingToTuneError(InvalidQueryError):
+    """A collection's dense search is exact, so there is no effort to choose."""
 
 
 class DamagedIndexError(SearchIndexError):

@@ -27,6 +27,7 @@ from tercet.index.documents.conditions import condition_of
 from tercet.index.documents.filters import Filter
 from tercet.index.errors import DamagedIndexError, InvalidQueryError
 from tercet.index.fusion import SIDES, Fusion
+from tercet.index.languages.sample import LanguageSample, sample_of
 from tercet.index.reading.documents import StoredDocuments
 from tercet.index.runs import runs
 from tercet.index.scoring import DECIMALS
@@ -88,6 +89,7 @@ class Snapshot(StoredDocuments):
         if settings.lexical == "idf":
             statistics = [segment.statistics for segment in segments if segment.statistics is not None]
             self.idf = CollectionIdf(self.documents, statistics, settings.vocabulary_size, terms)
+        self.known_languages: LanguageSample | None = None
         self._bm25: Bm25Statistics | None = None
         if settings.bm25:
             words = [segment.bm25 for segment in segments if segment.bm25 is not None]
@@ -273,6 +275,12 @@ class Snapshot(StoredDocuments):
             everything=self._compares_everything,
             collections=self._collections,
         )
+
+    def languages(self) -> LanguageSample:
+        """In which languages its documents are, detected when it is first asked for."""
+        if self.known_languages is None:
+            self.known_languages = sample_of([(each.languages, each.kept) for each in self._opened()])
+        return self.known_languages
 
     def word_counts(self, words: Sequence[str]) -> WordCounts:
         """What the documents know of some words of BM25. Raises InvalidQueryError without BM25."""

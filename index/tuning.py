@@ -17,7 +17,7 @@ from tercet.index.candidates import DenseOptions
 from tercet.index.catalog.effort import LARGEST_EFFORT
 from tercet.index.dense.index import DenseIndex, least_effort, usual_effort
 from tercet.index.dense.kinds import DenseKind
-from tercet.index.errors import InvalidQueryError
+from tercet.index.errors import InvalidQueryError, NothingToTuneError
 from tercet.index.search.dense_search import DenseSearch
 from tercet.index.search.threads import segment_threads
 from tercet.index.segments.segment import Segment
@@ -49,7 +49,7 @@ class EffortTuning:
     """Measures efforts on a snapshot, from small to large."""
 
     def __init__(self, snapshot: Snapshot, k: int) -> None:
-        """Raises InvalidQueryError where nothing is to choose: dense search is exact, or k too large."""
+        """Raises NothingToTuneError where dense search is exact, InvalidQueryError where k is too large."""
         self._k = k
         self._segments = list(snapshot.published_segments().values())
         counts: dict[DenseKind, int] = {}
@@ -58,7 +58,7 @@ class EffortTuning:
                 kind = segment.entry.dense_kind
                 counts[kind] = counts.get(kind, 0) + segment.encodings
         if not counts:
-            raise InvalidQueryError(
+            raise NothingToTuneError(
                 f"the dense side of {snapshot.settings.name!r} is scanned, so any effort finds everything"
             )
         if k > snapshot.documents:

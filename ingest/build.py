@@ -23,6 +23,7 @@ from tercet.ingest.document_windows import cutter_for
 from tercet.ingest.encoded import EncodedDocuments
 from tercet.ingest.errors import BuildCancelledError
 from tercet.ingest.passages.split import SOURCE_FIELD
+from tercet.ingest.progress import BuildProgress, Phase
 from tercet.ingest.publishing import BuildTarget, build_target
 from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError, Skipped
@@ -41,27 +42,6 @@ from tercet.ingest.target import (
 from tercet.models.texts.windows import WindowCutter
 
 CANCELLED = "the build was cancelled; nothing was published"
-
-
-@dataclass(frozen=True, slots=True)
-class BuildProgress:
-    """How far a build is, in documents encoded. `total` is None where not known; `fraction`, from 0 to 1,
-    is then estimated from the share of the source's bytes that was read. learning: how many token
-    vectors there are to learn a codebook from, None once that is done. publishing: all are encoded, and
-    `indexed`, from 0 to 1, is the share of the vectors that the dense index has. reading: how many documents
-    were read, where all are before any is encoded; None once that is done.
-    """
-
-    documents: int
-    total: int | None
-    tokens: int
-    skipped: int
-    fraction: float
-    seconds: float
-    learning: int | None = None
-    publishing: bool = False
-    indexed: float = 0.0
-    reading: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +113,10 @@ def build_collection(
         # What does not hold is reported before anything is encoded.
         cutter = cutter_for(settings_for(name, encoder.info, settings), encoder.tokenizer)
 
-        def learning(vectors: int) -> None:
+        def learning(phase: Phase, fraction: float) -> None:
             if cancelled():
                 raise BuildCancelledError(CANCELLED)
-            seconds = time.monotonic() - started
-            progress(BuildProgress(0, None, 0, 0, 0.0, seconds, learning=vectors))
+            progress(BuildProgress(phase, fraction, seconds=time.monotonic() - started))
 
         settings |= codec_settings(encoder, cutter, source, token_codec, on_error, reading, cache, learning)
     elif token_codec is not None:
@@ -208,18 +187,21 @@ class _Build:
         )
 
     def _report_progress(self, indexed: float | None = None) -> None:
-        """indexed: the share that the dense index has, once all is encoded."""
+        """indexed: the share of the vectors that the dense index has, once all is encoded."""
         if self._cancelled():
             raise BuildCancelledError(CANCELLED)
+        done, reader = self._done, self._reader
+        encoded = reader.fraction * done.encoded / max(1, done.read)  # by the bytes that were read
+        if reader.total:
+            encoded = min(1.0, done.documents / reader.total)
         self._progress(
             BuildProgress(
-                documents=self._done.documents,
-                total=self._reader.total,
-                tokens=self._done.tokens,
-                skipped=self._reader.skipped,
-                fraction=self._reader.fraction * self._done.encoded / max(1, self._done.read),
-                seconds=time.monotonic() - self._started,
-                publishing=indexed is not None,
-                indexed=indexed or 0.0,
+                "encoding" if indexed is None else "indexing",
+                encoded if indexed is None else indexed,
+                done.documents,
+                reader.total,
+                done.tokens,
+                reader.skipped,
+                time.monotonic() - self._started,
             )
         )

@@ -17,6 +17,7 @@ from tercet.index.token_vectors.codebook_training import FEWEST_VECTORS, MOST_VE
 from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.document_windows import encoded_texts
 from tercet.ingest.errors import SourceError
+from tercet.ingest.progress import Phase
 from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.files import Source, shown
@@ -46,13 +47,13 @@ def codec_settings(
     on_error: OnError,
     reading: Reading,
     cache: RepresentationCache,
-    progress: Callable[[int], None],
+    progress: Callable[[Phase, float], None],
 ) -> dict[str, Any]:
     """The settings `token_codec` and `codebook` of a new collection, where they are not those of any other.
 
     Without a codec that is asked for, a source of enough token vectors gets the smallest.
     cutter, on_error, reading: as for the build; cache: gets what is encoded, which the build need not encode
-    again; progress: gets now and then how many token vectors there are to learn from, and may raise.
+    again; progress: gets now and then a phase and the share of it that is done, and may raise.
     Raises SourceError for a bad record (with `on_error` "stop"), and where what is asked for needs a
     codebook, and there are too few vectors to learn it from, or the encoder has no token vectors.
     """
@@ -66,13 +67,15 @@ def codec_settings(
     if requested is not None and requested not in RESIDUAL_BITS:
         return {"token_codec": requested}
     documents = DocumentReader(source, on_error=on_error, reading=reading, tokenizer=encoder.tokenizer)
-    texts, wanted = _drawn_texts(documents, cutter, encoder.info.max_length, progress)
+    texts, wanted = _drawn_texts(
+        documents, cutter, encoder.info.max_length, lambda: progress("reading", documents.fraction)
+    )
     codec: TokenCodec = requested or DEFAULT
     if requested is None:
         vectors = sum(map(estimated_tokens, texts)) if encoder.info.colbert_dimension % 8 == 0 else 0
         if vectors < WORTH_LEARNING:
             return {}
-    sample = _sample(encoder, texts, wanted, cache, progress)
+    sample = _sample(encoder, texts, wanted, cache, lambda share: progress("sampling", share))
     if requested is None and len(sample) < WORTH_LEARNING:
         return {}
     if len(sample) < FEWEST_VECTORS or sample.shape[1] % 8:
@@ -81,8 +84,9 @@ def codec_settings(
             f"codebook from, which takes {FEWEST_VECTORS} of a multiple of 8: choose --token-codec int8, or "
             "give more documents"
         )
-    progress(len(sample))
-    codebook: Codebook = train_codebook(sample, RESIDUAL_BITS[codec])
+    codebook: Codebook = train_codebook(
+        sample, RESIDUAL_BITS[codec], progress=lambda share: progress("learning", share)
+    )
     return {"token_codec": codec, "codebook": codebook}
 
 
@@ -91,18 +95,18 @@ def _sample(
     texts: list[str],
     wanted: int,
     cache: RepresentationCache,
-    progress: Callable[[int], None],
+    progress: Callable[[float], None],
 ) -> Float32:
     """Token vectors float32[T, C] of the first texts: so many, and more where these have too few vectors."""
     dimension = encoder.info.colbert_dimension
     parts = [np.empty((0, dimension), np.float32)]
     most = min(MOST_VECTORS, SAMPLE_BYTES // (VALUE_BYTES * max(1, dimension)))
     at_once = max(1, min(TEXTS_AT_ONCE, TOKENS_AT_ONCE // encoder.info.max_length))
-    vectors = 0
+    vectors, enough = 0, min(most, ENOUGH_VECTORS)
     for first in range(0, len(texts), at_once):
-        if vectors >= (min(most, ENOUGH_VECTORS) if first >= wanted else most):
+        if vectors >= (enough if first >= wanted else most):
             break
-        progress(vectors)
+        progress(max(first / len(texts), min(first / max(1, wanted), vectors / enough), vectors / most))
         some = texts[first : first + at_once]
         encoded = encoder.encode(some)
         cache.keep(some, encoded)
@@ -117,7 +121,7 @@ def _drawn_texts(
     documents: Iterable[Document],
     cutter: WindowCutter | None,
     max_length: int,
-    progress: Callable[[int], None],
+    progress: Callable[[], None],
 ) -> tuple[list[str], int]:
     """The beginnings of documents, each as likely as any other, in random order, as the build encodes them;
     and how many of these texts are a share of the source.
@@ -138,7 +142,7 @@ def _drawn_texts(
     for document in documents:
         seen += 1
         if seen % DOCUMENTS_PER_LOOK == 0:
-            progress(0)
+            progress()
         if len(drawn) < most:
             drawn.append(beginning(document))
         elif (row := int(generator.integers(seen))) < most:

@@ -24,10 +24,11 @@ from tercet.index.token_codecs import RESIDUAL_BITS
 from tercet.index.windows.settings import WindowSettings
 from tercet.index.windows.store import DocumentWindows
 from tercet.index.writer import SnapshotWriter
-from tercet.ingest.build import CANCELLED, BuildProgress, BuildReport
+from tercet.ingest.build import CANCELLED, BuildReport
 from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.encoder_match import adapter_words
 from tercet.ingest.errors import BuildCancelledError, SourceError
+from tercet.ingest.progress import BuildProgress
 from tercet.ingest.publishing import BuildTarget, build_target
 from tercet.ingest.sources.checks import OnError, RecordChecks
 from tercet.ingest.target import (
@@ -279,18 +280,16 @@ class _ReadyBuild:
     def _report_progress(self, indexed: float | None = None) -> None:
         if self._cancelled():
             raise BuildCancelledError(CANCELLED)
-        total = self._source.total
-        done = self._documents + self._checks.skipped
+        total, done = self._source.total, self._documents + self._checks.skipped
+        written = min(1.0, done / total) if total else 0.0
         self._progress(
             BuildProgress(
-                documents=self._documents,
-                total=None if total is None else total - self._checks.skipped,
-                tokens=0,
+                "encoding" if indexed is None else "indexing",
+                written if indexed is None else indexed,
+                self._documents,
+                None if total is None else total - self._checks.skipped,
                 skipped=self._checks.skipped,
-                fraction=0.0 if not total else min(1.0, done / total),
                 seconds=time.monotonic() - self._started,
-                publishing=indexed is not None,
-                indexed=indexed or 0.0,
             )
         )
 

@@ -106,7 +106,7 @@ class OnnxEncoder:
         self.info = EncoderInfo(
             name=name,
             fingerprint=fingerprint_of(graph.files[graph.file] if precision == "int8" else None),
-            engine="native" if native else "onnx",
+            engine="native" if native else "onnxruntime",
             precision=precision,
             dense_dimension=heads.dense_dimension(hidden_size(folder), settings.pooling),
             colbert_dimension=heads.colbert_dimension,

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from typing import Literal
 
 import uvicorn
 from fastapi import FastAPI
@@ -45,7 +46,7 @@ def run_server(app: FastAPI, settings: Settings) -> None:
     the ModelError for which the encoder could not be loaded.
     """
     runtime: Runtime = app.state.runtime
-    writer = configure_logging(settings.log_level, settings.log_format, runtime.telemetry.count_lost_lines)
+    writer = configure_logging(settings.log_level, _log_format(settings), runtime.telemetry.count_lost_lines)
     try:
         _run(app, settings)
     finally:
@@ -54,6 +55,10 @@ def run_server(app: FastAPI, settings: Settings) -> None:
         os._exit(0)
     if runtime.failure is not None:
         raise runtime.failure
+
+
+def _log_format(settings: Settings) -> Literal["json", "text"]:
+    return settings.log_format or ("text" if sys.stderr.isatty() else "json")
 
 
 def _run(app: FastAPI, settings: Settings) -> None:

@@ -72,6 +72,7 @@ INDEX_ORDER = [
     "token_codecs",
     "codebook",
     "documents",
+    "languages",
     "dense",
     "sparse",
     "token_vectors",

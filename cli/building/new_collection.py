@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -11,6 +11,7 @@ from tercet.cli import options
 from tercet.cli.fields import parse_fields
 from tercet.index.dense.kinds import DenseKind
 from tercet.index.token_codecs import TokenCodec
+from tercet.service.settings.roles import Panel
 
 if TYPE_CHECKING:
     from tercet.ingest.target import RequestedSettings
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 class NewCollectionFlags:
     """What a collection keeps from its first build on."""
 
+    PANEL: ClassVar = Panel.COLLECTION
     dense_kind: Annotated[
         DenseKind | None,
         typer.Option(
@@ -40,7 +42,7 @@ class NewCollectionFlags:
         typer.Option(
             help="Token vectors of a new collection. residual1, 2 and 4 keep so many bits of each value, "
             "and learn a codebook from the source first; sign keeps one bit, without learning. [default "
-            "residual1; int8 for a small source]",
+            "int8; residual1 where the source has 20,000 token vectors to learn from]",
             show_default=False,
         ),
     ] = None
@@ -52,6 +54,7 @@ class NewCollectionFlags:
             help="Metadata field to filter on in a new collection: keyword, integer, number, boolean or "
             "datetime. Give it once per field.",
             show_default=False,
+            rich_help_panel=Panel.COMMON,
         ),
     ] = None
     title: Annotated[

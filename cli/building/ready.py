@@ -6,9 +6,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
+
+from tercet.service.settings.roles import Panel
 
 if TYPE_CHECKING:
     from tercet.ingest.ready import ReadySource
@@ -20,6 +22,7 @@ Kind = Literal["parquet", "qdrant"]
 class ReadyFlags:
     """Where ready representations come from."""
 
+    PANEL: ClassVar = Panel.SOURCES
     ready: Annotated[
         Kind | None,
         typer.Option(

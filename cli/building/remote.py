@@ -6,33 +6,38 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tercet.cli import options
 from tercet.cli.output import console, print_pairs
 from tercet.cli.stores.remote import Remote, RemoteError, path_of
 
 if TYPE_CHECKING:
+    from tercet.ingest.progress import BuildProgress
     from tercet.service.settings.settings import Settings
 
 POLL_SECONDS = 0.5
 
 
-def build_remote(url: str, settings: Settings, collection: str, request: dict[str, Any]) -> None:
+def build_remote(
+    url: str, settings: Settings, collection: str, request: dict[str, Any], progress: options.ProgressKind
+) -> None:
     """Has a server build, and shows how far it is. An interrupted command cancels the job.
 
     Raises RemoteError where the job fails.
     """
-    from tercet.cli.progress import count_progress
+    from tercet.cli.progress import build_progress
 
-    with Remote(url, settings) as remote, count_progress("build", "documents") as report:
+    with Remote(url, settings) as remote, build_progress(progress) as report:
         try:
             job = remote.ask("POST", path_of(collection, "jobs"), json=request)
         except RemoteError as error:
             raise _with_here(error, request["source"]) from error
-        path = f"/jobs/{job['id']}"
+        path, began = f"/jobs/{job['id']}", time.monotonic()
         try:
             while job["finished_at"] is None:
                 time.sleep(POLL_SECONDS)
                 job = remote.ask("GET", path)
-                report(job["documents_done"], job["documents_total"] or max(1, job["documents_done"]))
+                if job["phase"] is not None:
+                    report(_progress_of(job, time.monotonic() - began))
         except KeyboardInterrupt:
             remote.ask("DELETE", path)
             raise
@@ -45,6 +50,20 @@ def build_remote(url: str, settings: Settings, collection: str, request: dict[st
         "skipped": job["skipped"],
     }
     print_pairs(pairs, console())
+
+
+def _progress_of(job: dict[str, Any], seconds: float) -> BuildProgress:
+    from tercet.ingest.progress import BuildProgress
+
+    return BuildProgress(
+        job["phase"],
+        job["fraction"],
+        job["documents_done"],
+        job["documents_total"],
+        job["tokens"],
+        job["skipped"],
+        seconds,
+    )
 
 
 def _with_here(error: RemoteError, source: str | list[str]) -> RemoteError:

@@ -39,7 +39,6 @@ def print_json_report(done: BuildReport, given: GivenSources) -> None:
             "skips": [given.said(skip) for skip in done.skips],
             "truncated": done.truncated,
             "fraction": 1.0,
-            "indexed": 1.0,
             "seconds": round(done.seconds, 3),
             "collection": done.collection,
             "snapshot": done.snapshot,

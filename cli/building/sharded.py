@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -15,6 +15,7 @@ from tercet.cli.building.reports import print_json_report, print_report
 from tercet.cli.building.stopping import interruptible
 from tercet.cli.output import console, counted, print_failure, print_pairs
 from tercet.cli.sources import GivenSources
+from tercet.service.settings.roles import Panel
 from tercet.service.settings.server_urls import servers_of_shards
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ Cpus = Annotated[
 class RayFlags:
     """Where work is done, if not in this process."""
 
+    PANEL: ClassVar = Panel.CLUSTER
     ray: Annotated[bool, typer.Option("--ray", help="Encode and write on Ray, by several workers.")] = False
     ray_address: Annotated[
         str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -23,6 +24,7 @@ from tercet.cli.reading.flags import SOURCE, ReadingFlags, as_json
 from tercet.cli.reading.preview import inferred_as_said, say_columns, show_sources
 from tercet.cli.sources import STDIN, GivenSources, given_sources
 from tercet.cli.stores.remote import Url
+from tercet.service.settings.roles import Panel
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,8 +57,7 @@ def build(
         bool,
         typer.Option(
             "--infer-fields",
-            help="Find the types of the other fields of a new collection in the first documents, as "
-            "--field has them.",
+            help="Find the types of a new collection's other metadata fields in the first documents.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -67,16 +68,27 @@ def build(
     encoding: options.EncoderFlags,
     encoder_url: Annotated[
         str | None,
-        typer.Option(metavar="URL[,URL…]", help="Encoder workers to use instead.", show_default=False),
+        typer.Option(
+            metavar="URL[,URL…]",
+            help="Encoder workers to use instead of a local encoder.",
+            show_default=False,
+            rich_help_panel=Panel.ENCODER,
+        ),
     ] = None,
     url: Url = None,
     sharding: ShardedFlags,
-    progress: Annotated[options.ProgressKind, typer.Option(help="How to show progress.")] = "auto",
+    progress: Annotated[
+        options.ProgressKind, typer.Option(help="How to show progress.", rich_help_panel=Panel.LOGS)
+    ] = "auto",
     stop_with_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
     mark: Annotated[str | None, typer.Option(hidden=True)] = None,
     staged: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Build a collection from documents, or replace or add to what it holds in one step.
+
+    \b
+    tercet collection build articles.jsonl --collection articles --field lang:keyword
+    tercet collection build docs --collection docs --split markdown
 
     A document is {"id" or "_id", "text", "title"?, "metadata"?}; further keys become metadata. With --url a
     server builds; SOURCE is then a path below sources/ of its data root.
@@ -109,7 +121,7 @@ def build(
             "adapter": adapter,
             "reading": as_json(read_as, infer_fields=infer_fields),
         }
-        build_remote(url, settings, collection, request)
+        build_remote(url, settings, collection, request, progress)
         return
     given = GivenSources([])
     if exported.ready is not None:
@@ -137,7 +149,8 @@ def build(
                 guessed = _infer_fields(given, read_as, of_new, present, out)
             if dry_run:
                 measure = _tokenizer(settings, collection) if read_as.split else None
-                show_sources(given, read_as, on_error, of_new["fields"] or {}, measure)
+                command = ["tercet", *(word for word in sys.argv[1:] if word != "--dry-run")]
+                show_sources(given, read_as, on_error, of_new["fields"] or {}, measure, command)
                 return
             if progress != "json":
                 say_columns(given, read_as)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tercet.transfer.queries import CollectionQuery
 
 EXAMPLE_WORDS = 8
+BY_CURL = ("elasticsearch", "vespa")  # to which a query goes as a request, and to others in Python
+PRINTED = Path("-")
 
 ToOption = Annotated[To, typer.Option("--to", help="Where to.")]
 
@@ -40,15 +43,24 @@ def export(
     query: Annotated[
         str | None,
         typer.Option(
-            help="Print the query for this text. [default: how the first document begins]", show_default=False
+            help="What the query asks for. [default: how the first document begins]", show_default=False
+        ),
+    ] = None,
+    query_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the query goes, which has thousands of numbers; - prints it. [default: "
+            "NAME-query.py, or NAME-query.sh of a request for curl]",
+            show_default=False,
         ),
     ] = None,
     no_query: Annotated[
-        bool, typer.Option("--no-query", help="Print no query; no encoder is loaded then.")
+        bool, typer.Option("--no-query", help="Write no query; no encoder is loaded then.")
     ] = False,
     encoding: options.EncoderFlags,
 ) -> None:
-    """Write all documents with their representations elsewhere, and print the query that uses them.
+    """Write all documents with their representations elsewhere, and a query that uses them to a file.
 
     What is exported is the state at the beginning, also while a server writes the collection. Needs the extra
     of the target: tercet[parquet], tercet[qdrant] or tercet[milvus].
@@ -78,8 +90,14 @@ def export(
         markup=False,
         soft_wrap=True,
     )
-    if encoded_query is not None:
+    if encoded_query is None:
+        return
+    if query_file == PRINTED:
         typer.echo(target.query(encoded_query), nl=False)
+        return
+    file = query_file or Path(f"{name}-query.{'sh' if to in BY_CURL else 'py'}")
+    file.write_text(target.query(encoded_query), encoding="utf-8")
+    remarks.print(f"The query for {encoded_query.text!r} is in {file}.", markup=False, soft_wrap=True)
 
 
 @with_flag_groups
@@ -120,7 +138,7 @@ def _query(
 ) -> CollectionQuery:
     """The query of a text. Raises FingerprintMismatchError where the encoder is not the collection's."""
     from tercet.cli.encoders import encoder_of
-    from tercet.index.candidates import Weights
+    from tercet.index.languages.weights import usual_weights
     from tercet.ingest.encoder_match import require_encoder
     from tercet.models.encoder import encode, with_adapter
     from tercet.transfer.queries import CollectionQuery
@@ -130,7 +148,8 @@ def _query(
     )
     require_encoder(snapshot.settings, encoder.info)
     defaults = collection.defaults()
-    sides = Weights() if defaults is None else defaults.weights
+    usual = usual_weights(snapshot.languages().same_language())
+    sides = usual if defaults is None else defaults.weights
     return CollectionQuery.of(snapshot, text, encode(encoder, [text], "query"), sides, colbert=colbert)
 
 

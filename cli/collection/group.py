@@ -21,6 +21,7 @@ from tercet.cli.collection import (
     upkeep,
 )
 from tercet.cli.search import search
+from tercet.cli.short_help import add_command
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "list": listing.list_all,
@@ -53,7 +54,7 @@ FORMER = {name: command for name, command in COMMANDS.items() if name not in NEW
 def _group(text: str, commands: dict[str, Callable[..., Any]]) -> typer.Typer:
     app = typer.Typer(help=text, no_args_is_help=True)
     for name, command in commands.items():
-        app.command(name)(command)
+        add_command(app, command, name)
     app.add_typer(alias.app, name="alias")
     return app
 

@@ -50,6 +50,7 @@ def tune(
     next search takes what was stored.
     """
     from tercet.index.collection import Collection
+    from tercet.index.errors import NothingToTuneError
 
     if reset and (dry_run or file is not None):
         raise typer.BadParameter("goes alone", param_hint="--reset")
@@ -63,7 +64,16 @@ def tune(
             state = "was removed" if removed else "is none"
             console().print(f"Collection {name!r}: stored effort {state}; the usual one from now on.")
         return
-    rows, effort = _measured(collection, settings, recall, k, queries, file, seed)
+    try:
+        rows, effort = _measured(collection, settings, recall, k, queries, file, seed)
+    except NothingToTuneError as nothing:
+        if as_json:
+            print_json(
+                {"collection": collection.settings.name, "measured": [], "effort": None, "stored": False}
+            )
+        else:
+            console().print(f"Nothing to tune: {nothing}.", markup=False, soft_wrap=True)
+        return
     stored = effort.recall >= recall and not dry_run
     if stored:
         collection.store_effort(effort)

@@ -49,8 +49,8 @@ def _local(settings: Settings) -> Generator[Finding, None, str | None]:
     yield Finding(
         "ok",
         TOPIC,
-        f"{info.name} with {info.engine}, {info.precision}: loaded in {loaded - began:.1f} s, a short text "
-        f"encoded in {(encoded - loaded) * 1000:.0f} ms; up to {info.max_length} tokens, dense "
+        f"{info.name} with engine {info.engine}, {info.precision}: loaded in {loaded - began:.1f} s, a short "
+        f"text encoded in {(encoded - loaded) * 1000:.0f} ms; up to {info.max_length} tokens, dense "
         f"{info.dense_dimension}, colbert {info.colbert_dimension}",
     )
     yield Finding("ok", TOPIC, f"fingerprint {info.fingerprint}")

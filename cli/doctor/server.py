@@ -47,7 +47,7 @@ def _access(settings: Settings) -> Iterator[Finding]:
             f"{where}: whoever reaches it may read and change everything",
             "set TERCET_API_KEYS_FILE, or listen on 127.0.0.1",
         )
-    for name in ("api_keys_file", "read_keys_file", "keys_file", "encoder_key_file"):
+    for name in ("api_keys_file", "read_keys_file", "keys_file", "encoder_key_file", "client_key_file"):
         file: Path | None = getattr(settings, name)
         if file is not None and file.exists() and stat.S_IMODE(file.stat().st_mode) & stat.S_IROTH:
             yield Finding(

@@ -151,14 +151,12 @@ class MeasuringFlags:
         )
 
 
-def parse_rows(given: Sequence[str]) -> tuple[Weights, dict[str, Weights]]:
+def parse_rows(given: Sequence[str]) -> tuple[Weights | None, dict[str, Weights]]:
     """The weights of `sum`, and of further rankings by name, as several --weights give them.
 
-    The first without a name is for `sum`. `NAME=WEIGHTS` names a ranking; others are called by their weights,
-    such as dense+0.3sparse. Raises typer.BadParameter.
+    The first without a name is for `sum`, which has None without one. `NAME=WEIGHTS` names a ranking; others
+    are called by their weights, such as dense+0.3sparse. Raises typer.BadParameter.
     """
-    from tercet.index.candidates import Weights
-
     total: Weights | None = None
     rows: dict[str, Weights] = {}
     for words in given:
@@ -178,7 +176,7 @@ def parse_rows(given: Sequence[str]) -> tuple[Weights, dict[str, Weights]]:
             rows[name] = weights
         if taken:
             raise typer.BadParameter(f"{name} is given twice; name them apart", param_hint="--weights")
-    return total or Weights(), rows
+    return total, rows
 
 
 def row_name(weights: Weights) -> str:

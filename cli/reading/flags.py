@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 
 from tercet.ingest.sources.formats import RECORDS_EXAMPLE, FileFormat, record_keys
+from tercet.service.settings.roles import Panel
 
 if TYPE_CHECKING:
     from tercet.ingest.passages.split import Split, SplitKind
     from tercet.ingest.sources.reading import Reading
 
 SOURCE = (
-    "CSV, TSV, JSON, JSONL, Parquet or Arrow, packed by gzip, bzip2, xz or zstd or not, a folder of such "
-    "parts, nested or not, a BEIR folder, a folder of Markdown, text, HTML and PDF files, one of these, or - "
-    "for standard input. Several are read one after the other."
+    "Files or folders, one or several: CSV, TSV, JSON, JSONL, Parquet, Arrow, also packed by gzip, bzip2, xz "
+    "or zstd; Markdown, text, HTML, PDF; a BEIR folder; - is standard input."
 )
 
 
@@ -24,6 +24,7 @@ SOURCE = (
 class ReadingFlags:
     """What every command takes that reads sources; `tercet collection build` has flags of its own besides."""
 
+    PANEL: ClassVar = Panel.SOURCES
     text_field: Annotated[
         str | None,
         typer.Option(
@@ -31,6 +32,7 @@ class ReadingFlags:
             help="Column of the texts; a.b is b within a. [default: text, contents, content, body, "
             "page_content, passage, document, or such a name in Korean, Chinese or Japanese]",
             show_default=False,
+            rich_help_panel=Panel.COMMON,
         ),
     ] = None
     title_field: Annotated[
@@ -47,6 +49,7 @@ class ReadingFlags:
             metavar="NAME",
             help="Column of the ids. [default: id, _id, doc_id, docid, pid or 번호]",
             show_default=False,
+            rich_help_panel=Panel.COMMON,
         ),
     ] = None
     metadata_field: Annotated[
@@ -116,6 +119,7 @@ class ReadingFlags:
             help="Cut each document into passages, which are documents of their own: at headings, at blank "
             "lines, or by size alone. [default: documents stay whole]",
             show_default=False,
+            rich_help_panel=Panel.COMMON,
         ),
     ] = None
     split_size: Annotated[

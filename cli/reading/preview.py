@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tercet.cli.batches import document_record
-from tercet.cli.output import console, counted, error_console, print_json
+from tercet.cli.output import console, counted, error_console, print_json, print_pairs
 
 if TYPE_CHECKING:
     from tercet.cli.sources import GivenSources
@@ -68,11 +70,14 @@ def show_sources(
     on_error: OnError,
     fields: Mapping[str, FieldType],
     tokenizer: Tokenizer | None,
+    command: Sequence[str],
 ) -> None:
-    """Prints what would be read: files, columns, and the first documents, each as a line of JSON.
+    """Prints what would be read: files, columns, and the first documents, each as a line of JSON. Of columns
+    that are not known it shows all, with samples, and the command that would work, made of `command`.
 
     Raises SourceError as the build would: for a bad record, and for sources without documents.
     """
+    from tercet.ingest.errors import SourceError
     from tercet.ingest.sources.reader import DocumentReader, no_documents
 
     wanted, skipped, skips = SHOWN_DOCUMENTS, 0, list["Skipped"]()
@@ -80,7 +85,11 @@ def show_sources(
         reader = DocumentReader(
             source, on_error=on_error, fields=fields, reading=reading, tokenizer=tokenizer
         )
-        first = list(islice(reader, max(1, wanted)))
+        try:
+            first = list(islice(reader, max(1, wanted)))
+        except SourceError:
+            _show_columns(source, reading, command)
+            raise
         skipped, skips = skipped + reader.skipped, skips + reader.skips
         files = f"{len(reader.files):,} files of {source}" if len(reader.files) > 1 else str(reader.files[0])
         known = "" if reader.total is None else f", {counted(reader.total, 'document')}"
@@ -92,3 +101,21 @@ def show_sources(
         given.print_skips(reader.skips)
     if wanted == SHOWN_DOCUMENTS:
         raise no_documents(given.paths, skipped, skips)
+
+
+def _show_columns(source: Path, reading: Reading, command: Sequence[str]) -> None:
+    """Prints columns with samples, and a command that names what is not known; nothing where all is known."""
+    from tercet.ingest.sources.preview import preview
+
+    seen = preview(source, reading, {}, None)
+    texts = {
+        column.name: max(map(len, column.samples))
+        for column in seen.columns
+        if column.samples and all(isinstance(sample, str) for sample in column.samples)
+    }
+    flags = [] if seen.text or not texts else ["--text-field", max(texts, key=texts.__getitem__)]
+    flags += [] if seen.id or reading.columns.generate_ids else ["--generate-ids"]
+    if not flags:
+        return
+    print_pairs({column.name: str(column.samples)[1:-1] for column in seen.columns}, console())
+    console().print(f"This would work: {shlex.join([*command, *flags])}", markup=False, soft_wrap=True)

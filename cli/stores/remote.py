@@ -31,14 +31,15 @@ Url = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="Ask a running server, such as http://127.0.0.1:8080, instead of opening the data root. It is "
-        "sent the first key of TERCET_API_KEYS or TERCET_API_KEYS_FILE.",
+        help="Ask a running server, such as http://127.0.0.1:8080, instead of opening the data root. Its key "
+        "is taken from TERCET_CLIENT_KEY or TERCET_CLIENT_KEY_FILE.",
         show_default=False,
     ),
 ]
 ATTEMPTS = 8  # of a request that a server is too busy for
 TIMEOUT_SECONDS = 600.0
-BUSY, NOT_READY = 429, 503
+UNAUTHENTICATED, BUSY, NOT_READY = 401, 429, 503
+KEY_REMEDY = "set TERCET_CLIENT_KEY, or TERCET_CLIENT_KEY_FILE to a file that holds one"
 PAGE = 100  # documents that are listed or deleted at a time
 POLL_SECONDS = 0.2  # between two looks whether a merge is done
 
@@ -76,8 +77,8 @@ class Remote:
         """reads: prefers a read-only key. Raises RemoteError for what is no URL of a server."""
         import httpx
 
-        keys = (settings.read_keys if reads else []) or settings.api_keys
-        headers = {"Authorization": f"Bearer {keys[0].get_secret_value()}"} if keys else {}
+        self._key = _key_of(settings, reads=reads)
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         self._url = self.location = url.rstrip("/")
         wrong = RemoteError(f"--url is {url!r}; give one such as http://127.0.0.1:8080")
         if not self._url.startswith(("http://", "https://")):
@@ -280,9 +281,17 @@ class Remote:
                 or not waits.strip().isdecimal()
                 or attempt == ATTEMPTS
             ):
-                raise RemoteError(_message_of(answer), answer.status_code)
+                raise RemoteError(self._message_of(answer), answer.status_code)
             time.sleep(float(waits))
         raise AssertionError("unreachable")
+
+    def _message_of(self, answer: httpx.Response) -> str:
+        message = _message_of(answer)
+        if answer.status_code != UNAUTHENTICATED:
+            return message
+        if self._key is None:
+            return f"{self._url} needs a key: {KEY_REMEDY}"
+        return f"{self._url} does not know the key that it was sent: {KEY_REMEDY}"
 
     def _answer(
         self, method: str, path: str, json: object, params: Mapping[str, str | int] | None
@@ -300,6 +309,13 @@ class Remote:
                 f"{self._url} does not answer ({reason_of(error)}); start a server there with "
                 "tercet serve, or leave --url out"
             ) from error
+
+
+def _key_of(settings: Settings, *, reads: bool) -> str | None:
+    """A client's key; else, on the machine of the server, the first of its own."""
+    keys = (settings.read_keys if reads else ()) or settings.api_keys
+    key = settings.client_key or (keys[0] if keys else None)
+    return None if key is None else key.get_secret_value()
 
 
 def path_of(collection: str, *parts: str) -> str:

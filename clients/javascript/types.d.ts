@@ -458,8 +458,8 @@ export interface JobResponse {
   state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
   documents_done: number;
   documents_total: number | null;
+  phase: "reading" | "sampling" | "learning" | "encoding" | "indexing" | null;
   fraction: number;
-  indexed: number;
   tokens: number;
   on_error: "stop" | "skip";
   reading: Record<string, unknown>;

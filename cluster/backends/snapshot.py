@@ -26,6 +26,7 @@ from tercet.index.documents.boosts import Boost
 from tercet.index.documents.conditions import Condition, checked_condition, condition_of
 from tercet.index.documents.filters import Filter
 from tercet.index.documents.store import encode_id
+from tercet.index.languages.sample import NO_LANGUAGES, LanguageSample
 from tercet.index.reading.ordered import Order, Place, PlacedDocument
 from tercet.index.search.explanation import Explanation
 from tercet.index.search.query import CheckedQuery, check_query
@@ -60,6 +61,15 @@ class EngineSnapshot:
         self.version = f"{collection.exported.snapshot}.{documents}"
         self.is_of_several = False
         self._collection = collection
+
+    @property
+    def known_languages(self) -> LanguageSample:
+        """Nothing is said of them: the engine would have to be asked for texts."""
+        return NO_LANGUAGES
+
+    def languages(self) -> LanguageSample:
+        """The same."""
+        return NO_LANGUAGES
 
     def answer(self, asked: SnapshotQuery) -> SearchResult:
         """As `Snapshot.answer`. Its dense options are of no use: how the engine searches is for its settings.

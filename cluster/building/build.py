@@ -26,9 +26,10 @@ from tercet.cluster.work.records import agreed
 from tercet.index.catalog.manifest import SegmentEntry
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.dense.kinds import NO_VECTORS, DenseKind, collection_kind, usual_memory_bytes
-from tercet.ingest.build import CANCELLED, BuildProgress, BuildReport
+from tercet.ingest.build import CANCELLED, BuildReport
 from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.errors import BuildCancelledError
+from tercet.ingest.progress import BuildProgress, Phase
 from tercet.ingest.sources.reader import DocumentReader
 
 
@@ -151,7 +152,7 @@ class _Sharded:
     def _settings(self, present: CollectionSettings | None) -> CollectionSettings:
         if present is not None:
             return kept_settings(self._build, self._encoder, present)
-        return new_settings(self._build, self._encoder, lambda vectors: self._report(learning=vectors))
+        return new_settings(self._build, self._encoder, self._report)
 
     def _reader(self, settings: CollectionSettings) -> DocumentReader:
         return DocumentReader(
@@ -165,14 +166,12 @@ class _Sharded:
 
     def _cut(self, reader: DocumentReader, folder: ObjectStore, there: set[str]) -> Iterator[_Cut]:
         """Puts the source's documents on the store, in blocks, but for those that are there or encoded."""
-        read = 0
         for block in blocks_of(reader, self._build.shards):
             name = block.name
             if not there & {block_path(name), part_path(name)}:
                 agreed(folder, block_path(name), block.content)
-            read += block.documents
             self._skipped = reader.skipped
-            self._report(reading=read)
+            self._report("reading", reader.fraction)
             yield _Cut(name, block.shard, block.documents)
 
     def _encoded(self, work: Encoding, cuts: Sequence[_Cut], done: set[str]) -> dict[str, Part]:
@@ -200,14 +199,14 @@ class _Sharded:
         for shard in range(self._build.shards):
             segments = [parts[cut.name].segment for cut in cuts if cut.shard == shard]
             groups += groups_of(begun.shard(shard), segments, kind, begun.generation)
-        self._report(publishing=True)
+        self._report("indexing", 0.0)
         work, joined, done = Joining(self._store.url, self._folder, settings), dict[str, SegmentEntry](), 0
         for record in self._executor.run(work, [group.content for group in groups]):
             segment = Joined.of_content(record)
             if segment.group not in joined:
                 joined[segment.group] = segment.segment
                 done += segment.segment.encodings
-                self._report(publishing=True, indexed=done / vectors)
+                self._report("indexing", done / vectors)
         folders = [begun.shard(shard) for shard in range(self._build.shards)]
         return [[joined[group.name] for group in groups if group.shard == folder] for folder in folders]
 
@@ -224,31 +223,14 @@ class _Sharded:
     def _count(self, part: Part) -> None:
         self._documents += part.segment.documents
         self._tokens += part.tokens
-        self._report()
+        self._report("encoding", self._documents / self._total if self._total else 0.0)
 
-    def _report(
-        self,
-        *,
-        reading: int | None = None,
-        learning: int | None = None,
-        publishing: bool = False,
-        indexed: float = 0.0,
-    ) -> None:
+    def _report(self, phase: Phase, fraction: float) -> None:
         if self._cancelled():
             raise BuildCancelledError(CANCELLED)
+        seconds = time.monotonic() - self._started
         self._progress(
-            BuildProgress(
-                self._documents,
-                self._total,
-                self._tokens,
-                self._skipped,
-                self._documents / self._total if self._total else 0.0,
-                time.monotonic() - self._started,
-                learning,
-                publishing,
-                indexed,
-                reading,
-            )
+            BuildProgress(phase, fraction, self._documents, self._total, self._tokens, self._skipped, seconds)
         )
 
 

@@ -18,6 +18,7 @@ from tercet.ingest.document_encoders import DocumentEncoder
 from tercet.ingest.document_windows import cutter_for
 from tercet.ingest.encoder_match import adapter_of
 from tercet.ingest.passages.split import SOURCE_FIELD
+from tercet.ingest.progress import Phase
 from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.files import Source, holds_texts, paths_of, source_files
@@ -71,7 +72,7 @@ class ShardedBuild:
 
 
 def new_settings(
-    build: ShardedBuild, encoder: DocumentEncoder, learning: Callable[[int], None]
+    build: ShardedBuild, encoder: DocumentEncoder, learning: Callable[[Phase, float], None]
 ) -> CollectionSettings:
     """Those of a collection that is not there yet. learning: as for `codec_settings`.
 

@@ -12,6 +12,7 @@ from tercet.cluster.router.fan_out import FanOut
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.metadata import FieldType
+from tercet.index.languages.sample import LanguageSample
 from tercet.service.exceptions import OverloadedError, ShardError, ShardFailedError
 from tercet.service.load.deadlines import within
 from tercet.service.load.reading import Reading
@@ -45,6 +46,7 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
     answers = fan_out.ask("description", [b""] * len(fan_out), read, of_writer=True)
     heard = [(shard, answer) for shard, answer in enumerate(answers) if answer is not None]
     fields = _common([answer.settings.fields for _, answer in heard])
+    languages = LanguageSample.united([answer.languages for _, answer in heard])
     (first, description), *others = [(shard, _with_fields(answer, fields)) for shard, answer in heard]
     for shard, other in others:
         if other.settings != description.settings:
@@ -57,7 +59,7 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
             )
     known = KnownCollection(
         name,
-        description,
+        replace(description, languages=languages),
         [None if answer is None else answer.tag for answer in answers],
         [fan_out.describer_of(shard) for shard in range(len(fan_out))],
         [len(shard) for shard in servers],
@@ -66,6 +68,7 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
     former = shards.known.get(name)
     if former is not None and former.stays(known, [shard.name for shard in servers]):
         former.described, former.behind = time.monotonic(), set()
+        former.description = replace(former.description, languages=languages)
         return former
     if former is not None and former.description.settings == description.settings:
         known.term_states = former.term_states

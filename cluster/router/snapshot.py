@@ -17,6 +17,7 @@ from tercet.cluster.shards.placement import shards_of
 from tercet.index.candidates import Facet, SearchResult
 from tercet.index.documents.boosts import Boost, check_boosts
 from tercet.index.documents.filters import Filter, check_filter
+from tercet.index.languages.sample import LanguageSample
 from tercet.index.reading.examples import Example, examples_query
 from tercet.index.search.explanation import Explanation
 from tercet.index.search.facets import FieldCounts, merged_facet
@@ -76,6 +77,15 @@ class ShardedSnapshot(ShardedDocuments):
         super().__init__(fleet, view.known.description.settings, deadline, several=several)
         self._view = view
         self.idf = ShardedIdf(view) if self.settings.lexical == "idf" else None
+
+    @property
+    def known_languages(self) -> LanguageSample:
+        """In which languages the documents were when the shards last described the collection."""
+        return self._view.known.description.languages
+
+    def languages(self) -> LanguageSample:
+        """The same."""
+        return self.known_languages
 
     @property
     def version(self) -> str:

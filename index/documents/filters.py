@@ -37,6 +37,13 @@ _TYPES: dict[FieldType, tuple[type, ...]] = {
     "boolean": (bool,),
     "datetime": (str,),
 }
+_WANTED: dict[FieldType, str] = {
+    "keyword": 'text, as "en"',
+    "integer": "a number",
+    "number": "a number",
+    "boolean": "true or false",
+    "datetime": 'text, as "2026-01-31"',
+}
 _CHECKS: dict[FieldType, Callable[[Any], object]] = {
     "integer": comparable_integer,
     "number": exact_number,
@@ -222,7 +229,9 @@ def _check_values(field: str, kind: FieldType, values: Sequence[Value]) -> None:
     others = set(map(type, values)).difference(_TYPES[kind])
     if others:
         value = next(value for value in values if type(value) in others)
-        raise InvalidQueryError(f"field {field!r} is {kind}, but the filter compares it with {shown(value)}")
+        raise InvalidQueryError(
+            f"field {field!r} is {kind}, but the filter compares it with {shown(value)}; give {_WANTED[kind]}"
+        )
     check = _CHECKS.get(kind)
     if check is None:
         return

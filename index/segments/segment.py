@@ -24,6 +24,7 @@ from tercet.index.files.arrays import ArraySource
 from tercet.index.files.memory_arrays import MemoryArrays
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.files.pieces import Pieces
+from tercet.index.languages.sample import SegmentLanguages
 from tercet.index.segments.builder import DENSE, POSITIONS, SegmentBuilder
 from tercet.index.segments.deletes import read_deletes
 from tercet.index.segments.files import check_files, open_arrays
@@ -64,6 +65,7 @@ class Segment:
     documents: DocumentStore
     positions: Int64
     columns: Mapping[str, Column]
+    languages: SegmentLanguages
     indexes: FieldIndexes
     matching: Matching
     statistics: LeftCounts[TermStatistics] | None
@@ -149,6 +151,7 @@ class Segment:
         if settings.lexical == "idf":
             counted = TermStatistics.open(arrays, inverted.terms, documents, settings.vocabulary_size)
             statistics = LeftCounts(counted, lambda counts, rows: counts.without(forward.take(rows)))
+        stored = DocumentStore.open(arrays, documents)
         stems = field_stems(fields)
         columns = open_columns(arrays, settings.fields, stems, documents)
         indexes = FieldIndexes.open(arrays, columns, stems, documents)
@@ -159,9 +162,10 @@ class Segment:
             forward,
             inverted,
             token_vectors,
-            DocumentStore.open(arrays, documents),
+            stored,
             _open_positions(arrays, documents),
             columns,
+            SegmentLanguages(stored),
             indexes,
             Matching(columns, indexes, documents),
             statistics,

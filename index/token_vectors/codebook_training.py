@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tercet.index.codebook import (
@@ -25,11 +27,13 @@ MOST_VECTORS = 300_000
 ROUNDS = 6  # 12 take twice the time, and come nearer by less than one percent
 
 
-def train_codebook(sample: Float32, bits: int, seed: int = 0) -> Codebook:
+def train_codebook(
+    sample: Float32, bits: int, seed: int = 0, progress: Callable[[float], None] = lambda share: None
+) -> Codebook:
     """A codebook of `bits` (1, 2 or 4) for each of the kept dimensions, from float32[T, C].
 
-    Of more than `MOST_VECTORS` some are drawn. Raises ValueError for fewer than `FEWEST_VECTORS` vectors,
-    or a dimension that is no multiple of 8.
+    progress: gets the share that is done, from 0 to 1, and may raise. Of more than `MOST_VECTORS` some are
+    drawn. Raises ValueError for fewer than `FEWEST_VECTORS` vectors, or a dimension that is no multiple of 8.
     """
     if len(sample) < FEWEST_VECTORS:
         raise ValueError(f"{len(sample)} token vectors are too few for a codebook; give {FEWEST_VECTORS}")
@@ -37,7 +41,7 @@ def train_codebook(sample: Float32, bits: int, seed: int = 0) -> Codebook:
         raise ValueError(f"vectors of {sample.shape[1]} values cannot be cut into pieces of 8; use int8")
     sample = sample[np.random.default_rng(seed).permutation(len(sample))[:MOST_VECTORS]]
     kept = kept_dimensions(sample.shape[1])
-    centroids = _train_centroids(sample)
+    centroids = _train_centroids(sample, lambda rounds: progress(rounds / (ROUNDS + 1)))
     rests = sample - centroids[_nearest(sample, centroids)]
     rotation = _balanced_rotation(rests, kept // WIDTH[bits], kept)
     tables = _train_tables(np.asarray(rests @ rotation.T, np.float32), kept // WIDTH[bits])
@@ -79,7 +83,7 @@ def _balanced_rotation(rests: Float32, pieces: int, kept: int) -> Float32:
     return np.ascontiguousarray(directions[:, chosen].T, np.float32)
 
 
-def _train_centroids(sample: Float32) -> Float32:
+def _train_centroids(sample: Float32, progress: Callable[[int], None]) -> Float32:
     """Means of clusters float32[M, C] of the first vectors float32[T, C], which are drawn at random.
 
     Lloyd's algorithm (1982) with the kernel by which vectors are coded, which takes a third of the processor
@@ -88,7 +92,8 @@ def _train_centroids(sample: Float32) -> Float32:
     wanted = min(MOST_CENTROIDS, len(sample) // VECTORS_PER_CENTROID)
     vectors = sample[: wanted * VECTORS_PER_CENTROID]
     centroids = vectors[:wanted].copy()
-    for _ in range(ROUNDS):
+    for done in range(ROUNDS):
+        progress(done)
         nearest = _nearest(vectors, centroids)
         counts = np.bincount(nearest, minlength=wanted)
         used, unused = np.flatnonzero(counts), np.flatnonzero(counts == 0)
@@ -98,6 +103,7 @@ def _train_centroids(sample: Float32) -> Float32:
         if len(unused):
             errors = np.square(vectors - centroids[nearest]).sum(axis=1)
             centroids[unused] = vectors[np.argsort(-errors, kind="stable")[: len(unused)]]
+    progress(ROUNDS)
     return centroids
 
 

@@ -13,6 +13,7 @@ from tercet.index.catalog.effort import DenseEffort
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.boosts import Boost
 from tercet.index.documents.filters import Filter
+from tercet.index.languages.sample import LanguageSample
 from tercet.index.reading.ordered import Order, Place, PlacedDocument
 from tercet.index.search.explanation import Explanation
 from tercet.index.search.snapshot_query import SnapshotQuery
@@ -44,6 +45,12 @@ class ReadableSnapshot(Protocol):
 
     @property
     def documents(self) -> int: ...
+
+    @property
+    def known_languages(self) -> LanguageSample | None:
+        """None before `languages` was first called, which may take a while."""
+
+    def languages(self) -> LanguageSample: ...
 
     @property
     def is_of_several(self) -> bool: ...

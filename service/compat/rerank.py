@@ -11,6 +11,7 @@ from typing import Any
 
 from fastapi import Response
 
+from tercet.index.candidates import Weights
 from tercet.service.compat import cohere, jina, tei
 from tercet.service.compat.apis import Api
 from tercet.service.compat.relevance import relevance
@@ -21,7 +22,6 @@ from tercet.service.load.deadlines import Deadline
 from tercet.service.routes.common import check_characters, json_response
 from tercet.service.runtime import Runtime
 from tercet.service.search.answers import scores_record
-from tercet.service.search.defaults import rerank_weights
 from tercet.service.search.rerank import RankedText, RerankOutcome
 from tercet.service.search.rerank import rerank as ranked
 
@@ -67,7 +67,7 @@ async def rerank(api: Api, body: CompatibleRequest, services: Runtime, deadline:
             services.pools.search,
             query,
             texts,
-            weights=rerank_weights(None, None),
+            weights=Weights(),
             request_tokens=services.limits.request_tokens,
             top_n=parts.top_n,
             adapter=adapter,

@@ -35,8 +35,8 @@ MAX_QUEUED = 100
 _PROGRESS = (
     "documents_done",
     "documents_total",
+    "phase",
     "fraction",
-    "indexed",
     "tokens",
     "skipped",
     "skips",

@@ -28,7 +28,6 @@ def settled(collections_root: Path, job: Job, state: JobState, error: str | None
         documents_done=manifest.documents,
         documents_total=manifest.documents,
         fraction=1.0,
-        indexed=1.0,
         tokens=manifest.tokens,
     ).ended("succeeded")
 

@@ -15,6 +15,7 @@ from tercet.index.documents.datetimes import time_now
 from tercet.index.files.directory import write_json_atomically
 from tercet.index.live.adoption import AdoptionMode
 from tercet.index.wording import reason_of
+from tercet.ingest.progress import Phase
 from tercet.ingest.sources.checks import OnError
 
 JobEngine = Literal["local", "ray"]
@@ -29,9 +30,9 @@ log = logging.getLogger("tercet")
 class Job:
     """A batch build: what was asked, how far it is, how it ended. Times are ISO 8601, in UTC.
 
-    `documents_total` is None where only reading the whole source would tell; `fraction`, from 0 to 1, is
-    then estimated from the bytes read. `indexed`, from 0 to 1, is the share of the vectors that graphs or
-    lists have, which are built once all is encoded. `skips` says where the first skipped records are.
+    `documents_total` is None where only reading the whole source would tell. `phase`: what the build does
+    or did last, None before; `fraction`, from 0 to 1, is the share of it that is done. `skips` says where the
+    first skipped records are.
     `reading` has how the source is read, by name, as far as that was said. `engine`: what encodes, a process
     of this machine or the workers of a Ray cluster.
     """
@@ -43,8 +44,8 @@ class Job:
     state: JobState = "queued"
     documents_done: int = 0
     documents_total: int | None = None
+    phase: Phase | None = None
     fraction: float = 0.0
-    indexed: float = 0.0
     tokens: int = 0
     on_error: OnError = "stop"
     reading: Mapping[str, Any] = field(default_factory=dict)
@@ -90,7 +91,7 @@ class JobStore:
         loaded = []
         for path in self._folder.glob("*.json"):
             try:
-                loaded.append(Job(**json.loads(path.read_bytes())))
+                loaded.append(_job_of(json.loads(path.read_bytes())))
             except (ValueError, TypeError, OSError) as error:
                 log.warning("job record %s cannot be read and is ignored: %s", path, reason_of(error))
         self._jobs = {job.id: job for job in sorted(loaded, key=lambda job: (job.created_at, job.id))}
@@ -116,3 +117,9 @@ class JobStore:
         write_json_atomically(self._folder / f"{job.id}.json", asdict(job))
         for job_id in dropped:
             (self._folder / f"{job_id}.json").unlink(missing_ok=True)
+
+
+def _job_of(record: dict[str, Any]) -> Job:
+    """A job from its record. Raises TypeError for what is none."""
+    record.pop("indexed", None)  # of records from before there were phases
+    return Job(**record)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tercet.service.exceptions import SettingsError
 
 # Each has a setting NAME_file beside it. None is a flag: every user of a machine can read command lines.
-KEY_SETTINGS = ("api_keys", "read_keys", "encoder_key", "shards_key", "backend_key")
+KEY_SETTINGS = ("api_keys", "read_keys", "encoder_key", "shards_key", "backend_key", "client_key")
 KEY_ID_DIGITS = 12  # of a key's SHA-256 in hexadecimal: tells keys apart, and gives none away
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
+from tercet.index.candidates import Weights
 from tercet.service.requests.keys import access_of
 from tercet.service.routes.common import (
     Services,
@@ -36,19 +37,20 @@ async def rerank(body: RerankRequest, request: Request, services: Services, dead
     check_characters([body.query], limits.characters, "query")
     check_characters(body.inputs, limits.characters, "inputs")
     weights = None if body.weights is None else weights_of(body.weights)
-    defaults, idf, adapter = None, None, body.adapter
+    usual, idf, adapter = Weights(), None, body.adapter
     if body.collection is None:
         encoding = await encoder_named(services, body.model)
     else:
         target, encoding = await target_of(
             services.collections,
             services.encoders,
+            services.pools.search,
             body.collection,
             body.adapter,
             model=body.model,
             with_defaults=weights is None,
         )
-        defaults, idf = target.defaults, target.snapshot.idf
+        usual, idf = rerank_weights(target), target.snapshot.idf
         adapter = target.snapshot.settings.adapter
     if isinstance(body.weights, WeightsRequest) and weights is not None:
         require_known_sides(body.weights.requested, encoding.info.sides, encoding.info.name, weights)
@@ -58,7 +60,7 @@ async def rerank(body: RerankRequest, request: Request, services: Services, dead
             services.pools.search,
             body.query,
             body.inputs,
-            weights=rerank_weights(weights, defaults),
+            weights=weights or usual,
             request_tokens=limits.request_tokens,
             top_n=body.top_k,
             idf=idf,

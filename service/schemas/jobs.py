@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tercet.index.live.adoption import AdoptionMode
 from tercet.ingest.passages.split import LARGEST_SIZE, SMALLEST_SIZE, SplitKind
+from tercet.ingest.progress import Phase
 from tercet.ingest.sources.checks import OnError
 from tercet.ingest.sources.formats import RECORDS_EXAMPLE, FileFormat, record_keys
 from tercet.service.jobs.store import JobEngine, JobState
@@ -126,10 +127,11 @@ class JobResponse(BaseModel):
     state: JobState
     documents_done: int
     documents_total: int | None
-    fraction: float = Field(description="Share of the source that was read, from 0 to 1.")
-    indexed: float = Field(
-        description="Share of the vectors that graphs or lists have, from 0 to 1; these are built at the end."
+    phase: Phase | None = Field(
+        description="What the build does, or did last: `reading` the source, `sampling` and `learning` where "
+        "a codebook for token vectors is learned, `encoding`, or `indexing`; null before it starts."
     )
+    fraction: float = Field(description="Share of the phase that is done, from 0 to 1.")
     tokens: int
     on_error: OnError
     reading: dict[str, Any] = Field(description="How its source is read, as far as that was said.")

@@ -59,7 +59,7 @@ class RerankRequest(Request):
     )
     weights: RerankWeightsRequest | PresetName | None = Field(
         None,
-        description="As in `/search`; by default those stored with `collection`, or else `sum`: 1, 1, 1.",
+        description="As in `/search`; by default those stored with `collection`, or else `sum`.",
     )
     model: ModelName | None = Field(
         None,

@@ -222,7 +222,7 @@ class SearchRequest(Request):
     weights: SearchWeightsRequest | PresetName | None = Field(
         None,
         description="Weights of the scores, or a preset's name; by default those that are stored with the "
-        "collection, or else `sum`: 1, 1, 1.",
+        "collection, or else `sum`: 1, 1, 1, with less for `sparse` where the collection mixes languages.",
     )
     candidates: CandidatesRequest | None = None
     filter: FilterTree | None = Field(None, description="Documents to search among.")

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from tercet.index.candidates import CandidateLimits, DenseOptions, Weights
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.effort import DenseEffort
+from tercet.index.languages.sample import NO_LANGUAGES
+from tercet.index.languages.weights import usual_weights
+from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +52,20 @@ class WantedCandidates:
         return not (self.dense is None or self.sparse is None or (self.bm25 is None and weights.bm25))
 
 
-def weights_used(wanted: Weights | None, defaults: SearchDefaults | None) -> Weights:
-    """The weights wanted, else those of the collection, else 1, 1, 1."""
+def weights_used(wanted: Weights | None, target: SearchTarget[ReadableSnapshot]) -> Weights:
+    """The weights wanted, else those of the collection, else what is usual for its languages, as far as they
+    are known.
+    """
     if wanted is not None:
         return wanted
-    return Weights() if defaults is None else defaults.weights
+    if target.defaults is not None:
+        return target.defaults.weights
+    return usual_weights((target.snapshot.known_languages or NO_LANGUAGES).same_language())
 
 
-def rerank_weights(wanted: Weights | None, defaults: SearchDefaults | None) -> Weights:
-    """The weights for texts that have no BM25 score: defaults that weigh nothing else leave 1, 1, 1."""
-    weights = weights_used(wanted, defaults)
+def rerank_weights(target: SearchTarget[ReadableSnapshot]) -> Weights:
+    """A collection's for texts that have no BM25 score: defaults that weigh nothing else leave 1, 1, 1."""
+    weights = weights_used(None, target)
     return weights if weights.dense or weights.sparse or weights.colbert else Weights()
 
 

@@ -121,6 +121,7 @@ class SearchPipeline:
         target, encoding = await target_of(
             self._collections,
             self._encoders,
+            self._pool,
             scope.collection,
             scope.adapter,
             with_defaults=any(query.needs_defaults for query in queries),

@@ -39,7 +39,7 @@ class SearchParameters:
     ) -> SearchParameters:
         """What a query asks for, and else the collection's defaults. Raises InvalidRequestError."""
         settings = target.snapshot.settings
-        weights = weights_used(query.weights, target.defaults)
+        weights = weights_used(query.weights, target)
         require_known_sides(query.requested_sides, settings.encoder_sides, settings.encoder, weights)
         weights = weights.of(settings.encoder_sides)
         candidates = candidates_used(

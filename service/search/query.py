@@ -61,7 +61,7 @@ class SearchQuery:
     """What is searched for, and how. query: a text, or ready representations of one text, which is then
     `text`, for BM25, or stored documents.
 
-    weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
+    weights: None takes the collection's defaults, or what is usual for its languages; likewise candidates and
     effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
     which the best is. boosts: what is added to the scores of candidates; fusion: how scores become one.
     include: the parts of the answer that are wanted; highlight: where hits have what the query

@@ -7,12 +7,14 @@ from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
 from tercet.service.collections.served import Reads
 from tercet.service.encoding.service import EncodingService
 from tercet.service.encoding.shelf import EncoderShelf
+from tercet.service.load.pools import Pool
 from tercet.service.load.reading import ANY_TIME, Reading
 
 
 async def target_of(
     collections: Reads,
     encoders: EncoderShelf,
+    pool: Pool,
     name: str,
     adapter: str | None,
     *,
@@ -23,10 +25,13 @@ async def target_of(
 ) -> tuple[SearchTarget[ReadableSnapshot], EncodingService]:
     """The collection's snapshot, its stored defaults and effort where they are wanted, and its encoder.
 
+    pool: where the snapshot's languages are detected, which say what sides weigh without stored defaults.
     adapter, model: what is asked for, if anything, the model by name or fingerprint. Raises
     CollectionNotFoundError, DamagedIndexError, FingerprintMismatchError where another model is asked for, and
     what `EncoderShelf.of_collection` raises.
     """
     target = await collections.open_with_defaults(name, options, defaults=with_defaults, effort=with_effort)
+    if with_defaults and target.defaults is None and target.snapshot.known_languages is None:
+        await pool.run(target.snapshot.languages)
     require_model(target.snapshot.settings, model)  # before an encoder is opened in vain
     return target, await encoders.of_collection(target.snapshot.settings, adapter)

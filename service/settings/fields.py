@@ -13,11 +13,11 @@ from pydantic_settings import BaseSettings, NoDecode
 
 from tercet.models.checkpoint import DEFAULT_CHECKPOINT
 from tercet.service.settings.roles import (
-    COMMON,
     OF_ALL,
     OF_AUDIT,
     OF_AUDIT_FILE,
     OF_BACKEND,
+    OF_COMMANDS,
     OF_ENCODER,
     OF_FOLLOWING,
     OF_PUBLISHING,
@@ -26,6 +26,7 @@ from tercet.service.settings.roles import (
     OF_SERVE,
     OF_WORKERS_USE,
     OF_WRITES,
+    Panel,
 )
 
 Names = Annotated[tuple[str, ...], NoDecode]
@@ -35,324 +36,348 @@ Secrets = Annotated[tuple[SecretStr, ...], NoDecode]
 class SettingsFields(BaseSettings):
     """The fields of `Settings`."""
 
-    host: Annotated[str, OF_ALL, COMMON] = Field(
+    host: Annotated[str, OF_ALL, Panel.COMMON] = Field(
         "127.0.0.1", description="Address to listen on; :: is every one, of IPv6 and IPv4."
     )
-    port: Annotated[int, OF_ALL, COMMON] = Field(
+    port: Annotated[int, OF_ALL, Panel.COMMON] = Field(
         8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one."
     )
-    allowed_hosts: Annotated[Names, OF_ALL] = Field(
+    allowed_hosts: Annotated[Names, OF_ALL, Panel.ACCESS] = Field(
         (),
         description="Names that requests may give in Host, beside localhost and addresses; * is any. "
         "By default none on a loopback address, else any.",
     )
-    cors_origins: Annotated[Names, OF_ALL] = Field(
+    cors_origins: Annotated[Names, OF_ALL, Panel.ACCESS] = Field(
         (),
         description="Origins of pages elsewhere, such as https://app.example.com, that browsers let call "
         "this server; * is any. By default none.",
     )
-    checkpoint: Annotated[str, OF_ENCODER, COMMON] = Field(
+    checkpoint: Annotated[str, OF_ENCODER, Panel.COMMON] = Field(
         DEFAULT_CHECKPOINT, description="Encoder: multi-m3, minilm-m3, a folder, or a hub id."
     )
-    max_checkpoints: Annotated[int, OF_SERVE] = Field(
+    max_checkpoints: Annotated[int, OF_SERVE, Panel.ENCODER] = Field(
         2,
         ge=0,
-        description="Encoders beside this one that stay open, for collections and requests that name them.",
+        description="Encoders beside the first that stay open, for collections and requests that name them.",
     )
-    revision: Annotated[str | None, OF_ENCODER] = Field(
+    revision: Annotated[str | None, OF_ENCODER, Panel.ENCODER] = Field(
         None, description="Revision of a checkpoint named by hub id."
     )
-    heads: Annotated[str | None, OF_ENCODER] = Field(
+    heads: Annotated[str | None, OF_ENCODER, Panel.ENCODER] = Field(
         None,
         description="A checkpoint whose sparse and ColBERT heads take the place of the encoder's own: a "
         "folder or a hub id, of the same width.",
     )
-    mcls_every: Annotated[int | None, OF_ENCODER] = Field(
+    mcls_every: Annotated[int | None, OF_ENCODER, Panel.ENCODER] = Field(
         None,
         ge=4,
         description="A CLS at every so many tokens of a text, and the mean of their states as its dense "
         "vector (MCLS), whatever the encoder was trained with.",
     )
-    engine: Annotated[Literal["onnx", "native", "onnxruntime", "torch"], OF_ENCODER, COMMON] = Field(
+    engine: Annotated[Literal["onnx", "native", "onnxruntime", "torch"], OF_ENCODER, Panel.COMMON] = Field(
         "onnx",
-        description="What runs the encoder: onnx is an exported graph, by kernels of our own where they can "
-        "(int8 on a CPU, the shape of BERT), else by onnxruntime; native and onnxruntime are one of the two; "
-        "torch takes the weights.",
+        description="What runs the encoder: native, kernels of our own for an int8 graph of BERT's shape on "
+        "a CPU; onnxruntime, for any exported graph; torch, for the weights; or onnx, which is native where "
+        "it can be, else onnxruntime.",
     )
-    device: Annotated[str, OF_ENCODER, COMMON] = Field(
+    device: Annotated[str, OF_ENCODER, Panel.COMMON] = Field(
         "auto", description="Where the encoder runs: auto, cpu, cuda, cuda:1."
     )
-    dense_device: Annotated[Literal["cpu", "gpu"], OF_SEARCH] = Field(
+    dense_device: Annotated[Literal["cpu", "gpu"], OF_SEARCH, Panel.ENCODER] = Field(
         "cpu", description="Where flat and IVF-PQ dense search runs: cpu or gpu, which takes FAISS for GPUs."
     )
-    precision: Annotated[str | None, OF_ENCODER] = Field(
+    precision: Annotated[str | None, OF_ENCODER, Panel.ENCODER] = Field(
         None,
         description="Encoder precision; by default what the engine prefers, bfloat16 for torch on a GPU.",
     )
-    threads: Annotated[int | None, OF_ENCODER, COMMON] = Field(
+    threads: Annotated[int | None, OF_ENCODER, Panel.COMMON] = Field(
         None, ge=1, description="Encoder threads; by default the CPUs that the process may use."
     )
-    data: Annotated[Path, OF_ALL, COMMON] = Field(
+    data: Annotated[Path, OF_ALL, Panel.COMMON] = Field(
         Path("data"),
         description="Data root: collections/, sources/, adapters/, rerankers/ and jobs/ below it.",
     )
-    adapters: Annotated[Path | None, OF_ENCODER] = Field(
+    adapters: Annotated[Path | None, OF_ENCODER, Panel.ENCODER] = Field(
         None, description="Folder of adapters; by default adapters/ below the data root."
     )
-    rerankers: Annotated[Path | None, OF_SERVE] = Field(
+    rerankers: Annotated[Path | None, OF_SERVE, Panel.ENCODER] = Field(
         None, description="Folder of re-rankers; by default rerankers/ below the data root."
     )
-    adapter_sessions: Annotated[int, OF_ENCODER] = Field(
+    adapter_sessions: Annotated[int, OF_ENCODER, Panel.ENCODER] = Field(
         4, ge=1, description="Graphs of adapters kept open at a time (onnx)."
     )
-    export_cache: Annotated[Path | None, OF_ENCODER] = Field(
+    export_cache: Annotated[Path | None, OF_ENCODER, Panel.ENCODER] = Field(
         None,
         description="Folder of graphs of checkpoints that come without, exported at their first start; by "
         "default tercet/exports in the user's cache folder.",
     )
-    api_keys: Annotated[Secrets, OF_ALL] = Field(
+    api_keys: Annotated[Secrets, OF_ALL, Panel.ACCESS] = Field(
         (), description="Keys that may do everything, comma separated; none: open."
     )
-    read_keys: Annotated[Secrets, OF_ALL] = Field((), description="Keys that may read only, comma separated.")
-    api_keys_file: Annotated[Path | None, OF_ALL, COMMON] = Field(
+    read_keys: Annotated[Secrets, OF_ALL, Panel.ACCESS] = Field(
+        (), description="Keys that may read only, comma separated."
+    )
+    api_keys_file: Annotated[Path | None, OF_ALL, Panel.COMMON] = Field(
         None, description="File of more keys that may do everything, one a line."
     )
-    read_keys_file: Annotated[Path | None, OF_ALL, COMMON] = Field(
+    read_keys_file: Annotated[Path | None, OF_ALL, Panel.COMMON] = Field(
         None, description="File of more keys that may read only, one a line."
     )
-    keys_file: Annotated[Path | None, OF_ALL] = Field(
+    keys_file: Annotated[Path | None, OF_ALL, Panel.ACCESS] = Field(
         None,
         description="File of keys that each have their own access, collections and limit, as JSON lines; "
         "read again when it changes.",
     )
+    client_key: Annotated[SecretStr | None, OF_COMMANDS, Panel.ACCESS] = Field(
+        None, description="Key that commands send to the server that --url names."
+    )
+    client_key_file: Annotated[Path | None, OF_COMMANDS, Panel.ACCESS] = Field(
+        None, description="File that holds the key that commands send to a server."
+    )
 
-    follow: Annotated[str | None, OF_SEARCH, COMMON] = Field(
+    follow: Annotated[str | None, OF_SEARCH, Panel.COMMON] = Field(
         None,
         description="URL of snapshots that this server follows and serves, read only: of one collection, or "
         "of a folder of several, such as s3://bucket/articles.",
     )
-    follow_seconds: Annotated[float, OF_FOLLOWING] = Field(
+    follow_seconds: Annotated[float, OF_FOLLOWING, Panel.CLUSTER] = Field(
         5,
         gt=0,
-        description="Pause between two looks for a newer snapshot there, or for a newer map of shards.",
+        description="Pause between two looks for a newer snapshot to follow, or for a newer map of shards.",
     )
-    publish_url: Annotated[str | None, OF_SEARCH, COMMON] = Field(
+    publish_url: Annotated[str | None, OF_SEARCH, Panel.COMMON] = Field(
         None,
         description="URL below which this server publishes each of its collections whenever it changed, in a "
         "folder of its name, for others to follow.",
     )
-    publish_seconds: Annotated[float, OF_PUBLISHING] = Field(
-        60, gt=0, description="Pause between two looks for collections that changed, to publish them there."
+    publish_seconds: Annotated[float, OF_PUBLISHING, Panel.CLUSTER] = Field(
+        60, gt=0, description="Pause between two looks for collections that changed and are to be published."
     )
-    publish_keep: Annotated[int | None, OF_PUBLISHING] = Field(
+    publish_keep: Annotated[int | None, OF_PUBLISHING, Panel.CLUSTER] = Field(
         None,
         ge=1,
-        description="How many of the newest snapshots of each collection stay there; of the others those go, "
-        "once a day, that are older than 24 hours. By default all stay.",
+        description="How many of the newest published snapshots of each collection stay; of the others those "
+        "go, once a day, that are older than 24 hours. By default all stay.",
     )
-    snapshot_store: Annotated[str | None, OF_SEARCH] = Field(
+    snapshot_store: Annotated[str | None, OF_SEARCH, Panel.CLUSTER] = Field(
         None,
         description="URL of an object store below which this server, a shard, publishes its collections and "
         "fetches others when a re-sharding asks for it.",
     )
 
-    encoder_urls: Annotated[Names, OF_SERVE, COMMON] = Field(
+    encoder_urls: Annotated[Names, OF_SERVE, Panel.COMMON] = Field(
         (), description="Encoder workers to use instead of a local encoder."
     )
-    encoder_key: Annotated[SecretStr | None, OF_SERVE] = Field(
+    encoder_key: Annotated[SecretStr | None, OF_SERVE, Panel.CLUSTER] = Field(
         None, description="Key that is sent to encoder workers."
     )
-    encoder_key_file: Annotated[Path | None, OF_WORKERS_USE] = Field(
-        None, description="File that holds this key instead."
+    encoder_key_file: Annotated[Path | None, OF_WORKERS_USE, Panel.CLUSTER] = Field(
+        None, description="File that holds the key for encoder workers."
     )
-    encoder_timeout_seconds: Annotated[float, OF_WORKERS_USE] = Field(
+    encoder_timeout_seconds: Annotated[float, OF_WORKERS_USE, Panel.CLUSTER] = Field(
         60, gt=0, description="Longest wait for one worker's answer."
     )
-    encoder_probe_seconds: Annotated[float, OF_WORKERS_USE] = Field(
+    encoder_probe_seconds: Annotated[float, OF_WORKERS_USE, Panel.CLUSTER] = Field(
         1, gt=0, description="Pause between two questions to a worker whether it is ready."
     )
-    encoder_probe_timeout_seconds: Annotated[float, OF_WORKERS_USE] = Field(
-        2, gt=0, description="Longest wait for its answer; without two in a row the worker is down."
+    encoder_probe_timeout_seconds: Annotated[float, OF_WORKERS_USE, Panel.CLUSTER] = Field(
+        2,
+        gt=0,
+        description="Longest wait for a worker's word that it is ready; without two in a row it is down.",
     )
-    shards: Annotated[Names, OF_ROUTER, COMMON] = Field(
+    shards: Annotated[Names, OF_ROUTER, Panel.COMMON] = Field(
         (),
         description="Servers that hold the collections, each a part of every one; this server then is the "
         "router before them. Comma-separated URLs, always in the same order, those of a shard's replicas "
         "behind its own, divided by vertical bars; or the URL of a build in shards whose map names them.",
     )
-    shards_key: Annotated[SecretStr | None, OF_ROUTER] = Field(
+    shards_key: Annotated[SecretStr | None, OF_ROUTER, Panel.CLUSTER] = Field(
         None, description="Key that is sent to shards; it may do everything there."
     )
-    shards_key_file: Annotated[Path | None, OF_ROUTER] = Field(
-        None, description="File that holds this key instead."
+    shards_key_file: Annotated[Path | None, OF_ROUTER, Panel.CLUSTER] = Field(
+        None, description="File that holds the key for shards."
     )
-    shards_timeout_seconds: Annotated[float, OF_ROUTER] = Field(
+    shards_timeout_seconds: Annotated[float, OF_ROUTER, Panel.CLUSTER] = Field(
         10,
         gt=0,
         description="Longest wait for a shard's answer where the request has no time limit of its own, as "
         "lists of collections and changes of aliases.",
     )
 
-    ray_address: Annotated[str | None, OF_SEARCH] = Field(
+    ray_address: Annotated[str | None, OF_SEARCH, Panel.CLUSTER] = Field(
         None,
         description="Ray cluster, as HOST:PORT, of builds with --ray and of jobs with the engine ray; these "
         "are refused without one.",
     )
-    ray_storage: Annotated[str | None, OF_SEARCH] = Field(
+    ray_storage: Annotated[str | None, OF_SEARCH, Panel.CLUSTER] = Field(
         None,
-        description="Object store that its workers reach, too (file://, s3://, gs://, az://), for what is "
+        description="Object store that Ray's workers reach, too (file://, s3://, gs://, az://), for what is "
         "under way.",
     )
-    backend: Annotated[Literal["qdrant", "milvus"] | None, OF_BACKEND] = Field(
+    backend: Annotated[Literal["qdrant", "milvus"] | None, OF_BACKEND, Panel.CLUSTER] = Field(
         None,
-        description="Engine that holds the collections, as tercet collection export wrote them: it proposes "
+        description="System that holds the collections, as tercet collection export wrote them: it proposes "
         "candidates, and this server encodes and re-ranks.",
     )
-    backend_url: Annotated[str | None, OF_BACKEND] = Field(
+    backend_url: Annotated[str | None, OF_BACKEND, Panel.CLUSTER] = Field(
         None,
-        description="Where that engine is: a URL, the folder of Qdrant's local mode, or the .db file of "
-        "Milvus Lite.",
+        description="Where the system that holds the collections is: a URL, the folder of Qdrant's local "
+        "mode, or the .db file of Milvus Lite.",
     )
-    backend_key: Annotated[SecretStr | None, OF_BACKEND] = Field(
-        None, description="Key, or token, that is sent to the engine."
+    backend_key: Annotated[SecretStr | None, OF_BACKEND, Panel.CLUSTER] = Field(
+        None, description="Key, or token, that is sent to the backend."
     )
-    backend_key_file: Annotated[Path | None, OF_BACKEND] = Field(
-        None, description="File that holds this key instead."
+    backend_key_file: Annotated[Path | None, OF_BACKEND, Panel.CLUSTER] = Field(
+        None, description="File that holds the key, or token, for the backend."
     )
-    backend_timeout_seconds: Annotated[int, OF_BACKEND] = Field(
-        30, ge=1, description="Longest wait for an answer of the engine."
+    backend_timeout_seconds: Annotated[int, OF_BACKEND, Panel.CLUSTER] = Field(
+        30, ge=1, description="Longest wait for an answer of the backend."
     )
 
-    max_body_bytes: Annotated[int, OF_ALL] = Field(8 << 20, ge=1, description="Largest request body.")
-    max_bodies_bytes: Annotated[int, OF_ALL] = Field(
+    max_body_bytes: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
+        8 << 20, ge=1, description="Largest request body."
+    )
+    max_bodies_bytes: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
         64 << 20, ge=1, description="Bytes of all bodies that are arriving or in work; more get 429."
     )
-    max_import_bytes: Annotated[int, OF_WRITES] = Field(
+    max_import_bytes: Annotated[int, OF_WRITES, Panel.LIMITS] = Field(
         1 << 30, ge=1, description="Largest file of POST /collections/{name}/import."
     )
-    compression: Annotated[bool, OF_ALL] = Field(
+    compression: Annotated[bool, OF_ALL, Panel.LIMITS] = Field(
         True, description="Compress answers for clients that accept zstd or gzip."
     )
-    max_concurrent_requests: Annotated[int, OF_ALL] = Field(
+    max_concurrent_requests: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
         512, ge=1, description="Requests in work; more get 429."
     )
-    max_wait_seconds: Annotated[float, OF_ALL] = Field(
+    max_wait_seconds: Annotated[float, OF_ALL, Panel.LIMITS] = Field(
         2, gt=0, description="Longest a request should wait for its work; 429 where half of it is predicted."
     )
-    request_timeout_seconds: Annotated[float, OF_ALL] = Field(
+    request_timeout_seconds: Annotated[float, OF_ALL, Panel.LIMITS] = Field(
         60, gt=0, description="Longest a request may wait; a client may ask for less (X-Request-Timeout)."
     )
-    body_timeout_seconds: Annotated[float, OF_ALL] = Field(
+    body_timeout_seconds: Annotated[float, OF_ALL, Panel.LIMITS] = Field(
         30, gt=0, description="Longest wait for a request's whole body."
     )
-    key_requests_per_second: Annotated[float | None, OF_ALL] = Field(
+    key_requests_per_second: Annotated[float | None, OF_ALL, Panel.LIMITS] = Field(
         None, gt=0, description="Requests that each key may begin in a second; by default any number."
     )
-    max_key_requests: Annotated[int | None, OF_ALL] = Field(
+    max_key_requests: Annotated[int | None, OF_ALL, Panel.LIMITS] = Field(
         None, ge=1, description="Requests of each key in work; by default as many as of all."
     )
-    key_bytes_per_second: Annotated[int | None, OF_ALL] = Field(
+    key_bytes_per_second: Annotated[int | None, OF_ALL, Panel.LIMITS] = Field(
         None, ge=1, description="Bytes of bodies that each key may send in a second; by default any number."
     )
-    max_connections: Annotated[int | None, OF_ALL] = Field(
+    max_connections: Annotated[int | None, OF_ALL, Panel.LIMITS] = Field(
         None, ge=1, description="Connections in all; by default half the open files allowed, at most 4096."
     )
-    head_timeout_seconds: Annotated[float, OF_ALL] = Field(
+    head_timeout_seconds: Annotated[float, OF_ALL, Panel.LIMITS] = Field(
         10, gt=0, description="Longest wait for the head of a request."
     )
-    idle_timeout_seconds: Annotated[int, OF_ALL] = Field(
+    idle_timeout_seconds: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
         75, ge=1, description="Longest wait for the next request."
     )
-    write_timeout_seconds: Annotated[float, OF_ALL] = Field(
+    write_timeout_seconds: Annotated[float, OF_ALL, Panel.LIMITS] = Field(
         30, gt=0, description="Longest wait for a client to take the next 16 KiB of an answer."
     )
-    max_texts: Annotated[int, OF_ALL] = Field(1024, ge=1, description="Texts in one /embed request.")
-    max_characters: Annotated[int, OF_SERVE] = Field(200_000, ge=1, description="Characters of one text.")
-    max_documents: Annotated[int, OF_SERVE] = Field(
+    max_texts: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
+        1024, ge=1, description="Texts in one /embed request."
+    )
+    max_characters: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(
+        200_000, ge=1, description="Characters of one text."
+    )
+    max_documents: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(
         1024, ge=1, description="Documents in one /rerank request, or hits that one of /search re-ranks."
     )
-    max_top_k: Annotated[int, OF_SERVE] = Field(1000, ge=1, description="Hits of one search.")
-    max_queries: Annotated[int, OF_SERVE] = Field(100, ge=1, description="Queries in one /search request.")
-    max_query_hits: Annotated[int, OF_SERVE] = Field(
+    max_top_k: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(1000, ge=1, description="Hits of one search.")
+    max_queries: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(
+        100, ge=1, description="Queries in one /search request."
+    )
+    max_query_hits: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(
         10_000, ge=1, description="Hits of all queries of one /search request."
     )
-    max_candidates: Annotated[int, OF_SERVE] = Field(
+    max_candidates: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(
         10_000, ge=1, description="Candidates of each side of one search."
     )
-    max_request_tokens: Annotated[int, OF_ALL] = Field(
+    max_request_tokens: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
         524_288, ge=1, description="Tokens of the texts of one request to /embed or /rerank."
     )
-    max_write_documents: Annotated[int, OF_WRITES] = Field(
+    max_write_documents: Annotated[int, OF_WRITES, Panel.LIMITS] = Field(
         1000, ge=1, description="Documents, or ids, of one write."
     )
-    max_write_tokens: Annotated[int, OF_WRITES] = Field(
+    max_write_tokens: Annotated[int, OF_WRITES, Panel.LIMITS] = Field(
         131_072, ge=1, description="Tokens of the documents of one write that are to be encoded."
     )
-    max_page_documents: Annotated[int, OF_SERVE] = Field(
+    max_page_documents: Annotated[int, OF_SERVE, Panel.LIMITS] = Field(
         1000, ge=1, description="Documents of one page of a collection."
     )
-    flush_documents: Annotated[int, OF_SEARCH] = Field(
+    flush_documents: Annotated[int, OF_SEARCH, Panel.LIMITS] = Field(
         16_384, ge=1, description="Written documents of a collection from which on they are published."
     )
-    flush_bytes: Annotated[int, OF_SEARCH] = Field(1 << 28, ge=1, description="Their bytes, likewise.")
-    flush_seconds: Annotated[float, OF_SEARCH] = Field(
+    flush_bytes: Annotated[int, OF_SEARCH, Panel.LIMITS] = Field(
+        1 << 28,
+        ge=1,
+        description="Bytes of a collection's written documents from which on they are published.",
+    )
+    flush_seconds: Annotated[float, OF_SEARCH, Panel.LIMITS] = Field(
         60, gt=0, description="Longest time from a write to its publication."
     )
-    unpublished_documents: Annotated[int, OF_SEARCH] = Field(
+    unpublished_documents: Annotated[int, OF_SEARCH, Panel.LIMITS] = Field(
         65_536, ge=1, description="Written documents of a collection that wait to be published; more get 429."
     )
-    unpublished_bytes: Annotated[int, OF_SEARCH] = Field(
-        1 << 30, ge=1, description="Their bytes in memory, likewise."
+    unpublished_bytes: Annotated[int, OF_SEARCH, Panel.LIMITS] = Field(
+        1 << 30,
+        ge=1,
+        description="Memory of a collection's documents that wait to be published; more get 429.",
     )
-    batch_tokens: Annotated[int | None, OF_ENCODER] = Field(
+    batch_tokens: Annotated[int | None, OF_ENCODER, Panel.LIMITS] = Field(
         None,
         ge=1,
         description="Tokens gathered into one batch; by default 2048, on a GPU what one pass there takes.",
     )
-    query_cache_bytes: Annotated[int, OF_ALL] = Field(
+    query_cache_bytes: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
         64 << 20, ge=0, description="Memory for encoded queries, which are not encoded again; 0: none."
     )
-    queue_tokens: Annotated[int, OF_ALL] = Field(
+    queue_tokens: Annotated[int, OF_ALL, Panel.LIMITS] = Field(
         131_072, ge=1, description="Tokens accepted and not yet encoded; more get 429."
     )
 
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], OF_ALL, COMMON] = Field(
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], OF_ALL, Panel.COMMON] = Field(
         "info", description="Least level logged."
     )
-    log_format: Annotated[Literal["json", "text"], OF_ALL, COMMON] = Field(
-        "json", description="One JSON object or one plain line."
+    log_format: Annotated[Literal["json", "text"] | None, OF_ALL, Panel.COMMON] = Field(
+        None, description="Log lines as JSON or text; by default text on a terminal, else JSON."
     )
-    slow_search_seconds: Annotated[float, OF_SERVE] = Field(
+    slow_search_seconds: Annotated[float, OF_SERVE, Panel.LOGS] = Field(
         1, gt=0, description="Searches that take as long get a log line."
     )
-    slow_search_text: Annotated[bool, OF_SERVE] = Field(
+    slow_search_text: Annotated[bool, OF_SERVE, Panel.LOGS] = Field(
         False, description="Log the text of a slow query, too."
     )
-    audit: Annotated[Literal["off", "writes", "all"], OF_ALL] = Field(
+    audit: Annotated[Literal["off", "writes", "all"], OF_ALL, Panel.LOGS] = Field(
         "off",
         description="Audit entries: of changes and of requests that were turned away, or of all requests.",
     )
-    audit_file: Annotated[Path | None, OF_AUDIT] = Field(
+    audit_file: Annotated[Path | None, OF_AUDIT, Panel.LOGS] = Field(
         None, description="File of audit entries, a JSON object a line; by default they go to the log."
     )
-    audit_required: Annotated[bool, OF_AUDIT_FILE] = Field(
+    audit_required: Annotated[bool, OF_AUDIT_FILE, Panel.LOGS] = Field(
         False, description="Answer 503 where the entry of a request cannot be written to audit_file."
     )
-    trace_endpoint: Annotated[str | None, OF_ALL] = Field(
+    trace_endpoint: Annotated[str | None, OF_ALL, Panel.LOGS] = Field(
         None, description="OpenTelemetry collector for spans, such as http://localhost:4318; none: no spans."
     )
-    trace_sampling: Annotated[float, OF_ALL] = Field(
+    trace_sampling: Annotated[float, OF_ALL, Panel.LOGS] = Field(
         1, ge=0, le=1, description="Share of requests traced, of those that bring no decision of their own."
     )
-    ready_requires: Annotated[Literal["reads", "writes"], OF_SERVE] = Field(
+    ready_requires: Annotated[Literal["reads", "writes"], OF_SERVE, Panel.LOGS] = Field(
         "reads", description="What /ready asks for: reads (searching), or also writes (a disk with room)."
     )
-    stall_seconds: Annotated[float, OF_ALL] = Field(
+    stall_seconds: Annotated[float, OF_ALL, Panel.LOGS] = Field(
         60, gt=0, description="Longest time of one batch in the encoder; past it /ready says no."
     )
-    drain_seconds: Annotated[float, OF_ALL] = Field(
+    drain_seconds: Annotated[float, OF_ALL, Panel.LOGS] = Field(
         0, ge=0, description="Pause after SIGTERM in which /ready says no and requests are still served."
     )
-    shutdown_seconds: Annotated[int, OF_ALL] = Field(
+    shutdown_seconds: Annotated[int, OF_ALL, Panel.LOGS] = Field(
         30, ge=0, description="Longest wait for accepted requests at the end."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 # `tercet serve` is a search server with collections of its own, the router before shards, or a server before
@@ -24,12 +25,18 @@ class Role:
     encodes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Common:
-    """Of a setting that most servers are given, which `--help` shows; `--help-all` shows the others too."""
+class Panel(StrEnum):
+    """What a flag is about. `--help` shows the common ones; `--help-all` shows all, by these headings."""
 
+    COMMON = "Common"
+    SOURCES = "Sources"
+    COLLECTION = "New collection"
+    ENCODER = "Encoder"
+    ACCESS = "Access"
+    CLUSTER = "Cluster"
+    LIMITS = "Limits"
+    LOGS = "Logs and health"
 
-COMMON = Common()
 
 _ALL: frozenset[Server] = frozenset({"search", "router", "backend", "worker"})
 _SERVE: frozenset[Server] = _ALL - {"worker"}
@@ -45,5 +52,6 @@ OF_PUBLISHING = Role(_SEARCH, needs="publish_url")
 OF_FOLLOWING = Role(frozenset({"search", "router"}))
 OF_ROUTER = Role(frozenset({"router"}))
 OF_BACKEND = Role(frozenset({"backend"}))
+OF_COMMANDS = Role(frozenset())  # commands that ask a server
 OF_AUDIT = Role(_ALL, needs="audit")
 OF_AUDIT_FILE = Role(_ALL, needs="audit_file")

@@ -94,6 +94,7 @@ class Settings(SettingsFields):
             ("encoder_key", "workers"),
             ("shards_key", "shards"),
             ("backend_key", "backends"),
+            ("client_key", "servers"),
         ):
             if file := values.get(f"{name}_file"):
                 if values.get(name):
@@ -248,8 +249,8 @@ class Settings(SettingsFields):
         Such a child answers no requests, so they take from it the keys that requests bear.
         """
         values = {name: getattr(self, name) for name, role in ROLES.items() if role.encodes}
-        keys = ("api_keys", "api_keys_file", "read_keys", "read_keys_file", "keys_file")
-        values |= dict.fromkeys(keys, "")
+        keys = ("api_keys", "read_keys", "client_key")
+        values |= dict.fromkeys([*keys, *(f"{name}_file" for name in keys), "keys_file"], "")
         if self.encoder_key is not None and self.encoder_key_file is None:
             values["encoder_key"] = self.encoder_key.get_secret_value()
         values["encoder_urls"] = ",".join(self.encoder_urls)

@@ -17,6 +17,7 @@ from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.effort import DenseEffort
 from tercet.index.documents.boosts import Boost
 from tercet.index.documents.filters import Filter
+from tercet.index.languages.sample import LanguageSample
 from tercet.index.reading.examples import Example
 from tercet.index.search.explanation import Explanation
 from tercet.index.search.facets import FieldCounts
@@ -150,7 +151,7 @@ class ExamplesRequest:
 @dataclass(frozen=True, slots=True)
 class Description:
     """Settings of a collection, as `settings_record` has them, and its codebook; defaults and effort of
-    searches. tag: of all this.
+    searches. tag: of all this. languages: of its documents, which change as they do.
     """
 
     settings: Any
@@ -158,6 +159,7 @@ class Description:
     defaults: SearchDefaults | None
     effort: DenseEffort | None
     tag: str
+    languages: LanguageSample
 
 
 @dataclass(frozen=True, slots=True)

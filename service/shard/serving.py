@@ -37,8 +37,11 @@ class ShardServing:
         self._descriptions: dict[str, ShardDescription] = {}
 
     def description(self, target: SearchTarget[Snapshot]) -> bytes:
-        """A collection's settings, and what is stored for searches."""
-        return ShardDescription.of(target.snapshot.settings, target.defaults, target.effort).message
+        """A collection's settings, what is stored for searches, and its languages."""
+        snapshot = target.snapshot
+        return ShardDescription.of(
+            snapshot.settings, target.defaults, target.effort, snapshot.languages()
+        ).message
 
     def candidates(
         self,

@@ -111,9 +111,6 @@ def test_a_key_is_no_flag(tercet: Run, command: tuple[str, ...], flag: str, join
 
 
 def test_files_of_keys_are_flags_and_keys_are_none(tercet: Run) -> None:
-    short = tercet("serve", "--help").stdout
-    assert len(short.splitlines()) <= 60
-    assert "--port" in short
     shown = tercet("serve", "--help-all").stdout.split()
     for flag in ("--api-keys", "--read-keys", "--encoder-key"):
         assert flag not in shown

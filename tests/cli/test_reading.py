@@ -209,3 +209,15 @@ def test_a_dry_run_fails_where_the_build_would(
     assert said in of_build.stderr
     assert of_build.stderr.splitlines()[-1] == dry.stderr.splitlines()[-1]
     assert "fields as found" not in of_build.stderr + of_build.stdout + dry.stderr + dry.stdout
+
+
+def test_a_dry_run_with_unknown_columns_shows_them_and_what_would_work(tercet: Run, tmp_path: Path) -> None:
+    (tmp_path / "notes.csv").write_text("nr,absatz,jahr\n7,Hot water for the tea.,2001\n8,The train.,1830\n")
+    done = tercet("collection", "build", "notes.csv", "--collection", "notes", "--dry-run")
+    assert done.returncode == 1
+    *columns, command = done.stdout.splitlines()
+    assert [column.split()[0] for column in columns] == ["nr", "absatz", "jahr"]
+    assert "'Hot water for the tea.', 'The train.'" in columns[1]
+    works = "tercet collection build notes.csv --collection notes --text-field absatz --generate-ids"
+    assert command == f"This would work: {works}"
+    assert tercet(*works.split()[1:], "--dry-run").returncode == 0

@@ -76,6 +76,28 @@ def test_no_key_goes_to_a_proxy_of_the_environment(proxied: tuple[Recorded, Reco
     assert proxy.asked == []
 
 
+def test_a_client_has_a_key_of_its_own(servers: tuple[Recorded, Recorded]) -> None:
+    server, _ = servers
+    keys = {"api_keys": [SecretStr("own")], "read_keys": [SecretStr("reads")]}
+    for settings, sent in (({"client_key": SecretStr("secret")}, "secret"), ({}, "reads")):
+        with Remote(server.url, Settings(**keys, **settings), reads=True) as remote:  # type: ignore[arg-type]
+            remote.ask("GET", "/")
+        assert server.asked[-1] == ("/", f"Bearer {sent}")
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [(None, "needs a key: set TERCET_CLIENT_KEY"), (SecretStr("old"), "does not know the key")],
+)
+def test_a_missing_key_says_which_variable_has_it(
+    servers: tuple[Recorded, Recorded], key: SecretStr | None, said: str
+) -> None:
+    server, _ = servers
+    server.status, server.body = 401, b'{"error": {"message": "send the header"}}'
+    with Remote(server.url, Settings(client_key=key)) as remote, pytest.raises(RemoteError, match=said):
+        remote.ask("GET", "/collections")
+
+
 def test_no_key_of_another_system_does_either(proxied: tuple[Recorded, Recorded]) -> None:
     from tercet.transfer.rest import RestServer
 

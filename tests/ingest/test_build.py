@@ -16,11 +16,12 @@ from tercet.index.live.collection import LiveCollection
 from tercet.index.verify import verify
 from tercet.index.windows.settings import WindowSettings
 from tercet.ingest import encoded
-from tercet.ingest.build import BuildProgress, build_collection
+from tercet.ingest.build import build_collection
 from tercet.ingest.document_encoders import LocalDocuments
 from tercet.ingest.encoded import EncodedDocuments
 from tercet.ingest.errors import BuildCancelledError, SourceError
 from tercet.ingest.passages.split import Split
+from tercet.ingest.progress import BuildProgress
 from tercet.ingest.publishing import build_target
 from tercet.ingest.sources.reading import Reading
 from tercet.models import stream
@@ -85,7 +86,9 @@ def test_progress_is_honest(tmp_path: Path, tiny: Any, monkeypatch: Any) -> None
     assert [now.documents for now in seen] == sorted(now.documents for now in seen)
     assert [now.tokens for now in seen] == sorted(now.tokens for now in seen)
     assert {now.total for now in seen} == {40}
-    assert seen[-1].publishing
+    assert [now.phase for now in seen] == sorted(now.phase for now in seen), "encoding, indexing"
+    assert seen[-1].phase == "indexing"
+    assert max(now.fraction for now in seen if now.phase == "encoding") == 1
     assert seen[-1].documents == 40
     assert len({now.documents for now in seen}) > 3
 

@@ -19,10 +19,11 @@ from tercet.index.live.collection import LiveCollection
 from tercet.index.verify import verify
 from tercet.index.windows.settings import WindowSettings
 from tercet.ingest import codebook
-from tercet.ingest.build import BuildProgress, build_collection
+from tercet.ingest.build import build_collection
 from tercet.ingest.document_encoders import LocalDocuments
 from tercet.ingest.document_windows import cutter_for, encoded_texts
 from tercet.ingest.errors import BuildCancelledError, SourceError
+from tercet.ingest.progress import BuildProgress
 from tercet.ingest.representation_cache import RepresentationCache
 from tercet.ingest.sources.reader import DocumentReader
 from tercet.models.encoder import encode
@@ -131,10 +132,13 @@ def test_as_many_documents_are_encoded_as_are_worth_it(
 def test_progress_tells_of_learning_first(tmp_path: Path, eight: Any) -> None:
     seen: list[BuildProgress] = []
     build(eight, tmp_path, "residual1", progress=seen.append)
-    learning = [each.learning for each in seen if each.learning is not None]
-    assert learning == sorted(learning)
-    assert learning[0] == 0 < 1024 < learning[-1]
-    assert [each.learning for each in seen] == learning + [None] * (len(seen) - len(learning))
+    phases = [each.phase for each in seen]
+    assert list(dict.fromkeys(phases)) == ["sampling", "learning", "encoding", "indexing"]
+    for phase in phases:
+        shares = [each.fraction for each in seen if each.phase == phase]
+        assert shares == sorted(shares)
+        assert 0 <= shares[0] <= shares[-1] <= 1
+    assert max(each.fraction for each in seen if each.phase == "learning") > 0.8
     assert (seen[0].documents, seen[0].tokens, seen[-1].documents) == (0, 0, 120)
 
 
@@ -172,7 +176,7 @@ def test_documents_are_drawn_from_all_over_the_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codebook, "MOST_DOCUMENTS", 50)
-    drawn, wanted = codebook._drawn_texts(DocumentReader(source(tmp_path, 400)), None, 512, lambda _: None)
+    drawn, wanted = codebook._drawn_texts(DocumentReader(source(tmp_path, 400)), None, 512, lambda: None)
     assert wanted == 400 / codebook.SHARE
     assert len(set(drawn)) == len(drawn) == 50
     places = sorted(map(texts(400).index, drawn))
@@ -189,7 +193,7 @@ def test_of_long_documents_their_beginnings_are_kept(
     lines = [json.dumps({"id": f"d{row}", "text": "hot tea " * 10_000}) for row in range(50)]
     (tmp_path / "long.jsonl").write_text("\n".join(lines))
     drawn, wanted = codebook._drawn_texts(
-        DocumentReader(tmp_path / "long.jsonl"), None, eight.info.max_length, lambda _: None
+        DocumentReader(tmp_path / "long.jsonl"), None, eight.info.max_length, lambda: None
     )
     assert (len(drawn), wanted) == (40, 50 / codebook.SHARE)
     assert {len(text) for text in drawn} == {codebook.CHARACTERS_PER_TOKEN * eight.info.max_length}

@@ -63,7 +63,7 @@ def test_two_that_start_at_once_export_once(
     assert not list(cache.glob(".unfinished*"))
     onnx = load_encoder(str(bert), device="cpu", export_cache=cache)
     plain = load_encoder(str(bert), "torch", device="cpu")
-    assert (onnx.info.engine, onnx.info.name) == ("onnx", "bert")
+    assert (onnx.info.engine, onnx.info.name) == ("onnxruntime", "bert")
     assert onnx.info.fingerprint == plain.info.fingerprint
     assert onnx.info.checkpoint == str(bert)
     assert max(largest_differences(encode(onnx, TEXTS), encode(plain, TEXTS)).values()) < 1e-4

@@ -97,7 +97,7 @@ def test_a_checkpoint_without_graphs_is_exported_with_it_at_its_first_start(
     cache = tmp_path / "exports"
     several = load_encoder(str(bert), mcls_every=EVERY, export_cache=cache, device="cpu")
     single = load_encoder(str(bert), export_cache=cache, device="cpu")
-    assert several.info.engine == single.info.engine == "onnx"
+    assert several.info.engine == single.info.engine == "onnxruntime"
     assert several.info.fingerprint != single.info.fingerprint
     assert several.tokenizer.settings.mcls_every == EVERY
 

@@ -40,12 +40,11 @@ function draw(place, jobs, reload) {
 
 function card(job, reload) {
   const open = job.state === "queued" || job.state === "running";
-  const indexing = open && job.fraction === 1;
   const done = number(job.documents_done);
   const counted = job.documents_total === null ? t("jobs.documents", { done }) : t("jobs.of", { done, total: number(job.documents_total) });
   const facts = [
     counted,
-    indexing ? t("jobs.indexing") : null,
+    open && job.phase ? t(`jobs.phase.${job.phase}`) : null,
     job.skipped ? t("jobs.skipped", { count: number(job.skipped) }) : null,
     job.truncated ? t("jobs.truncated", { count: number(job.truncated) }) : null,
     moment(job.finished_at ?? job.started_at ?? job.created_at),
@@ -62,7 +61,7 @@ function card(job, reload) {
     "li",
     { class: "card" },
     h("div", { class: "row spread" }, h("h2", {}, `${job.collection} ← ${job.source}`), h("span", { class: `state ${job.state}`, text: t(`jobs.state.${job.state}`) })),
-    open ? h("progress", { max: 1, value: indexing ? job.indexed : job.fraction, "aria-label": t("jobs.progress", { collection: job.collection }) }) : null,
+    open ? h("progress", { max: 1, value: job.fraction, "aria-label": t("jobs.progress", { collection: job.collection }) }) : null,
     h("p", { class: "hint", text: facts.filter(Boolean).join(" · ") }),
     job.error ? h("p", { class: "notice error", text: job.error }) : null,
     job.skips.length ? h("ul", { class: "plain hint" }, job.skips.map((text) => h("li", { text }))) : null,

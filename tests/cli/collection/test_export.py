@@ -21,10 +21,11 @@ def test_to_parquet_and_back(tercet: Run, built: Path, tmp_path: Path) -> None:
     done = tercet(
         "collection", "export", "small", "--to", "parquet", "--output", "out.parquet", "--query", "hot tea"
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert "4 documents of collection 'small' are in out.parquet." in done.stderr
+    assert "The query for 'hot tea' is in small-query.py." in done.stderr
     printed = subprocess.run(
-        [sys.executable, "-c", done.stdout], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "small-query.py"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert printed.stdout.splitlines()[0].split()[1:] == ["tea", "Green", "tea"]
     done = tercet("collection", "build", "out.parquet", "--from", "parquet", "--collection", "back")
@@ -40,7 +41,19 @@ def test_to_parquet_and_back(tercet: Run, built: Path, tmp_path: Path) -> None:
 def test_to_qdrant_and_back_by_an_alias(tercet: Run, built: Path, tmp_path: Path) -> None:
     pytest.importorskip("qdrant_client", reason="install tercet[qdrant]")
     assert tercet("collection", "alias", "put", "shelf", "small").returncode == 0
-    done = tercet("collection", "export", "shelf", "--to", "qdrant", "--path", "qdrant", "--query", "hot tea")
+    done = tercet(
+        "collection",
+        "export",
+        "shelf",
+        "--to",
+        "qdrant",
+        "--path",
+        "qdrant",
+        "--query",
+        "hot tea",
+        "--query-file",
+        "-",
+    )
     assert done.returncode == 0, done.stderr
     command = [sys.executable, "-c", done.stdout]
     printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -57,9 +70,8 @@ def test_to_qdrant_and_back_by_an_alias(tercet: Run, built: Path, tmp_path: Path
 def test_files_for_other_systems(tercet: Run, built: Path, tmp_path: Path) -> None:
     done = tercet("collection", "export", "small", "--to", "elasticsearch", "--output", "es")
     assert done.returncode == 0, done.stderr
-    assert (
-        done.stdout.splitlines()[0] == "# Bees dance to tell where flowers are."
-    )  # the first document's words
+    query = (tmp_path / "small-query.sh").read_text()
+    assert query.splitlines()[0] == "# Bees dance to tell where flowers are.", "the first document's words"
     assert len((tmp_path / "es" / "bulk-00001.ndjson").read_text().splitlines()) == 8
     done = tercet(
         "collection", "export", "small", "--to", "vespa", "--output", "vespa", "--no-colbert", "--no-query"

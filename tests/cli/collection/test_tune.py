@@ -49,8 +49,9 @@ def test_what_is_stored_is_shown_and_removed(tercet: Run, graph: str, tmp_path: 
 
 
 @pytest.mark.usefixtures("built")
-def test_what_cannot_be_tuned_is_told(tercet: Run) -> None:
+def test_where_nothing_is_to_tune_that_is_a_note(tercet: Run) -> None:
     done = tercet("collection", "tune", "small")
-    assert done.returncode == 1
-    assert "scanned, so any effort finds everything" in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Nothing to tune: the dense side of 'small' is scanned" in done.stdout
+    assert json.loads(tercet("collection", "tune", "small", "--json").stdout)["effort"] is None
     assert tercet("collection", "tune", "small", "--reset", "--dry-run").returncode == 2

@@ -19,9 +19,10 @@ from tercet.cluster.work import segments
 from tercet.cluster.work.executor import ThisProcess, Work
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionExistsError, DuplicateDocumentError
-from tercet.ingest.build import BuildProgress, build_collection
+from tercet.ingest.build import build_collection
 from tercet.ingest.document_encoders import LocalDocuments
 from tercet.ingest.errors import SourceError
+from tercet.ingest.progress import BuildProgress
 
 pytestmark = pytest.mark.slow
 
@@ -165,13 +166,13 @@ def test_a_bad_source_publishes_nothing(tmp_path: Path, tiny: Any, write_source:
 def test_progress_says_what_is_done(tmp_path: Path, tiny: Any, write_source: Any, small_blocks: None) -> None:
     seen: list[BuildProgress] = []
     built(tiny, (tmp_path / "store").as_uri(), write_source(100), 2, progress=seen.append)
-    reading = [each.reading for each in seen if each.reading is not None]
-    encoded = [each.documents for each in seen if each.reading is None]
-    assert reading == sorted(reading)
-    assert reading[-1] == encoded[-1] == seen[-1].total == 100
-    assert encoded == sorted(encoded)
-    assert seen[-1].publishing
-    assert seen[-1].indexed == 1
+    phases = [each.phase for each in seen]
+    assert list(dict.fromkeys(phases)) == ["reading", "encoding", "indexing"]
+    for phase in phases:
+        shares = [each.fraction for each in seen if each.phase == phase]
+        assert shares == sorted(shares)
+        assert shares[-1] == 1
+    assert seen[-1].documents == seen[-1].total == 100
 
 
 def test_a_bucket_holds_shards_as_a_folder_does(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tercet.index.candidates import CandidateLimits, Cursor, Page, Weights
+from tercet.index.candidates import CandidateLimits, Cursor, Document, Page, Weights
 from tercet.index.documents.boosts import DecayBoost, FilterBoost
 from tercet.index.documents.filters import parse_filter
 from tercet.index.search.snapshot_query import SnapshotQuery
-from tests.cluster.router.conftest import Divided
+from tests.cluster.router.conftest import Divided, MakeDivided
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for
 
@@ -133,3 +133,14 @@ def test_sixteen_shards_answer_as_one(divide: Any) -> None:
         }
         expected, found = found_by(divided, asked_for, Page(offset=int(random.integers(3))))
         assert found == expected
+
+
+def test_shards_say_what_languages_they_have(divide: MakeDivided) -> None:
+    said = "The bridge over the river was closed for repairs until the end of the month."
+    gesagt = "Die Brücke über den Fluss wurde bis zum Ende des Monats für Reparaturen gesperrt."
+    documents = [Document(f"d{row}", gesagt if row % 3 else said) for row in range(400)]
+    encoded = random_representations(400, seed=3)
+    divided = divide(documents, encoded, settings_for(encoded, "demo"), 3)
+    found, expected = divided.sharded().languages(), divided.one.languages()
+    np.testing.assert_array_equal(found.hashes, expected.hashes)
+    assert (found.languages, {*found.languages}) == (expected.languages, {"en", "de"})

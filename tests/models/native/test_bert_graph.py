@@ -111,7 +111,7 @@ def test_layer_norms_elsewhere_are_not_taken(graph: Path) -> None:
 
 
 def test_float32_is_run_by_onnxruntime(bert_exported: Path) -> None:
-    assert load_encoder(str(bert_exported), precision="float32", device="cpu").info.engine == "onnx"
+    assert load_encoder(str(bert_exported), precision="float32", device="cpu").info.engine == "onnxruntime"
     with pytest.raises(UnsupportedError, match="the native engine runs int8 graphs on a CPU, not float32"):
         load_encoder(str(bert_exported), "native", precision="float32", device="cpu")
 
@@ -140,7 +140,9 @@ def test_slow_kernels_are_told_once(
     """On a processor without the instructions that they are made for; there nobody gets them unasked."""
     monkeypatch.setattr("tercet.models.graph_engines.is_fast", lambda: False)
     warn_of_slow_kernels.cache_clear()
-    assert load_encoder(str(bert_exported), "onnx", precision="int8", device="cpu").info.engine == "onnx"
+    assert (
+        load_encoder(str(bert_exported), "onnx", precision="int8", device="cpu").info.engine == "onnxruntime"
+    )
     assert not caplog.records
     for _ in range(2):
         assert load_encoder(str(bert_exported), "native", device="cpu").info.engine == "native"

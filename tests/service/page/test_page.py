@@ -476,9 +476,9 @@ def test_jobs_show_their_progress_and_can_be_cancelled(
         page.get_by_text("1 of 1 documents").wait_for()
         bar = page.get_by_role("progressbar", name="Progress of built")
         # Graphs take that many documents that a test cannot wait for them.
-        page.route("**/jobs", lambda route: changed(route, state="running", fraction=1, indexed=0.25))
+        page.route("**/jobs", lambda route: changed(route, state="running", phase="indexing", fraction=0.25))
         page.reload()
-        page.get_by_text("their vectors are being indexed").wait_for()
+        page.get_by_text("indexing vectors").wait_for()
         expect(bar).to_have_attribute("value", "0.25")
         page.unroute("**/jobs")
         page.reload()

@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
-from tercet.index.candidates import CandidateLimits, DenseOptions, SearchResult, Weights
+from tercet.index.candidates import CandidateLimits, Weights
 from tercet.index.catalog.defaults import SearchDefaults, Tuning
-from tercet.index.catalog.effort import DenseEffort
 from tercet.index.collection import Collection
-from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.index.languages.sample import LanguageSample
 from tercet.index.snapshot import Snapshot
-from tercet.service.collections.registry import CollectionRegistry
+from tercet.service.collections.readable import SearchTarget
 from tercet.service.search.defaults import WantedCandidates, candidates_used, rerank_weights, weights_used
+from tests.index.conftest import random_representations, settings_for
 
 TUNED = {"dense": 2.0, "sparse": 0.25, "colbert": 0.75}
 PLAIN = {"dense": 1.0, "sparse": 1.0, "colbert": 1.0}
@@ -40,10 +41,24 @@ def store(data: Path) -> Store:
     return store
 
 
+def target(stored: SearchDefaults | None = None, *languages: str) -> SearchTarget[Snapshot]:
+    """Of a collection without documents, which are taken to be in these languages."""
+    snapshot = Snapshot("000001", settings_for(random_representations(1, seed=1), "demo"), [])
+    snapshot.known_languages = LanguageSample(np.arange(len(languages), dtype=np.uint64), languages)
+    return SearchTarget(snapshot, stored)
+
+
 def test_weights_wanted_come_first() -> None:
-    assert weights_used(Weights(1, 0, 0), STORED) == Weights(1, 0, 0)
-    assert weights_used(None, STORED) == Weights(2, 0.25, 0.75)
-    assert weights_used(None, None) == Weights(1, 1, 1)
+    assert weights_used(Weights(1, 0, 0), target(STORED)) == Weights(1, 0, 0)
+    assert weights_used(None, target(STORED)) == Weights(2, 0.25, 0.75)
+    assert weights_used(None, target()) == Weights(1, 1, 1)
+
+
+def test_a_collection_of_two_languages_weighs_terms_less() -> None:
+    both = ["en", "ko"] * 20
+    assert weights_used(None, target(None, *both)) == Weights(1, round((19 / 39) ** 2, 3), 1)
+    assert weights_used(None, target(STORED, *both)) == Weights(2, 0.25, 0.75)
+    assert weights_used(Weights(1, 1, 1), target(None, *both)) == Weights(1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -186,45 +201,5 @@ async def test_defaults_that_weigh_what_the_collection_lacks_are_damage(
 
 def test_texts_have_no_bm25_score() -> None:
     only = defaults(Weights(0, 0, 0, 3), CandidateLimits())
-    assert rerank_weights(None, only) == rerank_weights(None, None) == Weights()
-    assert rerank_weights(None, STORED) == STORED.weights
-    assert rerank_weights(Weights(0, 2, 0), only) == Weights(0, 2, 0)
-
-
-async def test_the_stored_effort_is_used_unless_one_is_given(
-    client: httpx.AsyncClient, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    used: list[DenseOptions] = []
-    real = Snapshot.answer
-
-    def noted(self: Snapshot, asked: SnapshotQuery) -> SearchResult:
-        used.append(asked.dense_options)
-        return real(self, asked)
-
-    monkeypatch.setattr(Snapshot, "answer", noted)
-    path = data / "collections" / "demo" / "effort.json"
-    await search(client)
-    DenseEffort(700, 48, "hnsw", "000001", 0.98, 0.99, 200, 50, "file").write(path)
-    await search(client)
-    await search(client, search_options={"ef_search": 20})
-    path.unlink()
-    await search(client)
-    usual = DenseOptions()
-    assert used == [usual, DenseOptions(700, 48), DenseOptions(20, 48), usual]
-    path.write_text("{}")
-    given = {"ef_search": 20, "nprobe": 3}
-    await search(client, search_options=given)
-    response = await client.post("/search", json={"collection": "demo", "query": "hot tea"})
-    assert (response.status_code, response.json()["error"]["code"]) == (503, "damaged_index")
-
-
-async def test_defaults_are_read_once_while_their_file_stays(data: Path, store: Store) -> None:
-    registry = CollectionRegistry(data / "collections")
-    store()
-    first = (await registry.open_with_defaults("demo")).defaults
-    assert first is not None
-    assert (await registry.open_with_defaults("demo")).defaults is first
-    store()
-    second = (await registry.open_with_defaults("demo")).defaults
-    assert second == first
-    assert second is not first
+    assert rerank_weights(target(only)) == rerank_weights(target()) == Weights()
+    assert rerank_weights(target(STORED)) == STORED.weights

@@ -126,13 +126,15 @@ def test_the_page_lists_every_setting_with_its_default(repository: Path) -> None
 
 def _shown(servers: frozenset[Server]) -> str:
     kinds: tuple[Server, ...] = get_args(Server)
+    if not servers:
+        return "commands"
     return "all" if servers == set(kinds) else ", ".join(kind for kind in kinds if kind in servers)
 
 
 def test_every_setting_has_one_role() -> None:
     for name, field in Settings.model_fields.items():
         assert [note for note in field.metadata if isinstance(note, Role)] == [ROLES[name]]
-        assert ROLES[name].servers, name
+        assert ROLES[name].servers or name.startswith("client_key"), name
 
 
 def test_a_worker_ignores_what_concerns_other_servers(

@@ -1,0 +1,1 @@
+"""In which languages the documents of a collection are."""
