@@ -29,6 +29,14 @@ def test_named_paths_exist(page: Path) -> None:
     assert not missing
 
 
+def test_pages_are_short() -> None:
+    """Two screens for a README, a quarter of an hour for a page."""
+    for name in ("README.md", "README.ko.md"):
+        assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= 120, name
+    words = {page: len(page.read_text(encoding="utf-8").split()) for page in PAGES}
+    assert {page.name: count for page, count in words.items() if count > 3000} == {}
+
+
 @pytest.mark.parametrize("page", KOREAN)
 def test_korean_pages_have_the_parts_and_the_code_of_the_english_ones(page: str) -> None:
     english, korean = ((ROOT / "docs" / place / page).read_text(encoding="utf-8") for place in (".", "ko"))
