@@ -14,7 +14,9 @@ import typer.main
 from tercet.cli.main import application
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").glob("*/README.md")])
+PAGES = sorted(
+    [*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").glob("*/README.md")]
+)
 BLOCK = re.compile(r"```(?:sh|bash)\n(.*?)```", re.S)
 
 
@@ -29,7 +31,9 @@ def documented(page: Path) -> list[list[str]]:
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     return [
-        shlex.split(line, comments=True)[1:] for line in lines if line.startswith("tercet ") and "<<" not in line
+        shlex.split(line, comments=True)[1:]
+        for line in lines
+        if line.startswith("tercet ") and "<<" not in line
     ]
 
 
