@@ -21,6 +21,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+MACOS = sys.platform == "darwin"
 ROOT = Path(__file__).resolve().parent
 SHARED = ROOT / "index" / "native"  # what both modules are made with: the binding, and what the processor has
 SHARED_FILES = ("binding.c", "module.c", "processor.c")
@@ -105,9 +106,9 @@ def build(target: Path, folder: Path, package: str = "index") -> None:
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(compile_one, steps))
-    link = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
+    link = ("-dynamiclib", "-undefined", "dynamic_lookup") if MACOS else ("-shared",)
     # Zig would compile the C library's stubs first, for six seconds; the interpreter brings that library.
-    small = () if extra else ("-s", "-nostdlib")
+    small = () if extra or MACOS else ("-s", "-nostdlib")
     fresh = target.with_name(f"{target.name}.new")  # a process may have the former one mapped
     arguments = [*command, *link, *small, *extra, *objects, "-o", str(fresh)]
     subprocess.run(arguments, check=True, env=environment)

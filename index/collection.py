@@ -23,13 +23,14 @@ from tercet.index.errors import (
     DamagedIndexError,
     InvalidNameError,
 )
-from tercet.index.files.directory import force, put_in_place, remove_file, remove_folder
+from tercet.index.files.directory import put_in_place, remove_file, remove_folder
 from tercet.index.files.lock import ExclusiveLock, is_locked
 from tercet.index.ledger.reader import LedgerReader
 from tercet.index.segments.segment import Segment
 from tercet.index.snapshot import Snapshot
 from tercet.index.verified import note_verified, require_verified
 from tercet.index.writer import SegmentLimits, SnapshotWriter
+from tercet.models.files import force
 
 T = TypeVar("T")
 

@@ -20,11 +20,11 @@ from tercet.index.catalog.remains import remove_all_but, remove_unfinished, remo
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.dense.kinds import Device, Vectors, segment_kind
 from tercet.index.errors import DamagedIndexError
-from tercet.index.files.directory import force
 from tercet.index.segments.deletes import write_deletes
 from tercet.index.segments.rows import DocumentRows
 from tercet.index.segments.segment import Segment
 from tercet.index.segments.writer import FilledSegment, SegmentWriter
+from tercet.models.files import force
 from tercet.models.representations import Int64
 
 FIRST = Manifest(EMPTY_NAME, "", ())

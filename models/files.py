@@ -8,6 +8,7 @@ import fcntl
 import logging
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,6 +56,23 @@ def _locked(lock: Path, busy: str) -> int:
         os.close(descriptor)  # who had it removed the file meanwhile, and another may have made the next one
 
 
+def force_open(descriptor: int) -> None:
+    """Forces what an open file or folder holds to the disk itself."""
+    if sys.platform == "darwin":  # where fsync stops at the disk's cache
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
+
+
+def force(path: Path) -> None:
+    """Forces a file's content to the disk, or a folder's entries: created, renamed and removed names."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        force_open(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Writes a file for all to read, on the disk before it takes the place of the one before it."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
@@ -62,13 +80,9 @@ def replace_file(path: Path, content: bytes) -> None:
         with partial.open("xb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            force_open(file.fileno())
         partial.chmod(0o644)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    force(path.parent)

@@ -32,6 +32,7 @@ TOKENIZER_FILES = (TOKENIZER_JSON, SENTENCEPIECE_MODEL)
 REMEDY = "make it with transformers, F being the folder: AutoTokenizer.from_pretrained(F).save_pretrained(F)"
 # Where a checkpoint that fills up queries does not say with what.
 MASK_NAMES = ("[MASK]", "<mask>")
+SPACE_SIGN = "▁"  # of SentencePiece, for a space before a word
 # A text is first read up to this many characters for each token allowed, and further only if that gives too
 # few tokens; so the cost of a very long text depends on the length limit, not on the text.
 CHARACTERS_PER_TOKEN = 16
@@ -165,6 +166,10 @@ class Tokenizer:
     def token_strings(self, token_ids: npt.NDArray[np.int32]) -> list[str]:
         """The vocabulary's piece of each id; an id outside the vocabulary gives an empty string."""
         return [self._vocabulary.piece(i) or "" for i in token_ids.tolist()]
+
+    def shown_tokens(self, token_ids: npt.NDArray[np.int32]) -> list[str]:
+        """The pieces as people read them: with a space where SentencePiece has its sign for one."""
+        return [piece.replace(SPACE_SIGN, " ") for piece in self.token_strings(token_ids)]
 
     def tokenize(
         self,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from tercet.models.files import force, force_open
 
 
 @contextmanager
@@ -16,13 +17,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     with temporary.open("wb") as file:
         yield file
         file.flush()
-        os.fsync(file.fileno())
+        force_open(file.fileno())
     temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    force(path.parent)
 
 
 def whole_lines(path: Path) -> int:

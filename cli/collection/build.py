@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from tercet.service.settings.settings import Settings
 
 
+UNWEIGHED = (
+    "Note: a search weighs BM25 only where it is asked to: --weights 1,1,1,1, or over HTTP "
+    '{"weights": {"bm25": 1}}.'
+)
+
+
 @with_flag_groups
 def build(
     source: Annotated[
@@ -191,6 +197,8 @@ def build(
         print_json_report(done, given)
     else:
         print_report(done, given, options.collections_root(settings) / collection)
+        if new.bm25:
+            error_console().print(UNWEIGHED, markup=False, soft_wrap=True)
 
 
 def _check_with_url(

@@ -124,7 +124,8 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
     }
     lines["title"] = description["title"] or "none"
     lines["adapter"] = description["adapter"] or "none"
-    lines["bm25"] = description["bm25_language"] or "no"
+    language = description["bm25_language"]
+    lines["bm25"] = f"{language}; weighed where a search gives it a weight" if language else "no"
     window = description["window"]
     lines["window"] = f"{window['tokens']} tokens, overlap {window['overlap']}" if window else "none"
     if window is None:

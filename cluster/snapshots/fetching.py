@@ -18,7 +18,6 @@ from tercet.cluster.snapshots.transfers import BytesDone, move_all, nobody
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.errors import DamagedIndexError
 from tercet.index.files.directory import (
-    force,
     link_or_copy,
     make_folder,
     remove_file,
@@ -26,6 +25,7 @@ from tercet.index.files.directory import (
     remove_folder,
     write_atomically,
 )
+from tercet.models.files import force
 
 
 @dataclass(frozen=True, slots=True)

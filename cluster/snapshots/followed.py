@@ -31,7 +31,6 @@ from tercet.index.dense.kinds import Device
 from tercet.index.errors import DamagedIndexError
 from tercet.index.files.content import read_json_object
 from tercet.index.files.directory import (
-    force,
     link_folder,
     link_or_copy,
     make_folder,
@@ -42,6 +41,7 @@ from tercet.index.files.directory import (
 )
 from tercet.index.snapshot import Snapshot
 from tercet.index.verified import note_verified
+from tercet.models.files import force
 from tercet.service.collections.registry import CollectionRegistry
 
 PURPOSE = "follow"

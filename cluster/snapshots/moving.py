@@ -23,8 +23,9 @@ from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionBusyError, DamagedIndexError
 from tercet.index.files.content import read_json_object
-from tercet.index.files.directory import force, remove_file, write_json_atomically
+from tercet.index.files.directory import remove_file, write_json_atomically
 from tercet.index.files.lock import ExclusiveLock
+from tercet.models.files import force
 from tercet.service.collections.registry import CollectionRegistry
 from tercet.service.copies.moving import Moved
 from tercet.service.exceptions import SnapshotStoreError

@@ -10,9 +10,10 @@ from tercet.index.catalog.remains import remove_all_but
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
 from tercet.index.errors import DamagedIndexError
-from tercet.index.files.directory import force, link_folder, link_or_copy, write_atomically
+from tercet.index.files.directory import link_folder, link_or_copy, write_atomically
 from tercet.index.ledger.ledger import Ledger
 from tercet.index.verified import settings_problems
+from tercet.models.files import force
 
 
 def copy_collection(source: Collection, target: CollectionLayout, settings: CollectionSettings) -> Manifest:

@@ -21,10 +21,11 @@ from tercet.index.catalog.settings import CollectionSettings, check_collection_n
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionBusyError, CollectionExistsError, DamagedIndexError
 from tercet.index.files.content import missing
-from tercet.index.files.directory import force, put_in_place, remove_folder, rename
+from tercet.index.files.directory import put_in_place, remove_folder, rename
 from tercet.index.files.lock import ExclusiveLock
 from tercet.index.live.collection import LiveCollection
 from tercet.index.verified import note_verified
+from tercet.models.files import force
 
 _STAGE_PREFIX = ".restored-"
 

@@ -15,8 +15,9 @@ from tercet.index.backups.records import FILE, Backup, is_id, time_of
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.settings import check_collection_name
 from tercet.index.errors import BackupNotFoundError, DamagedIndexError
-from tercet.index.files.directory import force, make_folder, remove_folder, rename
+from tercet.index.files.directory import make_folder, remove_folder, rename
 from tercet.index.files.lock import ExclusiveLock
+from tercet.models.files import force
 
 log = logging.getLogger("tercet")
 

@@ -7,8 +7,9 @@ from typing import Literal
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.catalog.manifest import Manifest
 from tercet.index.errors import DamagedIndexError, UnforcedPublicationError
-from tercet.index.files.directory import force, write_atomically
+from tercet.index.files.directory import write_atomically
 from tercet.index.wording import failure_text
+from tercet.models.files import force
 
 Outcome = Literal["unpublished", "unknown", "durable"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,7 +90,11 @@ class ArrayFolder(ArrayTarget):
         with path.open("xb") as file:
             file.write(npy_header(dtype, shape))
             file.flush()
-            os.posix_fallocate(file.fileno(), 0, HEADER_BYTES + row_bytes(dtype, shape))
+            size = HEADER_BYTES + row_bytes(dtype, shape)
+            if sys.platform == "darwin":  # which takes space only as it is written
+                file.truncate(size)
+            else:
+                os.posix_fallocate(file.fileno(), 0, size)
         return self.change(name)
 
     def written(self, name: str) -> Array:

@@ -17,18 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tercet.index.files.content import json_bytes, missing
+from tercet.models.files import force, force_open
 
 # Of os.link: another file system, one without links, one link too many, or a file of another user.
 _CANNOT_LINK = {errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-
-
-def force(path: Path) -> None:
-    """Forces a file's content to the disk, or a folder's entries: created, renamed and removed names."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def make_folder(folder: Path) -> None:
@@ -68,7 +60,7 @@ def _write(
         with temporary.open("xb") as file:
             file.writelines(pieces)
             file.flush()
-            os.fsync(file.fileno())
+            force_open(file.fileno())
         check(temporary)
         name(temporary)
     except OSError as error:

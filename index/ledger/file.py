@@ -32,8 +32,9 @@ from tercet.index.errors import (
     StorageFullError,
 )
 from tercet.index.files.content import missing
-from tercet.index.files.directory import force, put_in_place, remove_file
+from tercet.index.files.directory import put_in_place, remove_file
 from tercet.index.wording import reason_of
+from tercet.models.files import force
 
 APPLICATION_ID = int.from_bytes(b"TrcL", "big")
 FORMAT_VERSION = 1

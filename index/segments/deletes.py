@@ -13,7 +13,8 @@ from tercet.index.catalog.manifest import DeletesEntry, SegmentEntry
 from tercet.index.errors import damaged
 from tercet.index.files.array_folder import ArrayFolder
 from tercet.index.files.content import sha256_of
-from tercet.index.files.directory import force, make_folder, remove_file
+from tercet.index.files.directory import make_folder, remove_file
+from tercet.models.files import force
 from tercet.models.representations import Int64
 
 

@@ -21,13 +21,14 @@ from tercet.index.documents.fields_writer import FieldsWriter
 from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import damaged
 from tercet.index.files.array_folder import ArrayFolder
-from tercet.index.files.directory import force, link_or_copy, rename
+from tercet.index.files.directory import link_or_copy, rename
 from tercet.index.files.packed_arrays import PackedArrays, write_packed
 from tercet.index.segments.deletes import read_deletes
 from tercet.index.segments.files import PACKED_FILE
 from tercet.index.segments.rows import DocumentRows
 from tercet.index.segments.segment import Segment
 from tercet.index.segments.writer import complete_file, partial_folder
+from tercet.models.files import force
 from tercet.models.representations import Bool
 
 ROWS_AT_ONCE = 8_192

@@ -14,9 +14,10 @@ from tercet.index.dense.building import build_dense
 from tercet.index.dense.kinds import DenseKind
 from tercet.index.files.array_folder import ArrayFolder
 from tercet.index.files.content import sha256_of
-from tercet.index.files.directory import force, rename
+from tercet.index.files.directory import rename
 from tercet.index.segments.builder import DENSE, SegmentBuilder
 from tercet.index.segments.files import pack_small
+from tercet.models.files import force
 
 
 class SegmentWriter(SegmentBuilder):

@@ -72,7 +72,9 @@ class CollectionRequest(Request):
         "stay as they are. By default what the encoder's checkpoint recommends.",
     )
     bm25: bool | None = Field(
-        False, description="Whether searches may also use BM25, as a fourth side: `weights.bm25`."
+        False,
+        description="Whether searches may also use BM25, as a fourth side. They weigh it only where they "
+        "give `weights.bm25`, such as 1.",
     )
     bm25_language: Bm25Language | None = Field(
         None,

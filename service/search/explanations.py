@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, pairwise, repeat
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
+
+import numpy as np
+import numpy.typing as npt
 
 from tercet.index.bm25.explanation import Bm25Terms
 from tercet.index.candidates import Document, Hit
 from tercet.index.documents.boosts import Boost
+from tercet.index.scoring import DECIMALS
 from tercet.index.search.explanation import Alignment, MatchingTerms
 from tercet.ingest.document_windows import cutter_for, text_of_window
 from tercet.models.representations import Int32, Int64, Representations
@@ -40,8 +44,9 @@ class ExplainedTerm(TypedDict):
 class AlignedToken(TypedDict):
     """A query token and the document's nearest; positions count token vectors from 0.
 
-    The tokens are None where their text is not known. window: where the document has windows, the one whose
-    token vectors are compared.
+    The tokens are None where their text is not known. prompt: the query token is of what the encoder has
+    before a query, and not of its text. window: where the document has windows, the one whose token vectors
+    are compared.
     """
 
     query_position: int
@@ -49,6 +54,7 @@ class AlignedToken(TypedDict):
     document_position: int
     document_token: str | None
     similarity: float
+    prompt: NotRequired[bool]
     window: NotRequired[int]
 
 
@@ -129,7 +135,7 @@ def explain_hits(
     Raises as `require_few_windows`.
     """
     require_few_windows(snapshot, query, hits)
-    query_tokens = _query_tokens(text, query, tokenizer)
+    query_tokens, of_prompt = _query_tokens(text, query, tokenizer)
     cutter, unpooled = cutter_for(snapshot.settings, tokenizer), snapshot.settings.token_pooling == 1
     names, collections = _names(hits)
     stored = snapshot.explanations(query, names, text, collections)
@@ -150,14 +156,14 @@ def explain_hits(
         nearest = _tokens_at(ids, vectors, tokenizer) if unpooled else [None] * len(vectors)
         explained: HitExplanation = {
             "terms": _terms(explanation.terms, tokenizer),
-            "alignment": _aligned(explanation.alignment, query_tokens, nearest),
+            "alignment": _aligned(explanation.alignment, query_tokens, of_prompt, nearest),
         }
         if explanation.bm25 is not None:
             explained["bm25"] = _words(explanation.bm25)
         explanations.append(explained)
     if boosts:
         for explained, added in zip(
-            explanations, snapshot.boosts_of(names, boosts, collections).T.tolist(), strict=True
+            explanations, _rounded(snapshot.boosts_of(names, boosts, collections).T), strict=True
         ):
             explained["boosts"] = added
     return explanations
@@ -168,16 +174,22 @@ def _names(hits: Sequence[Hit]) -> tuple[list[str], list[str | None]]:
     return [hit.document.id for hit in hits], [hit.document.collection for hit in hits]
 
 
-def _query_tokens(text: str | None, query: Representations, tokenizer: Tokenizer) -> list[str | None]:
-    """The token of each of the query's vectors; none where no text has so many.
+def _query_tokens(
+    text: str | None, query: Representations, tokenizer: Tokenizer
+) -> tuple[list[str], list[bool]]:
+    """The token of each of the query's vectors, and whether it is of the prompt; none where no text has so
+    many.
 
     Ready representations may come with another text than was encoded.
     """
     if text is None or query.colbert is None:
-        return []
+        return [], []
     batch = tokenizer.tokenize([text], "query")
-    token_ids = batch.token_ids[tokenizer.has_vector(batch)]
-    return [*tokenizer.token_strings(token_ids)] if len(token_ids) == len(query.colbert.vectors) else []
+    has_vector = tokenizer.has_vector(batch)
+    token_ids = batch.token_ids[has_vector]
+    if len(token_ids) != len(query.colbert.vectors):
+        return [], []
+    return tokenizer.shown_tokens(token_ids), tokenizer.is_instruction(batch)[has_vector].tolist()
 
 
 def _aligned_text(document: Document, alignment: Alignment, cutter: WindowCutter | None) -> str | None:
@@ -199,11 +211,11 @@ def _terms(terms: MatchingTerms, tokenizer: Tokenizer) -> list[ExplainedTerm]:
         }
         for id, token, left, idf, right, product in zip(
             terms.token_ids.tolist(),
-            tokenizer.token_strings(terms.token_ids),
-            terms.query_weights.tolist(),
-            terms.idf.tolist(),
-            terms.document_weights.tolist(),
-            terms.products.tolist(),
+            tokenizer.shown_tokens(terms.token_ids),
+            _rounded(terms.query_weights),
+            _rounded(terms.idf),
+            _rounded(terms.document_weights),
+            _rounded(terms.products),
             strict=True,
         )
     ]
@@ -226,17 +238,20 @@ def _words(terms: Bm25Terms) -> list[ExplainedWord]:
         for term, count, idf, frequency, weight, product in zip(
             terms.terms,
             terms.counts.tolist(),
-            terms.idf.tolist(),
+            _rounded(terms.idf),
             terms.frequencies.tolist(),
-            terms.weights.tolist(),
-            terms.products.tolist(),
+            _rounded(terms.weights),
+            _rounded(terms.products),
             strict=True,
         )
     ]
 
 
 def _aligned(
-    alignment: Alignment, query_tokens: Sequence[str | None], document_tokens: Sequence[str | None]
+    alignment: Alignment,
+    query_tokens: Sequence[str],
+    of_prompt: Sequence[bool],
+    document_tokens: Sequence[str | None],
 ) -> list[AlignedToken]:
     aligned: list[AlignedToken] = [
         {
@@ -251,11 +266,14 @@ def _aligned(
                 chain(query_tokens, repeat(None)),
                 alignment.document_vectors.tolist(),
                 document_tokens,
-                alignment.similarities.tolist(),
+                _rounded(alignment.similarities),
                 strict=False,
             )
         )
     ]
+    for token, is_prompt in zip(aligned, of_prompt, strict=False):
+        if is_prompt:
+            token["prompt"] = True
     if alignment.window is not None:
         for token in aligned:
             token["window"] = alignment.window.index
@@ -265,5 +283,11 @@ def _aligned(
 def _tokens_at(ids: Int32, positions: Int64, tokenizer: Tokenizer) -> list[str | None]:
     """The token at each position; None for one beyond the ids."""
     known = positions < len(ids)
-    strings = iter(tokenizer.token_strings(ids[positions[known]]))
+    strings = iter(tokenizer.shown_tokens(ids[positions[known]]))
     return [next(strings) if is_known else None for is_known in known.tolist()]
+
+
+def _rounded(values: npt.NDArray[Any]) -> list[Any]:
+    """Numbers with as many decimals as scores have."""
+    rounded: list[Any] = values.astype(np.float64).round(DECIMALS).tolist()
+    return rounded

@@ -41,7 +41,7 @@ class ReadQuery:
             token_ids, weights = query.sparse.row(0)
             terms = QueryTerms(
                 token_ids=token_ids.tolist(),
-                tokens=tokenizer.token_strings(token_ids),
+                tokens=tokenizer.shown_tokens(token_ids),
                 weights=weights.astype(np.float64).round(DECIMALS).tolist(),
                 idf=idf.of_terms(token_ids).round(DECIMALS).tolist(),
             )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -55,3 +58,22 @@ def test_one_at_a_time_has_a_lock_and_the_last_leaves_no_file(tmp_path: Path) ->
             done.result()
     assert count == 8 * 30
     assert list(tmp_path.iterdir()) == []
+
+
+def test_macos_forces_to_the_disk_and_not_only_to_its_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[tuple[str, int]] = []
+
+    def note(descriptor: int, command: int) -> None:
+        forced.append((Path(f"/proc/self/fd/{descriptor}").readlink().name, command))
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", note)
+    monkeypatch.delattr(os, "fsync")
+    replace_file(tmp_path / "record.json", b"new")
+    [(written, _), (folder, _)] = forced
+    assert written.startswith(".record.json.")
+    assert folder == tmp_path.name
+    assert {command for _, command in forced} == {51}

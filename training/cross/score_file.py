@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from tercet.models.cross_encoder import CrossEncoder
+from tercet.models.files import force_open
 from tercet.models.representations import TokenBatch
 from tercet.models.tokenizer import Tokenizer
 from tercet.training.data.pairs import ANY_LINE, numbered_lines, parse_pair
@@ -49,7 +49,7 @@ def write_scores(
         while block := list(islice(lines, LINES_AT_ONCE)):
             file.writelines(scored_lines(encoder, tokenizer, block, settings, sub_batch_tokens))
             file.flush()
-        os.fsync(file.fileno())
+        force_open(file.fileno())
     unfinished.replace(path)
     return path
 

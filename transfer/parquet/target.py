@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow
 import pyarrow.parquet
 
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.files.directory import force
+from tercet.models.files import force
 from tercet.models.representations import Float32, Int64, SparseRows, TokenVectors
 from tercet.transfer.description import KEY, settings_record
 from tercet.transfer.errors import TransferError
@@ -77,8 +76,7 @@ class ParquetTarget:
         """Gives the file its name, once it is on the disk."""
         if self._writer is not None:
             self._writer.close()
-        with self._partial.open("rb") as file:
-            os.fsync(file.fileno())
+        force(self._partial)
         self._partial.replace(self._path)
         force(self._path.parent)
 

@@ -84,6 +84,7 @@ def test_bm25_is_a_fourth_column(tercet: Run, source: Path) -> None:
         "collection", "build", str(source), "--collection", "words", "--bm25", "--bm25-language", "german"
     )
     assert done.returncode == 0, done.stderr
+    assert "a search weighs BM25 only where it is asked to: --weights 1,1,1,1" in done.stderr
     described = json.loads(tercet("collection", "show", "words", "--json").stdout)
     assert (described["bm25"], described["bm25_language"]) == (True, "german")
     assert described["bytes"]["bm25"] > 0
