@@ -842,6 +842,7 @@ export interface TokenAlignment {
   document_position: number;
   document_token: string | null;
   similarity: number;
+  prompt?: boolean | null;
   window?: number | null;
 }
 

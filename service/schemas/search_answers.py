@@ -67,6 +67,11 @@ class TokenAlignment(BaseModel):
     document_position: int
     document_token: str | None
     similarity: float
+    prompt: bool | None = Field(
+        None,
+        description="True where the query's token is of what the encoder has before a query, and not of its "
+        "text; else absent.",
+    )
     window: int | None = Field(
         None,
         description="The document's window whose token vectors these are, the one of highest colbert score; "

@@ -1119,6 +1119,7 @@ TokenAlignment = TypedDict(
         "document_position": "int",
         "document_token": "str | None",
         "similarity": "float",
+        "prompt": "NotRequired[bool | None]",
         "window": "NotRequired[int | None]",
     },
 )
