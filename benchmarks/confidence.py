@@ -2,12 +2,13 @@
 
 With --fit the calibration of a checkpoint that comes with the project is fitted anew on training pairs, and
 written into its folder. Documents of a set are the passages of so many pairs, and queries of other sets are
-those that nothing answers. Then it is measured on sets that it was not fitted on: the expected calibration
-error over the ten best hits, and over the best hits alone, of queries with and without an answer, as many of
-each; and the share of queries without an answer that are told at the threshold that keeps 95% of the others,
-of the set itself and of the checkpoint.
+those that nothing answers. Of test sets the documents that answer the chosen queries are there, and others.
+Then it is measured on sets that it was not fitted on: the expected calibration error over the ten best hits,
+and over the best hits alone, of queries with and without an answer, as much of each; and the share of queries
+without an answer that are told at the threshold that keeps 95% of the others, of the set itself and of the
+checkpoint.
 
-Run: python -m benchmarks.confidence [--checkpoint minilm-m3] [--fit] [--queries 400]
+Run: python -m benchmarks.confidence [--checkpoint minilm-m3] [--fit]
 """
 
 import argparse
@@ -109,8 +110,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--checkpoint", choices=SHIPPED, default="minilm-m3")
     parser.add_argument("--fit", action="store_true", help="fit anew before it is measured")
-    parser.add_argument("--queries", type=int, default=400, help="of a set at most")
-    parser.add_argument("--documents", type=int, default=800, help="of a training set at most")
+    parser.add_argument("--queries", type=int, default=200, help="of a set at most")
+    parser.add_argument("--documents", type=int, default=500, help="of a set at most")
     asked = parser.parse_args()
     encoder, plan = load_encoder(asked.checkpoint), PLANS[asked.checkpoint]
     folder = ROOT / "checkpoints" / asked.checkpoint
@@ -129,7 +130,7 @@ def main() -> None:
     print(f"{asked.checkpoint}: {calibration}")
     print("                       P@1  error: hits, best  told at 95%  checkpoint's: kept, told")
     for name, others in plan.tests.items():
-        texts = {each: test_texts(each, asked.queries) for each in (name, *others)}
+        texts = {each: test_texts(each, asked.documents, asked.queries) for each in (name, *others)}
         results[name] = measured(calibration, examples_of(texts, name, others, encoder))
         print(line_of(name, results[name]), flush=True)
     record = {
@@ -166,14 +167,19 @@ def training_texts(name: str, documents: int, queries: int) -> JudgedTexts:
     return JudgedTexts({id: passage for passage, id in ids.items()}, texts, answers)
 
 
-def test_texts(name: str, queries: int) -> JudgedTexts:
-    """A set of the test data, with so many of its queries."""
-    dataset = read_dataset(DATA / name)
-    some = random.Random(SEED).sample(sorted(dataset.queries), min(queries, len(dataset.queries)))
+def test_texts(name: str, documents: int, queries: int) -> JudgedTexts:
+    """A set of the test data, with so many of its queries, what answers them, and other documents."""
+    dataset, draws = read_dataset(DATA / name), random.Random(SEED)
+    some = draws.sample(sorted(dataset.queries), min(queries, len(dataset.queries)))
+    answers = {id: frozenset(d for d, grade in dataset.qrels[id].items() if grade > 0) for id in some}
+    texts = {document.id: document.encoded_text for document in dataset.corpus}
+    wanted = frozenset().union(*answers.values())
+    others = sorted(texts.keys() - wanted)
+    kept = wanted.union(draws.sample(others, min(len(others), max(0, documents - len(wanted)))))
     return JudgedTexts(
-        {document.id: document.encoded_text for document in dataset.corpus},
+        {id: text for id, text in texts.items() if id in kept},
         {id: dataset.queries[id] for id in some},
-        {id: frozenset(d for d, grade in dataset.qrels[id].items() if grade > 0) for id in some},
+        answers,
     )
 
 

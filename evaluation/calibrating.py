@@ -21,6 +21,7 @@ KEPT = 0.95  # of the queries that something answers, whose best hit reaches the
 BINS = 10  # of confidences
 PRIOR_WEIGHT = 4.0  # of the coefficients that are known before, about what ten queries weigh
 NO_PRIOR_WEIGHT = 0.1  # keeps coefficients finite where examples are separable
+LEAST_SCALE = 1e-6
 STEPS = 100
 TOLERANCE = 1e-9
 COEFFICIENT_DECIMALS = 6
@@ -80,7 +81,7 @@ def fitted(sets: Sequence[ExampleSet], prior: Calibration | None = None) -> Cali
     )
     mean, scale = features.mean(axis=0), features.std(axis=0)
     mean[0], scale[0] = 0.0, 1.0
-    scale[scale == 0] = 1.0  # what never varies keeps to what was known
+    scale[scale < LEAST_SCALE] = 1.0  # what does not vary keeps to what was known
     inputs = (features - mean) / scale
     before, penalty = np.zeros(len(mean)), np.full(len(mean), NO_PRIOR_WEIGHT)
     if prior is not None:
