@@ -68,10 +68,10 @@ PLANS = {
         {
             "xquad-en": ("squadshifts-new-wiki", "scifact"),
             "squadshifts-new-wiki": ("xquad-en", "scifact"),
-            "scifact": ("xquad-en", "cranfield"),
             "cacm": ("cranfield", "lisa"),
-            "time": ("lisa", "squadshifts-new-wiki"),
             "cranfield": ("cacm", "npl"),
+            "scifact": ("xquad-en", "cranfield"),
+            "time": ("lisa", "squadshifts-new-wiki"),
         },
     ),
     "multi-m3": Plan(
@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", choices=SHIPPED, default="minilm-m3")
     parser.add_argument("--fit", action="store_true", help="fit anew before it is measured")
     parser.add_argument("--queries", type=int, default=200, help="of a set at most")
-    parser.add_argument("--documents", type=int, default=500, help="of a set at most")
+    parser.add_argument("--documents", type=int, default=1500, help="of a set at most")
     asked = parser.parse_args()
     encoder, plan = load_encoder(asked.checkpoint), PLANS[asked.checkpoint]
     folder = ROOT / "checkpoints" / asked.checkpoint
@@ -133,13 +133,13 @@ def main() -> None:
         texts = {each: test_texts(each, asked.documents, asked.queries) for each in (name, *others)}
         results[name] = measured(calibration, examples_of(texts, name, others, encoder))
         print(line_of(name, results[name]), flush=True)
-    record = {
-        "checkpoint": asked.checkpoint,
-        "fingerprint": stored.fingerprint,
-        "fitted_on": stored.sets,
-        "sets": results,
-    }
-    write(f"confidence-{asked.checkpoint}", dated(record))
+        record = {
+            "checkpoint": asked.checkpoint,
+            "fingerprint": stored.fingerprint,
+            "fitted_on": stored.sets,
+            "sets": results,
+        }
+        write(f"confidence-{asked.checkpoint}", dated(record))
     missed = [
         name
         for name, found in results.items()
