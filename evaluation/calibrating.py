@@ -88,16 +88,7 @@ def fitted(sets: Sequence[ExampleSet], prior: Calibration | None = None) -> Cali
         known = np.array(prior.coefficients)
         before, penalty = known * scale, np.full(len(mean), PRIOR_WEIGHT)
         before[0] = known @ np.append(1.0, mean[1:])
-    found = before.copy()
-    for _ in range(STEPS):
-        likely = logistic(inputs @ found)
-        gradient = inputs.T @ (weights * (likely - answers)) + penalty * (found - before)
-        curvature = (inputs * (weights * likely * (1 - likely))[:, None]).T @ inputs + np.diag(penalty)
-        step = np.linalg.solve(curvature, gradient)
-        found = found - step
-        if np.abs(step).max() < TOLERANCE:
-            break
-    found = found / scale
+    found = _most_likely(inputs, answers, weights, before, penalty) / scale
     found[0] -= found[1:] @ mean[1:]
     coefficients = tuple(found.round(COEFFICIENT_DECIMALS).tolist())
     count = sum(len(each.answered) for each in sets)
@@ -105,6 +96,33 @@ def fitted(sets: Sequence[ExampleSet], prior: Calibration | None = None) -> Cali
     thresholds = [kept_threshold(best_confidences(unbounded, each.answered)) for each in sets]
     threshold = math.floor(np.median(thresholds) * THRESHOLD_STEPS) / THRESHOLD_STEPS
     return replace(unbounded, threshold=threshold)
+
+
+def _most_likely(
+    inputs: Float64, answers: Float64, weights: Float64, before: Float64, penalty: Float64
+) -> Float64:
+    """The minimum float64[F] of `sum of w (log(1 + e^z) - y z) + p (b - before)^2 / 2`, z = inputs b.
+
+    inputs: float64[N, F]; a step of Newton's method that goes too far is halved.
+    """
+
+    def loss(coefficients: Float64) -> float:
+        values = inputs @ coefficients
+        prior = penalty @ (coefficients - before) ** 2 / 2
+        return float(weights @ (np.logaddexp(0, values) - answers * values) + prior)
+
+    found = before
+    for _ in range(STEPS):
+        likely = logistic(inputs @ found)
+        gradient = inputs.T @ (weights * (likely - answers)) + penalty * (found - before)
+        curvature = (inputs * (weights * likely * (1 - likely))[:, None]).T @ inputs + np.diag(penalty)
+        step = np.linalg.solve(curvature, gradient)
+        while loss(found - step) > loss(found) and np.abs(step).max() > TOLERANCE:
+            step = step / 2
+        found = found - step
+        if np.abs(step).max() <= TOLERANCE:
+            break
+    return found
 
 
 def best_confidences(calibration: Calibration, queries: Sequence[Examples]) -> Float64:

@@ -28,6 +28,9 @@ def test_coefficients_are_found_again_and_a_prior_holds_where_examples_are_few()
     calibration = fitted([ExampleSet(drawn(4000, 0), drawn(4000, 1))])
     assert calibration.coefficients == pytest.approx(TRUE, abs=0.3)
     assert calibration.queries == 4000
+    far = Calibration(tuple(-20 * TRUE), 0.5, 10)  # from which a whole step of Newton's method goes astray
+    again = fitted([ExampleSet(drawn(4000, 0), drawn(4000, 1))], far)
+    assert again.coefficients == pytest.approx(TRUE, abs=0.5)
     other = Calibration(tuple(-TRUE), 0.5, 10)
     few = ExampleSet(drawn(3, 2), drawn(3, 3))
     distances = [np.abs(np.array(fitted([few], known).coefficients) + TRUE).max() for known in (None, other)]
