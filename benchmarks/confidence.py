@@ -173,7 +173,7 @@ def test_texts(name: str, documents: int, queries: int) -> JudgedTexts:
     some = draws.sample(sorted(dataset.queries), min(queries, len(dataset.queries)))
     answers = {id: frozenset(d for d, grade in dataset.qrels[id].items() if grade > 0) for id in some}
     texts = {document.id: document.encoded_text for document in dataset.corpus}
-    wanted = frozenset().union(*answers.values())
+    wanted = frozenset[str]().union(*answers.values())
     others = sorted(texts.keys() - wanted)
     kept = wanted.union(draws.sample(others, min(len(others), max(0, documents - len(wanted)))))
     return JudgedTexts(
@@ -199,7 +199,7 @@ def examples_of(
         answers = [own.answers[id] for id in own.queries]
         found = ExampleSet(
             hits_of(snapshot, encoder, list(own.queries.values()), answers),
-            hits_of(snapshot, encoder, unanswered, [frozenset()] * len(unanswered)),
+            hits_of(snapshot, encoder, unanswered, [frozenset[str]()] * len(unanswered)),
         )
         snapshot.close()
     return found

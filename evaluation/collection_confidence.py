@@ -14,7 +14,7 @@ import numpy as np
 from tercet.evaluation.calibrating import Examples, ExampleSet, calibration_error, fitted
 from tercet.evaluation.judged_scores import JudgedScores
 from tercet.index.catalog.calibration import Calibration
-from tercet.models.representations import OUTPUTS, Float64, Int64, Representations
+from tercet.models.representations import OUTPUTS, Bool, Float64, Int64, Representations
 
 QueryHits = tuple[Examples, Examples]
 """The best hits of one query, as it is and without its relevant documents."""
@@ -47,7 +47,7 @@ def calibrated(
     """The calibration of all queries, and a report of none that is stored. prior: what came with the
     checkpoint; folds: numbers int64[F] of queries that are held out in turn.
     """
-    before, after, answers = [], [], []
+    before, after, answers = list[Float64](), list[Float64](), list[Bool]()
     for fold in folds:
         others = _fitted([hits[number] for number in range(len(hits)) if number not in fold], prior)
         for query in (query for number in fold.tolist() for query in hits[number]):
@@ -70,7 +70,7 @@ def _fitted(hits: Sequence[QueryHits], prior: Calibration | None) -> Calibration
     return fitted([ExampleSet(answered, unanswered)], prior)
 
 
-def _error(confidences: Sequence[Float64], answers: Sequence[np.ndarray]) -> float:
+def _error(confidences: Sequence[Float64], answers: Sequence[Bool]) -> float:
     together = np.concatenate(answers).astype(np.float64)
     error = calibration_error(np.concatenate(confidences), together, np.ones(len(together)))
     return round(error, ERROR_DECIMALS)
