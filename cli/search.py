@@ -52,6 +52,12 @@ def search(
     min_score: Annotated[
         float | None, typer.Option(help="Only hits of this score or more.", show_default=False)
     ] = None,
+    min_confidence: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Only hits that answer with this probability or more.", show_default=False
+        ),
+    ] = None,
     group_by: Annotated[
         str | None,
         typer.Option(
@@ -129,6 +135,7 @@ def search(
         "filter": checked_filter(filters),
         "offset": offset,
         "min_score": min_score,
+        "min_confidence": min_confidence,
         "group_by": group_by,
         "facets": _parse_facets(facet),
         "boosts": checked_boosts(boost or []),

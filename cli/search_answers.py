@@ -42,6 +42,8 @@ def print_answer(answer: Mapping[str, Any], first: int) -> None:
         print_hits(hits, out, first, highlights)
     else:
         out.print("No hits.")
+    if answer.get("confident") is False:
+        out.print("Maybe nothing here answers that: the best hit is below the threshold of confidence.")
     for field, facet in (answer.get("facets") or {}).items():
         counts = (f"{_named(value['value'])} {value['count']:,}" for value in facet["values"])
         values = ", ".join(counts) or "none"

@@ -1,4 +1,4 @@
-"""`tercet tune`: a collection's default weights and candidates, from judged queries."""
+"""`tercet tune`: a collection's default weights, candidates and confidence, from judged queries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def tune(
     """Find the weights that suit a collection, and store them as its default.
 
     Weights and number of candidates that maximize nDCG@10 on judged queries, by cross-validation. They are
-    stored where they beat 1, 1, 1 on queries that were held out.
+    stored where they beat 1, 1, 1 on queries that were held out. How sure searches are of their hits is
+    fitted, too.
     """
     if dry_run and (force or reset):
         raise typer.BadParameter("stores nothing: leave --force and --reset out", param_hint="--dry-run")
@@ -116,6 +117,14 @@ def _print_report(report: TuningReport, *, dry_run: bool) -> None:
     doubt = "; less than twice that may be chance" if abs(gain) < 2 * error else ""
     out.print(f"Gain on held-out queries: {gain:+.4f}, standard error {error:.4f}{doubt}.")
     out.print(_outcome(report, dry_run=dry_run))
+    confidence = report["confidence"]
+    if confidence is not None:
+        before = "" if confidence["before"] is None else f"{confidence['before']:.4f} before, "
+        done = "stored" if confidence["stored"] else "not stored"
+        out.print(
+            f"Confidence: calibration error of held-out hits {before}{confidence['fitted']:.4f} fitted anew; "
+            f"threshold {confidence['threshold']:.2f}; {done}."
+        )
 
 
 def _row(fold: FoldReport) -> tuple[str, ...]:

@@ -37,13 +37,15 @@ class Scores(_Record):
 class Hit(_Record):
     """A document that a search found, with its score and the parts of that score.
 
-    collection: of which it is, where several are searched as one. window: the part of its text that matches
-    best, of a collection with windows. explanation, highlights, title_highlights: where they were asked for.
+    confidence: the probability that it answers the query, None where that is not known. collection: of which
+    it is, where several are searched as one. window: the part of its text that matches best, of a collection
+    with windows. explanation, highlights, title_highlights: where they were asked for.
     """
 
     id: str
     score: float
     scores: Scores = field(default_factory=Scores)
+    confidence: float | None = None
     title: str | None = None
     text: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -64,8 +66,8 @@ class SearchResult(_Record):
     """Hits, best first, and what the search went by.
 
     snapshot: the version that was searched; weights, candidates: those that were used; took_ms: of each
-    stage; exhausted: there are no more hits; facets: of the fields that were asked for; partial: the shards
-    that did not answer.
+    stage; exhausted: there are no more hits; confident: whether the best hit is sure enough, None where that
+    is not known; facets: of the fields that were asked for; partial: the shards that did not answer.
     """
 
     hits: list[Hit]
@@ -76,6 +78,7 @@ class SearchResult(_Record):
     candidates: dict[str, int] = field(default_factory=dict)
     took_ms: dict[str, float] = field(default_factory=dict)
     exhausted: bool = False
+    confident: bool | None = None
     facets: dict[str, Any] | None = None
     partial: dict[str, Any] | None = None
 

@@ -1,17 +1,19 @@
-"""Tunes a collection's default weights and candidates on judged queries, and says what that gains."""
+"""Tunes a collection's default weights and candidates, and how sure its searches are, on judged queries."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
 
 from tercet.evaluation.beir import TEST, read_judged_queries
+from tercet.evaluation.collection_confidence import ConfidenceReport, QueryHits, calibrated, query_hits
 from tercet.evaluation.errors import TuningError
 from tercet.evaluation.judged_scores import judged_scores, ndcg_table
 from tercet.evaluation.judgments import JudgedQueries
@@ -23,7 +25,8 @@ from tercet.index.snapshot import Snapshot
 from tercet.ingest.encoder_match import require_encoder
 from tercet.models.cores import usable_cores
 from tercet.models.encoder import Encoder, encode, with_adapter
-from tercet.models.representations import Float64, Representations
+from tercet.models.representations import OUTPUTS, Float64, Representations
+from tercet.service.search.calibrations import calibration_of_checkpoint
 
 FEWEST_QUERIES = 10
 FEWEST_FOLDS = 2
@@ -61,7 +64,8 @@ class HeldOut(TypedDict):
 class TuningReport(TypedDict):
     """What `tercet tune --json` prints. fitted: the choice for all queries, measured on the same queries.
 
-    missing_documents: documents judged relevant that the collection does not hold.
+    missing_documents: documents judged relevant that the collection does not hold. confidence: None where
+    the collection lacks a side.
     """
 
     collection: str
@@ -74,6 +78,7 @@ class TuningReport(TypedDict):
     held_out: HeldOut
     fitted: FoldReport
     stored: bool
+    confidence: ConfidenceReport | None
     seconds: float
 
 
@@ -93,7 +98,8 @@ def tune(
     """Chooses weights and candidates on the queries of a BEIR folder, and stores them with the collection.
 
     They are stored where they beat 1, 1, 1 with 200 candidates on held-out queries, or with `force`; never
-    without `store`. progress: told of queries done and their total.
+    without `store`. Likewise how sure searches are is stored where that beats what came with the checkpoint.
+    progress: told of queries done and their total.
     Raises TuningError for too few queries or none about this collection, DatasetError for a bad line,
     FingerprintMismatchError for another encoder, and what encoder and index raise.
     """
@@ -106,14 +112,29 @@ def tune(
     require_encoder(collection.settings, encoder.info)
     missing = _missing_documents(judged, snapshot, folder)
     directions = weight_directions(collection.settings.sides)
-    table = ndcg_of_queries(judged, encoder, snapshot, directions, progress)
+    measured = measured_queries(judged, encoder, snapshot, directions, progress)
+    table = measured.ndcg
     parts = cross_validate(table, PLAIN_SUM, folds, seed)
     held_out = _held_out(parts)
     choice = choose(table)
     stored = store and (force or held_out["gain"] > 0)
-    if stored:
-        tuning = Tuning(snapshot.name, len(table), folds, seed, held_out["plain"], held_out["tuned"])
-        collection.store_defaults(SearchDefaults(*_setting(choice, directions), tuning))
+    former = collection.defaults()
+    tuning = Tuning(snapshot.name, len(table), folds, seed, held_out["plain"], held_out["tuned"])
+    defaults = SearchDefaults(*_setting(choice, directions), tuning, former and former.confidence)
+    if not stored:
+        plain = replace(tuning, tuned=tuning.plain)
+        defaults = former or SearchDefaults(*_setting(PLAIN_SUM, directions), plain)
+    confidence = None
+    if collection.settings.sides == OUTPUTS:
+        known = calibration_of_checkpoint(encoder.info, collection.settings.fingerprint)
+        prior = known.calibration if known and known.lexical == collection.settings.lexical else None
+        calibration, confidence = calibrated(measured.hits, prior, [part.queries for part in parts])
+        before = confidence["before"]
+        confidence["stored"] = store and (force or before is None or confidence["fitted"] < before)
+        if confidence["stored"]:
+            defaults = replace(defaults, confidence=calibration)
+    if stored or (confidence is not None and confidence["stored"]):
+        collection.store_defaults(defaults)
     everything = Fold(
         choice,
         np.arange(len(table)),
@@ -131,31 +152,44 @@ def tune(
         held_out=held_out,
         fitted=_reported(everything, directions),
         stored=stored,
+        confidence=confidence,
         seconds=time.monotonic() - started,
     )
 
 
-def ndcg_of_queries(
+@dataclass(frozen=True, slots=True)
+class MeasuredQueries:
+    """ndcg: float64[Q, C, G], nDCG@10 of each query with each of CANDIDATES and each of G weights; hits: of
+    each query, as it is and in a collection without its relevant documents, with the usual candidates.
+    """
+
+    ndcg: Float64
+    hits: Sequence[QueryHits]
+
+
+def measured_queries(
     judged: JudgedQueries, encoder: Encoder, snapshot: Snapshot, directions: Float64, progress: Progress
-) -> Float64:
-    """nDCG@10 float64[Q, C, G] of each query with each of CANDIDATES and each of weights float64[G, 3].
+) -> MeasuredQueries:
+    """What queries find. directions: weights float64[G, 3].
 
     Queries are encoded once, and scored side by side, one a core.
     """
     queries = encode(encoder, list(judged.queries.values()), "query")
     grades = [judged.qrels[id] for id in judged.queries]
 
-    def row(number: int) -> Float64:
+    def row(number: int) -> tuple[Float64, QueryHits]:
         query: Representations = queries.take(np.array([number], np.int64))
-        return ndcg_table(judged_scores(snapshot, query, grades[number], CANDIDATES), directions)
+        scores = judged_scores(snapshot, query, grades[number], CANDIDATES)
+        return ndcg_table(scores, directions), query_hits(query, scores, PLAIN_SUM.candidates)
 
-    def rows() -> Iterator[Float64]:
+    def rows() -> Iterator[tuple[Float64, QueryHits]]:
         with ThreadPoolExecutor(usable_cores()) as threads:
-            for done, scores in enumerate(threads.map(row, range(len(grades))), start=1):
+            for done, measured in enumerate(threads.map(row, range(len(grades))), start=1):
                 progress(done, len(grades))
-                yield scores
+                yield measured
 
-    return np.stack(list(rows()))
+    tables, hits = zip(*rows(), strict=True)
+    return MeasuredQueries(np.stack(tables), hits)
 
 
 def _check_counts(queries: int, folds: int, folder: Path) -> None:

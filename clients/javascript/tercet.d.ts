@@ -83,6 +83,8 @@ export interface SearchRequestOptions {
   /** Of a former answer: 409 where it is gone. */
   snapshot?: string;
   minScore?: number;
+  /** Of hits at least: the probability that they answer. */
+  minConfidence?: number;
   /** Parts of a hit beside its id and score. */
   include?: t.SearchRequest["include"];
   groupBy?: string;

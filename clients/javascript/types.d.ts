@@ -350,6 +350,7 @@ export interface HitResponse {
   collection?: string | null;
   score: number;
   scores?: HitScoresResponse;
+  confidence?: number | null;
   window?: HitWindowResponse | null;
   title?: string | null;
   text?: string;
@@ -580,6 +581,7 @@ export interface QueryResult {
   query: QueryUsage;
   took_ms: TookMs;
   exhausted: boolean;
+  confident?: boolean | null;
   hits: Array<HitResponse>;
 }
 
@@ -728,7 +730,8 @@ export interface SearchRequest {
   min_position?: number | string | null;
   allow_partial?: boolean | null;
   min_score?: number | null;
-  include?: Array<"scores" | "window" | "title" | "text" | "metadata" | "terms"> | null;
+  min_confidence?: number | null;
+  include?: Array<"scores" | "confidence" | "window" | "title" | "text" | "metadata" | "terms"> | null;
   group_by?: string | null;
   fusion?: "sum" | "rrf" | null;
   boosts?: Array<Boost> | null;
@@ -745,6 +748,7 @@ export interface SearchResponse {
   candidates: CandidatesResponse;
   took_ms: TookMs;
   exhausted: boolean;
+  confident?: boolean | null;
   facets?: Record<string, FacetResponse> | null;
   partial?: PartialResponse | null;
   hits: Array<HitResponse>;

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
+from tercet.index.catalog.calibration import Calibration
 from tercet.index.catalog.manifest import MANIFEST_NAME
 from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.catalog.settings import CollectionSettings
@@ -37,17 +38,23 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class SearchDefaults:
-    """Weights and candidates of a collection, and how they were found."""
+    """Weights and candidates of a collection, and how they were found. confidence: how sure its searches are
+    of their hits, where that was fitted on its own judged queries.
+    """
 
     weights: Weights
     candidates: CandidateLimits
     tuning: Tuning
+    confidence: Calibration | None = None
 
     def write(self, path: Path) -> None:
         """Writes `defaults.json`. Raises FileNotFoundError where the collection's folder is gone."""
         record = asdict(self)
         if self.weights.bm25 == 0:  # then as in a collection without BM25
             del record["weights"]["bm25"], record["candidates"]["bm25"]
+        del record["confidence"]
+        if self.confidence is not None:
+            record["confidence"] = self.confidence.to_json()
         write_json_atomically(path, {"format_version": FORMAT_VERSION, **record})
 
     @staticmethod
@@ -58,6 +65,8 @@ class SearchDefaults:
         """
         record = Record.read(path, REMEDY)
         record.require_version()
+        calibrated = "confidence" in record.values
+        record = record.with_usual({"confidence": None})
         record.require_keys(("format_version", *SearchDefaults.__slots__))
         weights = _weights(record.part("weights").with_usual(NO_WEIGHT))
         if weights.bm25 and not settings.bm25:
@@ -67,7 +76,8 @@ class SearchDefaults:
         candidates = record.part("candidates").with_usual(USUAL_LIMIT)
         candidates.require_keys(CandidateLimits.__slots__)
         limits = CandidateLimits(*(candidates.count(side, 1) for side in CandidateLimits.__slots__))
-        return SearchDefaults(weights, limits, _tuning(record.part("tuning")))
+        confidence = Calibration.of(record.part("confidence")) if calibrated else None
+        return SearchDefaults(weights, limits, _tuning(record.part("tuning")), confidence)
 
 
 def _weights(record: Record) -> Weights:

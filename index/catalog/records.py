@@ -74,11 +74,11 @@ class Record:
             raise self.damaged(f"{key} is {shown(value)}, no whole number {limits}")
         return value
 
-    def number(self, key: str, most: float) -> float:
-        """A number from 0 on."""
+    def number(self, key: str, most: float, least: float = 0) -> float:
+        """A number within limits."""
         value = self.values[key]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            raise self.damaged(f"{key} is {shown(value)}, no number from 0 to {most:g}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise self.damaged(f"{key} is {shown(value)}, no number from {least:g} to {most:g}")
         return float(value)
 
     def text(self, key: str, pattern: re.Pattern[str]) -> str:

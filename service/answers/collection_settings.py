@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.calibration import Calibration
 from tercet.index.catalog.defaults import SearchDefaults, Tuning
 from tercet.index.catalog.records import Record
 from tercet.index.catalog.settings import CollectionSettings, settings_of_record
@@ -55,6 +56,10 @@ def defaults_from(record: Mapping[str, Any] | None) -> SearchDefaults | None:
     """Raises KeyError or TypeError for another record."""
     if record is None:
         return None
-    return SearchDefaults(
-        Weights(**record["weights"]), CandidateLimits(**record["candidates"]), Tuning(**record["tuning"])
-    )
+    weights, candidates = Weights(**record["weights"]), CandidateLimits(**record["candidates"])
+    found = SearchDefaults(weights, candidates, Tuning(**record["tuning"]))
+    confidence = record.get("confidence")
+    if confidence is None:
+        return found
+    coefficients = tuple(confidence["coefficients"])
+    return replace(found, confidence=Calibration(**{**confidence, "coefficients": coefficients}))

@@ -28,7 +28,7 @@ from tercet.service.schemas.base import WHOLE
 from tercet.service.schemas.search import CollectionName
 from tercet.service.search.answers import stage_seconds
 from tercet.service.search.defaults import WantedCandidates
-from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope
+from tercet.service.search.query import DEFAULT_PARTS, SearchOutcome, SearchQuery, SearchScope
 from tercet.service.search.slow import log_if_slow
 
 SIDES = 3  # the weights of a plain sum, for which the relevance is made
@@ -114,6 +114,7 @@ async def dify_retrieval(
         top_k=top_k,
         candidates=WantedCandidates(largest=limits.candidates),
         filter=filter_of(body.metadata_condition),
+        include=DEFAULT_PARTS - {"confidence"},  # Dify has but one score
     )
 
     def begun(_query: SearchQuery, outcome: SearchOutcome) -> tuple[SearchOutcome, BegunAnswer]:

@@ -149,6 +149,7 @@ def _queries(body: SearchRequest, inputs: Sequence[QueryInput], limits: RequestL
         page=_page(body),
         group_by=body.group_by,
         reranker=body.reranker,
+        min_confidence=body.min_confidence,
         fusion=body.fusion or "sum",
         boosts=_boosts(body.boosts or ()),
         include=DEFAULT_PARTS if body.include is None else frozenset(body.include),

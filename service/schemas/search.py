@@ -261,6 +261,11 @@ class SearchRequest(Request):
     min_score: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
         None, description="Only hits of this score or more."
     )
+    min_confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
+        None,
+        description="Only hits of this `confidence` or more. Where it is not known how sure hits are, it is "
+        "422.",
+    )
     include: Annotated[list[AnswerPart], Field(max_length=16, fail_fast=True)] | None = Field(
         None,
         description="The parts of a hit beside its id and score, by default all. Without title, text and "

@@ -134,6 +134,12 @@ class HitResponse(BaseModel):
     collection: str | None = Field(None, description="Only through an alias of several collections.")
     score: float
     scores: HitScoresResponse = _left_out()
+    confidence: float | None = Field(
+        None,
+        description="The probability that the document answers the query, from 0 to 1, by its scores without "
+        "weights, the query's length and the gap to the next; boosts do not move it. Only where the "
+        "checkpoint or the collection has a calibration.",
+    )
     window: HitWindowResponse | None = Field(None, description="Only in a collection with windows.")
     title: str | None = _left_out()
     text: str = _left_out()
@@ -204,6 +210,13 @@ class FacetResponse(BaseModel):
 Exhausted = Annotated[
     bool, Field(description="No hits of these candidates follow; where it is false, some may.")
 ]
+Confident = Annotated[
+    bool | None,
+    Field(
+        description="Whether the best document is sure enough, so that the query is taken as answered; only "
+        "where hits have a `confidence`."
+    ),
+]
 Facets = Annotated[
     dict[str, FacetResponse] | None, Field(description="By field; only where they were asked for.")
 ]
@@ -233,6 +246,7 @@ class SearchResponse(BaseModel):
     candidates: CandidatesResponse
     took_ms: TookMs
     exhausted: Exhausted
+    confident: Confident = None
     facets: Facets = None
     partial: Partial = None
     hits: list[HitResponse]
@@ -244,6 +258,7 @@ class QueryResult(BaseModel):
     query: QueryUsage
     took_ms: TookMs
     exhausted: Exhausted
+    confident: Confident = None
     hits: list[HitResponse]
 
 

@@ -29,6 +29,7 @@ def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
         "candidates": sides_record(outcome.candidates, bm25=outcome.bm25),
         "took_ms": _milliseconds(stage_seconds(outcome)),
         "exhausted": outcome.exhausted,
+        **_confident(outcome),
         **_facets(outcome),
         **_partial(outcome),
     }
@@ -38,6 +39,10 @@ def answer_query(query: ReadQuery) -> dict[str, Any]:
     """How a query was read, with its terms where they were asked for and an idf multiplies their weights."""
     read: dict[str, Any] = {"tokens": query.tokens, "truncated": query.truncated}
     return read if query.terms is None else {**read, "terms": query.terms}
+
+
+def _confident(outcome: SearchOutcome) -> dict[str, Any]:
+    return {} if outcome.confident is None else {"confident": outcome.confident}
 
 
 def _facets(outcome: SearchOutcome) -> dict[str, Any]:
@@ -64,8 +69,7 @@ def batch_head(outcomes: Sequence[SearchOutcome], total_seconds: float) -> dict[
         seconds["rerank"] = sum(outcome.seconds.rerank or 0.0 for outcome in outcomes)
     lost = tuple(dict.fromkeys(name for outcome in outcomes for name in outcome.lost))
     head = {**answer_head(replace(first, lost=lost)), "took_ms": _milliseconds(seconds)}
-    del head["query"], head["exhausted"]
-    return head
+    return {name: value for name, value in head.items() if name not in ("query", "exhausted", "confident")}
 
 
 def result_head(outcome: SearchOutcome) -> dict[str, Any]:
@@ -74,6 +78,7 @@ def result_head(outcome: SearchOutcome) -> dict[str, Any]:
         "query": answer_query(outcome.query),
         "took_ms": _milliseconds(stage_seconds(outcome)),
         "exhausted": outcome.exhausted,
+        **_confident(outcome),
     }
 
 
@@ -93,7 +98,8 @@ def answer_hits(
     """
     known = [side for side in outcome.sides if side not in absent]
     for index, hit in enumerate(outcome.hits):
-        shaped = _hit(hit, known, include, bm25=outcome.bm25)
+        confidence = None if outcome.confidences is None else outcome.confidences[index]
+        shaped = _hit(hit, confidence, known, include, bm25=outcome.bm25)
         if outcome.explanations is not None:
             shaped["explanation"] = outcome.explanations[index]
         if outcome.highlights is not None:
@@ -125,11 +131,17 @@ def scores_record(scores: Scores, known: Collection[Output], *, bm25: bool = Fal
 
 
 def _hit(
-    hit: Hit, known: Collection[Output], include: Collection[AnswerPart], *, bm25: bool
+    hit: Hit,
+    confidence: float | None,
+    known: Collection[Output],
+    include: Collection[AnswerPart],
+    *,
+    bm25: bool,
 ) -> dict[str, Any]:
     document = hit.document
     parts: dict[AnswerPart, Any] = {
         "scores": scores_record(hit.scores, known, bm25=bm25),
+        **({} if confidence is None else {"confidence": confidence}),
         **({} if hit.window is None else {"window": asdict(hit.window)}),
         "title": document.title,
         "text": document.text,

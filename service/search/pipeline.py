@@ -28,6 +28,7 @@ from tercet.service.load.deadlines import NO_DEADLINE, Deadline
 from tercet.service.load.pools import Pool
 from tercet.service.load.reading import Reading
 from tercet.service.load.relay import on_loop
+from tercet.service.search.calibrations import Calibrations
 from tercet.service.search.explanations import require_explainable
 from tercet.service.search.plan import Executed, Facets, PlannedQuery, SearchParameters, SearchPlan
 from tercet.service.search.query import SearchOutcome, SearchQuery, SearchScope
@@ -62,6 +63,7 @@ class SearchPipeline:
         self._pool = pool
         self._admission = admission
         self._ticket = ticket
+        self._calibrations = Calibrations(pool)
 
     def wait_seconds(self, tokens: int) -> float:
         """How long a query of so many tokens, 0 for ready representations, would wait if it came now.
@@ -134,7 +136,10 @@ class SearchPipeline:
                 f"snapshot {scope.snapshot!r:.80} of collection {scope.collection!r} is gone, it is "
                 f"{snapshot.version!r} now; search without one, and begin with the first page"
             )
-        parameters = [SearchParameters.of(query, scope, target) for query in queries]
+        calibration = None
+        if any(query.needs_confidence for query in queries):
+            calibration = await self._calibrations.of(target, encoding.info)
+        parameters = [SearchParameters.of(query, scope, target, calibration) for query in queries]
         queries = [_checked(query, encoding.info) for query in queries]
         for query, own in zip(queries, parameters, strict=True):
             if isinstance(query.query, Representations):

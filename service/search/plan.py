@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tercet.index.candidates import CandidateLimits, DenseOptions, Facet, SearchResult, Weights
+from tercet.index.catalog.calibration import Calibration
 from tercet.index.search.snapshot_query import SnapshotQuery
 from tercet.models.representations import Representations
 from tercet.models.tokenizer import Tokenizer
 from tercet.service.collections.readable import ReadableSnapshot, SearchTarget
 from tercet.service.search.checks import require_bm25, require_candidates, require_fields, require_known_sides
+from tercet.service.search.confidence import calibration_used, rated
 from tercet.service.search.defaults import candidates_used, weights_used
 from tercet.service.search.explanations import explain_hits
 from tercet.service.search.highlights import highlights_of
@@ -27,17 +29,26 @@ Facets = Mapping[str, Facet]
 
 @dataclass(frozen=True, slots=True)
 class SearchParameters:
-    """The weights, candidates and effort of one query."""
+    """The weights, candidates and effort of one query. calibration: which says how sure its hits are, None
+    where that is not known or not asked for.
+    """
 
     weights: Weights
     candidates: CandidateLimits
     effort: DenseOptions
+    calibration: Calibration | None = None
 
     @staticmethod
     def of(
-        query: SearchQuery, scope: SearchScope, target: SearchTarget[ReadableSnapshot]
+        query: SearchQuery,
+        scope: SearchScope,
+        target: SearchTarget[ReadableSnapshot],
+        calibration: Calibration | None = None,
     ) -> SearchParameters:
-        """What a query asks for, and else the collection's defaults. Raises InvalidRequestError."""
+        """What a query asks for, and else the collection's defaults. Raises InvalidRequestError.
+
+        calibration: of the collection, where there is one.
+        """
         settings = target.snapshot.settings
         weights = weights_used(query.weights, target)
         require_known_sides(query.requested_sides, settings.encoder_sides, settings.encoder, weights)
@@ -54,7 +65,12 @@ class SearchParameters:
             facets=None if scope.facets is None else scope.facets.values,
             boosts=query.boosts,
         )
-        return SearchParameters(weights, candidates, query.effort.used(target.effort))
+        return SearchParameters(
+            weights,
+            candidates,
+            query.effort.used(target.effort),
+            calibration_used(query, settings, calibration),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +145,12 @@ class SearchPlan:
         query, snapshot, settings = planned.query, self.snapshot, self.snapshot.settings
         result = snapshot.answer(planned.of_snapshot()) if reranked is None else reranked.result
         hits, encoded, words = result.hits, planned.representations, planned.words
+        confidences, confident = None, None
+        if planned.parameters.calibration is not None:
+            sure = rated(snapshot, planned.of_snapshot(), hits, planned.parameters.calibration)
+            if query.min_confidence is not None:
+                sure = sure.at_least(query.min_confidence)
+            hits, confidences, confident = sure.hits, sure.confidences, sure.confident
         explanations = highlights = None
         if query.explain:
             explanations = explain_hits(snapshot, self.tokenizer, words, encoded, hits, query.boosts)
@@ -152,8 +174,10 @@ class SearchPlan:
             bm25=settings.bm25,
             explanations=explanations,
             highlights=highlights,
+            confidences=confidences,
+            confident=confident,
             facets=facets,
-            exhausted=len(hits) < query.top_k and not result.lost,
+            exhausted=len(result.hits) < query.top_k and not result.lost,
             lost=result.lost,
         )
         answer = shape(query, outcome)

@@ -19,7 +19,7 @@ from tercet.service.search.ready_queries import ReadyQuery
 from tercet.service.search.stored_queries import Like
 
 # Of each hit, but for the terms, which are the query's.
-AnswerPart = Literal["scores", "window", "title", "text", "metadata", "terms"]
+AnswerPart = Literal["scores", "confidence", "window", "title", "text", "metadata", "terms"]
 DEFAULT_PARTS: frozenset[AnswerPart] = frozenset(get_args(AnswerPart)) - {"terms"}
 CONTENTS: frozenset[AnswerPart] = frozenset({"title", "text", "metadata"})  # what is stored together
 FACET_VALUES = 10  # of a field, where a request does not say how many
@@ -65,8 +65,8 @@ class SearchQuery:
     effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
     which the best is. boosts: what is added to the scores of candidates; fusion: how scores become one.
     include: the parts of the answer that are wanted; highlight: where hits have what the query
-    says; reranker: the cross-encoder that puts them in order, by default none. param: what the query is
-    called in messages.
+    says; reranker: the cross-encoder that puts them in order, by default none. min_confidence: that hits
+    have at least, None for all. param: what the query is called in messages.
     """
 
     query: str | Representations | ReadyQuery | Like
@@ -85,6 +85,7 @@ class SearchQuery:
     include: frozenset[AnswerPart] = DEFAULT_PARTS
     highlight: bool = False
     reranker: str | None = None
+    min_confidence: float | None = None
     param: str = "query"
 
     @property
@@ -99,9 +100,15 @@ class SearchQuery:
         return reads or not CONTENTS.isdisjoint(self.include)
 
     @property
+    def needs_confidence(self) -> bool:
+        """Whether it is to be known how sure the search is of its hits."""
+        return "confidence" in self.include or self.min_confidence is not None
+
+    @property
     def needs_defaults(self) -> bool:
-        """Whether weights or candidates are left to the collection."""
-        return self.weights is None or not self.candidates.complete(self.weights)
+        """Whether weights, candidates or the calibration are left to the collection."""
+        left = self.weights is None or not self.candidates.complete(self.weights)
+        return left or self.needs_confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,8 @@ class SearchOutcome:
     """What was found, and with which weights and candidates.
 
     collection: as the request named it. sides: what the collection's encoder gives; bm25: whether the
-    collection has that side. explanations, highlights: of the hits, where they are asked for. exhausted: no
+    collection has that side. explanations, highlights: of the hits, where they are asked for. confidences: of
+    the hits, and confident: whether the best is sure enough, both None where that is not known. exhausted: no
     more hits of the candidates follow. lost: parts of a divided collection that did not answer, where that
     was allowed.
     """
@@ -138,6 +146,8 @@ class SearchOutcome:
     bm25: bool = False
     explanations: list[HitExplanation] | None = None
     highlights: list[HitHighlights] | None = None
+    confidences: list[float] | None = None
+    confident: bool | None = None
     facets: Mapping[str, Facet] | None = None
     exhausted: bool = False
     lost: tuple[str, ...] = ()

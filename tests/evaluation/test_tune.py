@@ -17,7 +17,7 @@ from tokenizers import models, pre_tokenizers, processors
 
 from tercet.evaluation.errors import DatasetError, TuningError
 from tercet.evaluation.tune import CANDIDATES, tune
-from tercet.index.candidates import Weights
+from tercet.index.candidates import CandidateLimits, Weights
 from tercet.index.collection import Collection
 from tercet.index.errors import CollectionNotFoundError, FingerprintMismatchError
 from tercet.ingest.build import build_collection
@@ -176,6 +176,11 @@ def test_what_beats_the_plain_sum_on_held_out_queries_is_stored(
     assert 0.64 * stored.weights.sparse > stored.weights.dense
     assert (stored.candidates.dense, stored.candidates.sparse) == (CANDIDATES[0], CANDIDATES[0])
     assert astuple(stored.tuning) == ("000001", 12, 4, 0, held_out["plain"], held_out["tuned"])
+    confidence = report["confidence"]
+    assert confidence is not None
+    assert (confidence["before"], confidence["stored"]) == (None, True)
+    assert stored.confidence is not None
+    assert (stored.confidence.queries, stored.confidence.threshold) == (12, confidence["threshold"])
     assert seen == [(done, 12) for done in range(1, 13)]
 
 
@@ -186,9 +191,14 @@ def test_what_gains_nothing_is_not_stored_unless_forced(root: Path, folder: Path
     report = tune(root, "codes", folder, encoder, split="dev")
     assert report["held_out"]["gain"] <= 0
     assert not report["stored"]
-    assert Collection.open(root, "codes").defaults() is None
+    stored = Collection.open(root, "codes").defaults()
+    assert stored is not None  # how sure searches are, which was not known, beside what is usual
+    assert (stored.weights, stored.candidates) == (Weights(), CandidateLimits())
+    assert stored.confidence is not None
     assert tune(root, "codes", folder, encoder, split="dev", force=True)["stored"]
-    assert Collection.open(root, "codes").defaults() is not None
+    forced = Collection.open(root, "codes").defaults()
+    assert forced is not None
+    assert forced.candidates != stored.candidates
 
 
 def test_the_same_seed_gives_the_same_report_and_a_dry_run_stores_nothing(
@@ -247,7 +257,9 @@ def test_a_wrong_collection_split_or_encoder_is_refused(
 def test_weights_of_sides_that_there_are_not_stay_0(tmp_path: Path, folder: Path) -> None:
     encoder, root = TinyEncoder(sides=("sparse", "colbert")), tmp_path / "collections"
     build_collection(LocalDocuments(encoder), root, "some", folder)
-    assert tune(root, "some", folder, encoder, force=True)["stored"]
+    report = tune(root, "some", folder, encoder, force=True)
+    assert report["stored"]
+    assert report["confidence"] is None
     stored = Collection.open(root, "some").defaults()
     assert stored is not None
     assert stored.weights.dense == 0

@@ -62,6 +62,11 @@ function lineOfPlace({ collection, metadata }, place) {
   return parts.some(Boolean) ? h("p", { class: "place" }, parts) : null;
 }
 
+/** How sure the search is that a hit answers, in whole percent; null where that is not known. */
+function sureness(confidence) {
+  return typeof confidence === "number" ? h("span", { class: "hint confidence", title: t("hit.confidenceHint"), text: t("hit.confidence", { percent: number(Math.round(100 * confidence)) }) }) : null;
+}
+
 /** The element of a hit; `update` moves its bar to other weights. */
 export class HitElement {
   /** examples: whether it came by examples; exampled: called with "like" or "unlike" and its id. */
@@ -88,7 +93,7 @@ export class HitElement {
     this.element = h(
       "li",
       { class: "hit", tabindex: -1, data: { id: hit.id } },
-      h("div", { class: "head" }, heading, this._score),
+      h("div", { class: "head" }, heading, h("div", {}, sureness(hit.confidence), this._score)),
       this._bar,
       this._parts,
       lineOfPlace(hit, place),

@@ -214,7 +214,8 @@ class SearchView {
       : this._described.documents === 0
         ? this._emptyCollection()
         : emptyNotice(t("search.none"), t("search.noneText"));
-    replace(this._status, shown, answer.query?.truncated && h("p", { class: "notice", text: t("search.cut", { tokens: number(answer.query.tokens) }) }));
+    const unsure = this._hits.length && answer.confident === false ? h("p", { class: "hint", text: t("search.unsure") }) : null;
+    replace(this._status, shown, unsure, answer.query?.truncated && h("p", { class: "notice", text: t("search.cut", { tokens: number(answer.query.tokens) }) }));
     this._order();
   }
 

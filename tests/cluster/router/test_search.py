@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tercet.index.candidates import CandidateLimits, Cursor, Document, Page, Weights
+from tercet.index.catalog.calibration import Calibration
 from tercet.index.documents.boosts import DecayBoost, FilterBoost
 from tercet.index.documents.filters import parse_filter
 from tercet.index.search.snapshot_query import SnapshotQuery
+from tercet.service.search.confidence import rated
 from tests.cluster.router.conftest import Divided, MakeDivided
 from tests.cluster.router.corpora import uneven_corpus
 from tests.index.conftest import random_representations, settings_for
@@ -133,6 +135,19 @@ def test_sixteen_shards_answer_as_one(divide: Any) -> None:
         }
         expected, found = found_by(divided, asked_for, Page(offset=int(random.integers(3))))
         assert found == expected
+
+
+@pytest.mark.parametrize("weights", [Weights(), Weights(0.15, 0.5, 0.35), Weights(1, 1, 1, 1)])
+def test_how_sure_it_is_is_that_of_one_machine(divided: Divided, weights: Weights) -> None:
+    calibration = Calibration((-1.0, 0.5, 0.25, 1.0, -0.125, 2.0), 0.5, 10)
+    for seed in range(6):
+        query = SnapshotQuery(random_representations(1, seed), "green tea", weights=weights, boosts=BOOSTS[1])
+        one, shards = (
+            rated(snapshot, query, snapshot.answer(query).hits, calibration)
+            for snapshot in (divided.one, divided.sharded())
+        )
+        assert shards == one
+        assert len(one.confidences) == len(one.hits) > 0
 
 
 def test_shards_say_what_languages_they_have(divide: MakeDivided) -> None:

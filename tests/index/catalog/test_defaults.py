@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tercet.index.candidates import CandidateLimits, Weights
+from tercet.index.catalog.calibration import Calibration
 from tercet.index.catalog.defaults import SearchDefaults, Tuning
 from tercet.index.collection import Collection, delete_collection
 from tercet.index.errors import CollectionNotFoundError, DamagedIndexError
@@ -44,6 +46,17 @@ def test_what_is_stored_is_read_and_can_be_removed(collection: Collection, root:
     assert collection.remove_defaults()
     assert not collection.remove_defaults()
     assert inspect_collection(root, "demo").defaults is None
+
+
+def test_how_sure_searches_are_is_written_where_it_is_known(collection: Collection) -> None:
+    stored = replace(DEFAULTS, confidence=Calibration((-1.0, 0.5, 0.25, 1.0, -0.5, 2.0), 0.25, 12))
+    collection.store_defaults(stored)
+    assert collection.defaults() == stored
+    record = json.loads(collection.layout.defaults.read_text())
+    record["confidence"]["coefficients"]["gap"] = "wide"
+    collection.layout.defaults.write_text(json.dumps(record))
+    with pytest.raises(DamagedIndexError, match='gap is "wide", no number from -1e'):
+        collection.defaults()
 
 
 def test_bm25_is_written_where_it_has_a_weight(build: Any, three: Any) -> None:

@@ -100,7 +100,12 @@ def test_the_terms_of_a_query_are_shown_where_an_idf_was_used() -> None:
 def test_explanations_go_with_their_hits_and_the_schema_knows_it_all() -> None:
     term = ExplainedTerm(token_id=7, token="tea", query_weight=1.0, idf=1.0, document_weight=0.5, product=0.5)
     first: HitExplanation = {"terms": [term], "alignment": [], "bm25": [WORD]}
-    explained = replace(OUTCOME, explanations=[first, {"terms": [], "alignment": []}])
+    explained = replace(
+        OUTCOME,
+        explanations=[first, {"terms": [], "alignment": []}],
+        confidences=[0.75, 0.25],
+        confident=True,
+    )
     answer = {**answer_head(explained), "hits": list(answer_hits(explained))}
     assert answer["hits"][0]["explanation"] == first
     assert set(answer) == set(SearchResponse.model_fields) - {"facets", "partial"}

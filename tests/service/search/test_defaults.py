@@ -184,7 +184,7 @@ async def test_damaged_defaults_are_503_for_what_needs_them(client: httpx.AsyncC
         await client.get("/collections/demo"),
     ):
         assert (response.status_code, response.json()["error"]["code"]) == (503, "damaged_index")
-    given = {"weights": "sum", "candidates": {"dense": 5, "sparse": 5}}
+    given = {"weights": "sum", "candidates": {"dense": 5, "sparse": 5}, "include": ["scores"]}
     assert (await search(client, **given))["weights"] == PLAIN
 
 

@@ -27,10 +27,10 @@ class SearchKeywords(TypedDict, total=False):
     highlight: which parts of hits have what the query says; offset: hits to leave out; snapshot: of a former
     answer, so that pages fit together; min_position: of a write's answer, after which is searched;
     allow_partial: hits without those of shards that do not answer, which `partial` of the answer names;
-    min_score: of hits at least; include: the parts of a hit beside id and score; group_by: a keyword field,
-    of each of whose values the best hit counts; facets: of fields so many of the commonest values; boosts:
-    points that are added to scores for what fields say; fusion: how the scores of the sides become one;
-    reranker: by its name, in the order of which the hits come.
+    min_score, min_confidence: of hits at least; include: the parts of a hit beside id and score; group_by: a
+    keyword field, of each of whose values the best hit counts; facets: of fields so many of the commonest
+    values; boosts: points that are added to scores for what fields say; fusion: how the scores of the sides
+    become one; reranker: by its name, in the order of which the hits come.
     """
 
     top_k: int | None
@@ -46,7 +46,8 @@ class SearchKeywords(TypedDict, total=False):
     min_position: Position | None
     allow_partial: bool
     min_score: float | None
-    include: Sequence[Literal["scores", "window", "title", "text", "metadata"]] | None
+    min_confidence: float | None
+    include: Sequence[Literal["scores", "confidence", "window", "title", "text", "metadata"]] | None
     group_by: str | None
     facets: Mapping[str, int] | Sequence[str] | None
     boosts: Sequence[Boost] | None
