@@ -21,6 +21,7 @@ from tercet.evaluation.weight_search import Choice, Fold, choose, cross_validate
 from tercet.index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
 from tercet.index.catalog.defaults import SearchDefaults, Tuning
 from tercet.index.collection import Collection
+from tercet.index.languages.weights import usual_weights
 from tercet.index.snapshot import Snapshot
 from tercet.ingest.encoder_match import require_encoder
 from tercet.models.cores import usable_cores
@@ -120,10 +121,13 @@ def tune(
     stored = store and (force or held_out["gain"] > 0)
     former = collection.defaults()
     tuning = Tuning(snapshot.name, len(table), folds, seed, held_out["plain"], held_out["tuned"])
-    defaults = SearchDefaults(*_setting(choice, directions), tuning, former and former.confidence)
+    defaults = SearchDefaults(
+        *_setting(choice, directions), tuning, None if former is None else former.confidence
+    )
     if not stored:
         plain = replace(tuning, tuned=tuning.plain)
-        defaults = former or SearchDefaults(*_setting(PLAIN_SUM, directions), plain)
+        usual = usual_weights(snapshot.languages().same_language()).of(collection.settings.sides)
+        defaults = former or SearchDefaults(usual, _setting(PLAIN_SUM, directions)[1], plain)
     confidence = None
     if collection.settings.sides == OUTPUTS:
         known = calibration_of_checkpoint(encoder.info, collection.settings.fingerprint)
