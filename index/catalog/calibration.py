@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from tercet.index.candidates import Weights
 from tercet.index.catalog.records import Record
 from tercet.models.representations import Float64
 
+PLAIN_SUM = Weights()
 FEATURES = ("bias", "dense", "sparse", "colbert", "length", "gap")
 """What a confidence is computed from: 1, the three scores without weights, the logarithm of the number of the
-query's token vectors, and by how much the plain sum is above the best of all others.
+query's token vectors, and by how much the sum is above the best of all others.
 """
 LARGEST_COEFFICIENT = 1e6
 
@@ -62,13 +64,14 @@ def logistic(values: Float64) -> Float64:
     return result
 
 
-def features_of(scores: Float64, length: int) -> Float64:
+def features_of(scores: Float64, length: int, weights: Weights = PLAIN_SUM) -> Float64:
     """FEATURES of N hits of one query, float64[N, F].
 
-    scores: float64[N, 3], dense, sparse, colbert, with the best two by the plain sum first; length: of the
-    query, in token vectors. The best is compared with the second, where there is one, and all others with it.
+    scores: float64[N, 3], dense, sparse, colbert, with the best two by the sum first; length: of the query, in
+    token vectors; weights: of the sum. The best is compared with the second, where there is one, and all
+    others with it.
     """
-    sums = scores.sum(axis=1)
+    sums = scores @ weights.array(3)
     best = sums[:1]
     second = sums[1:2] if len(sums) > 1 else best
     features = np.empty((len(scores), len(FEATURES)))

@@ -10,6 +10,8 @@ import numpy as np
 from tercet.index.candidates import Hit, Weights
 from tercet.index.catalog.calibration import Calibration, features_of
 from tercet.index.catalog.settings import CollectionSettings
+from tercet.index.languages.sample import NO_LANGUAGES
+from tercet.index.languages.weights import usual_weights
 from tercet.index.search.snapshot_query import FIRST_PAGE, SnapshotQuery
 from tercet.models.representations import OUTPUTS, Float64
 from tercet.service.collections.readable import ReadableSnapshot
@@ -18,13 +20,12 @@ from tercet.service.search.query import SearchQuery
 from tercet.service.search.stored_queries import LikeDocument, LikeExamples
 
 CONFIDENCE_DECIMALS = 4
-PLAIN_SUM = Weights()
 LEADERS = 2  # the best, and what it is compared with
 
 
 @dataclass(frozen=True, slots=True)
 class RatedHits:
-    """Hits with their confidences, and whether the best document by the plain sum reaches the threshold."""
+    """Hits with their confidences, and whether the best document by the usual sum reaches the threshold."""
 
     hits: list[Hit]
     confidences: list[float]
@@ -85,25 +86,27 @@ def rated(
 
     Raises as `ReadableSnapshot.answer`.
     """
-    leaders = hits if _has_leaders(query) else snapshot.answer(_leading(query)).hits
+    # Those of a search without weights, whatever is stored for the collection.
+    usual = usual_weights((snapshot.known_languages or NO_LANGUAGES).same_language())
+    leaders = hits if _has_leaders(query, usual) else snapshot.answer(_leading(query, usual)).hits
     if not leaders:
         return RatedHits(hits, [], confident=False)
     leading = _scores(leaders)
-    order = np.argsort(-leading.sum(axis=1))[:LEADERS]  # a re-ranker has another
+    order = np.argsort(-(leading @ usual.array(3)))[:LEADERS]  # a re-ranker has another
     scores = np.concatenate([leading[order], _scores(hits)])
     assert query.query.colbert is not None  # noqa: S101 - of all three sides
     length = int(query.query.colbert.offsets[-1])
-    confidences = calibration.confidences(features_of(scores, length)).round(CONFIDENCE_DECIMALS)
+    confidences = calibration.confidences(features_of(scores, length, usual)).round(CONFIDENCE_DECIMALS)
     return RatedHits(
         hits, confidences[len(order) :].tolist(), confident=bool(confidences[0] >= calibration.threshold)
     )
 
 
-def _has_leaders(query: SnapshotQuery) -> bool:
-    """Whether the best by the plain sum are among the hits."""
+def _has_leaders(query: SnapshotQuery, usual: Weights) -> bool:
+    """Whether the best by the sum with these weights are among the hits."""
     return (
         query.top_k >= LEADERS
-        and query.weights == PLAIN_SUM
+        and query.weights == usual
         and query.fusion == "sum"
         and query.page == FIRST_PAGE
         and query.group_by is None
@@ -111,12 +114,12 @@ def _has_leaders(query: SnapshotQuery) -> bool:
     )
 
 
-def _leading(query: SnapshotQuery) -> SnapshotQuery:
-    """The same search for the best by the plain sum, without their contents."""
+def _leading(query: SnapshotQuery, usual: Weights) -> SnapshotQuery:
+    """The same search for the best by the sum with these weights, without their contents."""
     return replace(
         query,
         top_k=LEADERS,
-        weights=PLAIN_SUM,
+        weights=usual,
         fusion="sum",
         page=FIRST_PAGE,
         group_by=None,
