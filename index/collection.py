@@ -6,14 +6,16 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from tercet.index.catalog.aliases import Aliases
 from tercet.index.catalog.defaults import SearchDefaults
+from tercet.index.catalog.deletions import note_deleted, take_deleted, was_deleted
 from tercet.index.catalog.effort import DenseEffort
 from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
+from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.manifest import Manifest
 from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, check_collection_name
 from tercet.index.dense.kinds import NO_VECTORS, Device, Vectors
@@ -47,7 +49,7 @@ class Collection:
 
     @staticmethod
     def create(root: Path, name: str, settings: CollectionSettings) -> Collection:
-        """A new collection without documents.
+        """A new collection without documents. Of the lineage in `settings`, if any, it has the part alone.
 
         Raises InvalidNameError, also where `settings.name` differs, CollectionExistsError, also where an
         alias has the name, or DamagedIndexError where the folder holds a snapshot that lost its settings.
@@ -60,11 +62,10 @@ class Collection:
         aliases = Aliases(root)
         with aliases.locked():
             aliases.require_free(name)
-            Collection._create(layout, settings)
-        return Collection(layout, settings)
+            return Collection._create(layout, settings)
 
     @staticmethod
-    def _create(layout: CollectionLayout, settings: CollectionSettings) -> None:
+    def _create(layout: CollectionLayout, settings: CollectionSettings) -> Collection:
         name = settings.name
         _require_missing(layout, name)  # before the lock, which whoever writes the collection holds
         layout.folder.mkdir(exist_ok=True)
@@ -77,9 +78,13 @@ class Collection:
                 )
             for left in (layout.defaults, layout.effort, layout.fields):
                 remove_file(left)  # of a collection that lost its settings
+            part = None if settings.lineage is None else settings.lineage.part
+            lineage = Lineage.new(take_deleted(layout.folder.parent, name), part)
+            lineage.write(layout.folder)
             settings.write(layout.settings)
             note_verified(layout)
             force(layout.folder.parent)
+        return Collection(layout, replace(settings, lineage=lineage))
 
     @staticmethod
     def open(root: Path, name: str) -> Collection:
@@ -97,7 +102,9 @@ class Collection:
             settings = CollectionSettings.read(layout.settings)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise CollectionNotFoundError(
-                f"collection {name!r} does not exist; create or build it first", layout.folder
+                f"collection {name!r} does not exist; create or build it first",
+                layout.folder,
+                was_deleted=was_deleted(root, name),
             ) from error
         if settings.name != name:
             raise DamagedIndexError(
@@ -302,9 +309,18 @@ def delete_collection(root: Path, name: str) -> None:
     with aliases.locked():
         aliases.require_unnamed(name)
         with ExclusiveLock(layout.lock, f"collection {name!r}"):
+            lineage = _lineage_of(layout)
             put_in_place(layout.folder, root / f"{_DELETED_PREFIX}{name}-{secrets.token_hex(4)}")
+            note_deleted(root, name, lineage)
     for remains in root.glob(f"{_DELETED_PREFIX}*"):  # also those of a deletion that was killed
         remove_folder(remains)
+
+
+def _lineage_of(layout: CollectionLayout) -> Lineage | None:
+    """That of a collection that is to be deleted, damaged or not."""
+    with suppress(DamagedIndexError):
+        return Lineage.read(layout.folder)
+    return None
 
 
 def _require_missing(layout: CollectionLayout, name: str) -> None:

@@ -18,6 +18,7 @@ SearchIndexError
 ├── DocumentNotFoundError     no document has this id
 ├── AmbiguousDocumentError    several collections that are searched as one have a document of this id
 ├── DocumentChangedError      a document was written after the position that a write depends on
+├── PositionLostError         no write of the collection has a position: the one that had it was lost
 ├── IdempotencyMismatchError  the key of a write was used for another write
 ├── WriteTooLargeError        one write is larger than memory may hold
 ├── WriteOverloadedError      memory is full of writes that wait to be flushed
@@ -47,11 +48,14 @@ class InvalidNameError(SearchIndexError):
 
 
 class CollectionNotFoundError(SearchIndexError):
-    """No collection of that name. folder: where it would be, which no client is told."""
+    """No collection of that name. folder: where it would be, which no client is told; was_deleted: whether it
+    was here, and was deleted.
+    """
 
-    def __init__(self, message: str, folder: Path | None = None) -> None:
+    def __init__(self, message: str, folder: Path | None = None, *, was_deleted: bool = False) -> None:
         super().__init__(message)
         self.folder = folder
+        self.was_deleted = was_deleted
 
 
 class CollectionExistsError(SearchIndexError):
@@ -135,6 +139,10 @@ class AmbiguousDocumentError(SearchIndexError):
 
 class DocumentChangedError(SearchIndexError):
     """A document was written after the position that a write depends on; the message names both."""
+
+
+class PositionLostError(SearchIndexError):
+    """No write of the collection has a position that is named: the one that was given it was lost."""
 
 
 class IdempotencyMismatchError(SearchIndexError):

@@ -27,7 +27,7 @@ def require_verified(layout: CollectionLayout, name: str) -> None:
     Reads every byte of a folder that was copied, once; where the note cannot be written, each time. Raises
     DamagedIndexError naming the first file at fault.
     """
-    if _is_noted(layout):
+    if is_noted(layout):
         return
     for problem in file_problems(layout, Manifest.read(layout.manifest(name))):
         raise DamagedIndexError(problem)
@@ -37,7 +37,7 @@ def require_verified(layout: CollectionLayout, name: str) -> None:
 
 def note_verified(layout: CollectionLayout) -> None:
     """Notes that what a folder holds was made, verified or trusted here. Raises OSError."""
-    if not _is_noted(layout):
+    if not is_noted(layout):
         with suppress(FileExistsError):
             layout.lock.touch(exist_ok=False)  # else it might follow a link that came with the folder
         write_atomically(layout.verified, [_origin(layout)])
@@ -82,7 +82,8 @@ def file_problem(folder: Path, entry: SegmentEntry, name: str) -> str | None:
     return None
 
 
-def _is_noted(layout: CollectionLayout) -> bool:
+def is_noted(layout: CollectionLayout) -> bool:
+    """Whether what a folder holds was made, verified or trusted here, and not copied here since."""
     try:
         with open_file(layout.verified) as file:
             return file.read(LONGEST) == _origin(layout)

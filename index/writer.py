@@ -89,7 +89,7 @@ class SnapshotWriter:
     def __enter__(self) -> SnapshotWriter:
         self._lock.acquire()
         try:
-            self._require_settings()
+            self._settings = self._stored_settings().with_lineage(self._layout.folder)
             Fence.read(self._layout).require_open(self._settings.name)
             self._publisher = Publisher.of_build(self._layout, self._settings)
             self._name = self._publisher.next_name
@@ -225,13 +225,14 @@ class SnapshotWriter:
                 "open another"
             )
 
-    def _require_settings(self) -> None:
-        """Someone may have deleted the collection, and created another, before this writer had the lock."""
-        try:
+    def _stored_settings(self) -> CollectionSettings:
+        """Those of the folder. Raises CollectionNotFoundError where they are not those that were given:
+        someone may have deleted the collection, and created another, before this writer had the lock.
+        """
+        with suppress(FileNotFoundError):
             stored = CollectionSettings.read(self._layout.settings)
-        except FileNotFoundError:
-            stored = None
-        if stored != self._settings:
-            raise CollectionNotFoundError(
-                f"collection {self._settings.name!r} was deleted or created anew meanwhile; open it again"
-            )
+            if stored == self._settings:
+                return stored
+        raise CollectionNotFoundError(
+            f"collection {self._settings.name!r} was deleted or created anew meanwhile; open it again"
+        )

@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Match
 
 from tercet.index.errors import (
     CollectionFencedError,
+    CollectionNotFoundError,
     DamagedIndexError,
     InvalidDocumentError,
     StorageError,
@@ -43,6 +44,7 @@ from tercet.service.exceptions import (
 from tercet.service.http.asgi import Receive, Scope, Send
 from tercet.service.http.error_shapes import shape_of
 from tercet.service.http.paths import shown
+from tercet.service.http.refusals import DELETED_HEADER
 from tercet.service.invalid_values import TOKEN_IDS, TOO_MANY, is_another_kind, message_of
 
 log = logging.getLogger("tercet")
@@ -322,6 +324,8 @@ def _headers(error: Exception) -> tuple[tuple[str, str], ...]:
         return (("Retry-After", str(max(1, math.ceil(error.retry_after_seconds)))),)
     if isinstance(error, CollectionFencedError):
         return (("Retry-After", "1"),)
+    if isinstance(error, CollectionNotFoundError) and error.was_deleted:
+        return ((DELETED_HEADER, "true"),)
     if isinstance(error, UnauthenticatedError):
         return (("WWW-Authenticate", "Bearer"),)
     return ()

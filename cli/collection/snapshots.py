@@ -31,6 +31,14 @@ def push(
         bool,
         typer.Option("--repair", help="Send every file, also what the store has: where that is damaged."),
     ] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Publish it in the place of what is there, also where that is another collection of this "
+            "name or has later writes.",
+        ),
+    ] = False,
     *,
     where: StoreFlags,
     as_json: options.AsJson = False,
@@ -58,7 +66,8 @@ def push(
             "writes; give the server that writes it with --url to have them"
         )
     with count_progress("Sending", "bytes") as progress:
-        pushed = push_snapshot(collection, store, settings.data / "snapshots", progress, repair=repair)
+        stages = settings.data / "snapshots"
+        pushed = push_snapshot(collection, store, stages, progress, repair=repair, force=force)
     published = pushed.published
     if as_json:
         print_json(
@@ -106,6 +115,10 @@ def pull(
             "--snapshot", min=1, help="Number of an older snapshot. [default: the newest]", show_default=False
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace the collection here, also where it has writes of its own."),
+    ] = False,
     data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -130,6 +143,7 @@ def pull(
                 new_name=new_name,
                 number=number,
                 progress=progress,
+                force=force,
             )
         except CollectionBusyError as error:
             raise CollectionBusyError(

@@ -23,6 +23,7 @@ from tercet.cluster.work.folder import BegunWork, begin_work, found_work, remove
 from tercet.cluster.work.present import present_settings
 from tercet.cluster.work.publishing import publish_shard
 from tercet.cluster.work.records import agreed
+from tercet.index.catalog.lineage import ShardPart
 from tercet.index.catalog.manifest import SegmentEntry
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.dense.kinds import NO_VECTORS, DenseKind, collection_kind, usual_memory_bytes
@@ -216,7 +217,8 @@ class _Sharded:
         places = []
         for number, segments in enumerate(shards):
             folder = begun.shard(number)
-            publish_shard(self._store.below(folder), begun.settings, segments)
+            part = ShardPart(begun.generation, number, len(shards))
+            publish_shard(self._store.below(folder), begun.settings, segments, part)
             places.append(ShardPlace.of_servers(folder, servers[number] if servers else ()))
         return publish_map(self._store, self._build.name, places, self._former)
 

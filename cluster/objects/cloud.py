@@ -185,4 +185,4 @@ class CloudStore:
 
 
 def _described(found: ObjectMeta) -> StoredObject:
-    return StoredObject(found["path"], found["size"], found["last_modified"])
+    return StoredObject(found["path"], found["size"], found["last_modified"], found["e_tag"])

@@ -34,11 +34,14 @@ def nobody(_bytes: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as a listing has it. path: below the store's URL; modified: by the store's own clock."""
+    """An object as a listing has it. path: below the store's URL; modified: by the store's own clock; e_tag:
+    the store's name of this content, where it has such.
+    """
 
     path: str
     size_bytes: int
     modified: datetime
+    e_tag: str | None = None
 
 
 class ObjectStore(Protocol):

@@ -25,6 +25,7 @@ from tercet.cluster.work.folder import BegunWork, begin_work, found_work, remove
 from tercet.cluster.work.present import published_settings
 from tercet.cluster.work.publishing import publish_shard
 from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.lineage import ShardPart
 from tercet.index.catalog.manifest import dense_vectors
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.dense.kinds import DenseKind, collection_kind, usual_memory_bytes
@@ -189,7 +190,8 @@ class Resharding:
             segments = [segment for segment in found if segment is not None]
             shard = self._store.below(self._folders[number])
             before = self._numbers.setdefault(number, newest_number(shard))
-            publish_shard(shard, self._begun.settings, segments, position, before + 1, beside)
+            part = ShardPart(self._begun.generation, number, self._shards)
+            publish_shard(shard, self._begun.settings, segments, part, position, before + 1, beside)
             self._numbers[number] = before + 1
             documents.append(sum(segment.documents_kept for segment in segments))
         self._documents = tuple(documents)

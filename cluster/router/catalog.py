@@ -9,16 +9,20 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tercet.cluster.router.aliases import ShardedAliases
 from tercet.cluster.router.positions import KnownPositions
 from tercet.cluster.shards.client import ShardClient
-from tercet.cluster.shards.fleet import Fleet
-from tercet.cluster.shards.refusals import reading
+from tercet.cluster.shards.fleet import READ, Fleet
+from tercet.cluster.shards.refusals import lost_here, reading
+from tercet.cluster.shards.servers import WRITER, Ask, ShardServers
 from tercet.index.catalog.alike import united_settings
+from tercet.index.catalog.lineage import Lineage, ShardPart
 from tercet.index.catalog.settings import CollectionSettings, check_collection_name
+from tercet.index.documents.metadata import FieldType
 from tercet.index.errors import CollectionExistsError, CollectionNotFoundError, SearchIndexError
 from tercet.service.answers.collection_settings import (
     codebook_from,
@@ -28,6 +32,7 @@ from tercet.service.answers.collection_settings import (
     settings_record,
 )
 from tercet.service.collections.readable import CollectionDescription
+from tercet.service.exceptions import OverloadedError, ShardError
 from tercet.service.load.deadlines import within
 from tercet.service.shard.messages import COLLECTIONS
 
@@ -103,19 +108,31 @@ class ShardedCatalog:
         """An empty collection in every shard. Raises InvalidNameError or CollectionExistsError; what this
         call made of it is removed then.
         """
-        path = f"{COLLECTIONS}/{check_collection_name(name)}"
-        body = {**settings_record(settings), "codebook": codebook_text(settings)}
-
-        async def created(shard: ShardClient) -> bool:
-            answer = await shard.json("PUT", path, body)
-            with reading(shard.name):
-                return bool(answer["created"])
-
+        path, shards = f"{COLLECTIONS}/{check_collection_name(name)}", len(self._fleet)
+        self._require_unlost(name, path)
+        lineage = Lineage.new()
+        id = lineage.id
         made: dict[int, bool] = {}
-        for some in (range(1, len(self._fleet)), range(1)):
-            outcomes = self._fleet.outcomes(dict.fromkeys(some, created))
-            made |= {shard: found for shard, found in outcomes.items() if isinstance(found, bool)}
+
+        def created(number: int) -> Ask[tuple[bool, str]]:
+            part = replace(lineage, part=ShardPart(id, number, shards))
+            record = settings_record(replace(settings, lineage=part))
+            body = {**record, "codebook": codebook_text(settings), "claims": number == 1}
+
+            async def ask(shard: ShardClient) -> tuple[bool, str]:
+                answer = await shard.json("PUT", path, body)
+                with reading(shard.name):
+                    return bool(answer["created"]), str(answer["part"])
+
+            return ask
+
+        # The second shard says which id the parts have, so that two creations at a time give the same.
+        for some in (range(1, min(shards, 2)), range(2, shards), range(1)):
+            outcomes = self._fleet.outcomes({shard: created(shard) for shard in some})
             failures = [found for found in outcomes.values() if isinstance(found, Exception)]
+            answers = {shard: found for shard, found in outcomes.items() if not isinstance(found, Exception)}
+            made |= {shard: new for shard, (new, _) in answers.items()}
+            id = answers[1][1] if 1 in answers else id
             if failures:
                 self._take_back(name, [shard for shard, new in made.items() if new])
                 raise failures[0]
@@ -177,6 +194,8 @@ class ShardedCatalog:
                 settings = settings_from(records[0], codebook_from(records[0]["codebook"]), "settings")
             except SearchIndexError as error:
                 raise ValueError(error) from error
+            fields = [{**record["settings"]["fields"], **record["later_fields"]} for record in records]
+            settings = with_fields_of_all(settings, common_fields(fields))
             snapshots = [record["snapshot"] for record in records]
             return CollectionDescription(
                 settings,
@@ -184,6 +203,32 @@ class ShardedCatalog:
                 ",".join(each or "-" for each in snapshots) if any(snapshots) else None,
                 sum(int(record["documents"]) for record in records),
             )
+
+    def _require_unlost(self, name: str, path: str) -> None:
+        """Raises ShardUnavailableError where replicas have a collection that is to be made, and who takes the
+        writes of their shard has not.
+        """
+        deadline = within(LONGEST_SECONDS)
+
+        async def asked(shard: ShardClient) -> None:
+            await shard.json("GET", path, deadline=deadline)
+
+        async def is_lost(servers: ShardServers) -> bool:
+            try:
+                await servers.ask_one(WRITER, READ, asked)
+            except CollectionNotFoundError as error:
+                if not error.was_deleted:
+                    with suppress(CollectionNotFoundError, ShardError, OverloadedError):
+                        await servers.ask(range(1, len(servers)), READ, asked, deadline)
+                        return True
+            return False
+
+        several = {
+            shard: is_lost(servers) for shard, servers in enumerate(self._fleet.servers) if len(servers) > 1
+        }
+        for shard, lost in self._fleet.run(several).items():
+            if lost is True:
+                raise lost_here(name, self._fleet.clients[shard].name)
 
     def _take_back(self, name: str, shards: Iterable[int]) -> None:
         """Removes a collection where it was made just now, as far as that is possible."""
@@ -194,3 +239,15 @@ class ShardedCatalog:
                 log.warning(
                     "collection %s stays in shard %s: %s", name, self._fleet.clients[shard].name, found
                 )
+
+
+def common_fields(fields: Sequence[Mapping[str, FieldType]]) -> dict[str, FieldType]:
+    """The fields that all shards have: while they are declared, some have them already."""
+    first, *others = fields
+    return {name: kind for name, kind in first.items() if all(each.get(name) == kind for each in others)}
+
+
+def with_fields_of_all(settings: CollectionSettings, fields: Mapping[str, FieldType]) -> CollectionSettings:
+    """The settings of one shard with those of its fields that all shards have."""
+    later = tuple(name for name in settings.later_fields if name in fields)
+    return replace(settings, fields=fields, later_fields=later)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from tercet.cluster.router.catalog import common_fields, with_fields_of_all
 from tercet.cluster.router.collection import KnownCollection
 from tercet.cluster.router.fan_out import FanOut
+from tercet.cluster.router.shard_parts import require_places, require_unlost
 from tercet.cluster.router.shard_set import ShardSet
 from tercet.index.catalog.settings import CollectionSettings
-from tercet.index.documents.metadata import FieldType
+from tercet.index.errors import CollectionNotFoundError
 from tercet.index.languages.sample import LanguageSample
 from tercet.service.exceptions import OverloadedError, ShardError, ShardFailedError
 from tercet.service.load.deadlines import within
@@ -40,14 +41,16 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
     """The collection as all shards describe it."""
     servers = shards.fleet.servers
 
-    def read(shard: int, body: bytes) -> ShardDescription:
-        return ShardDescription.read(body, fan_out.describer_of(shard))
-
-    answers = fan_out.ask("description", [b""] * len(fan_out), read, of_writer=True)
+    answers = _answers(name, fan_out)
+    require_places(name, fan_out, answers)
+    require_unlost(name, fan_out, answers)
     heard = [(shard, answer) for shard, answer in enumerate(answers) if answer is not None]
-    fields = _common([answer.settings.fields for _, answer in heard])
     languages = LanguageSample.united([answer.languages for _, answer in heard])
-    (first, description), *others = [(shard, _with_fields(answer, fields)) for shard, answer in heard]
+    fields = common_fields([answer.settings.fields for _, answer in heard])
+    (first, description), *others = [
+        (shard, replace(answer, settings=with_fields_of_all(answer.settings, fields)))
+        for shard, answer in heard
+    ]
     for shard, other in others:
         if other.settings != description.settings:
             what = "codebooks" if _like(other.settings, description.settings) else "settings"
@@ -76,16 +79,25 @@ def _describe(shards: ShardSet, name: str, fan_out: FanOut) -> KnownCollection:
     return known
 
 
-def _common(fields: Sequence[Mapping[str, FieldType]]) -> dict[str, FieldType]:
-    """The fields that all shards have: while they are declared, some have them already."""
-    first, *others = fields
-    return {name: kind for name, kind in first.items() if all(each.get(name) == kind for each in others)}
+def _answers(name: str, fan_out: FanOut) -> list[ShardDescription | None]:
+    """What each shard says of the collection, None of one that is lost. Raises CollectionNotFoundError where
+    one has not got it, though those that have it are in their places.
+    """
 
+    def read(shard: int, body: bytes) -> ShardDescription:
+        return ShardDescription.read(body, fan_out.describer_of(shard))
 
-def _with_fields(described: ShardDescription, fields: Mapping[str, FieldType]) -> ShardDescription:
-    settings = described.settings
-    later = tuple(name for name in settings.later_fields if name in fields)
-    return replace(described, settings=replace(settings, fields=fields, later_fields=later))
+    shards = range(len(fan_out))
+    try:
+        return fan_out.ask("description", [b""] * len(shards), read, of_writer=True)
+    except CollectionNotFoundError:
+        answers: list[ShardDescription | None] = [None] * len(shards)
+        for shard in shards:
+            with suppress(CollectionNotFoundError, ShardError, OverloadedError):
+                bodies = [b"" if each == shard else None for each in shards]
+                answers[shard] = fan_out.ask("description", bodies, read, of_writer=True)[shard]
+        require_places(name, fan_out, answers)
+        raise
 
 
 def _like(one: CollectionSettings, other: CollectionSettings) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -18,7 +18,7 @@ from tercet.cluster.shards.servers import WRITER, Ask
 from tercet.index.errors import InvalidQueryError, SearchIndexError
 from tercet.service.answers.binary import MEDIA_TYPE
 from tercet.service.exceptions import RelayedError, ShardFailedError
-from tercet.service.load.deadlines import Deadline
+from tercet.service.load.deadlines import Deadline, within
 from tercet.service.load.reading import Reading
 from tercet.service.shard.messages import COLLECTIONS
 
@@ -147,8 +147,38 @@ class FanOut:
             raise self._last_failure
         return answers
 
-    def _request(self, shard: int, operation: str, body: bytes, queries: Queries) -> Ask[bytes]:
-        deadline = self._deadline()
+    def ask_replicas(
+        self, operation: str, read: Callable[[int, bytes], Answer], seconds: float
+    ) -> dict[int, Answer]:
+        """What a replica of each shard answers whose writing server has described the collection, by the
+        shards' numbers; of those that have none, or none that answers in time, nothing.
+        """
+        deadline = within(min(seconds, self._deadline().remaining_seconds))
+        asks = {
+            shard: servers.ask(
+                range(WRITER + 1, len(servers)),
+                operation,
+                self._request(shard, operation, b"", lambda _shard, _server: {}, deadline),
+                deadline,
+            )
+            for shard, servers in enumerate(self._fleet.servers)
+            if len(servers) > 1 and self._describers.get(shard) == WRITER
+        }
+        answers: dict[int, Answer] = {}
+        for shard, found in self._fleet.run(asks).items():
+            if not isinstance(found, Exception):
+                server, body = found
+                with (
+                    suppress(ShardFailedError, SearchIndexError),
+                    self._fleet.servers[shard].clients[server].reading(),
+                ):
+                    answers[shard] = read(shard, body)
+        return answers
+
+    def _request(
+        self, shard: int, operation: str, body: bytes, queries: Queries, until: Deadline | None = None
+    ) -> Ask[bytes]:
+        deadline = until or self._deadline()
 
         async def ask(client: ShardClient) -> bytes:
             path, query = f"{self._path}/{operation}", queries(shard, client.name)
@@ -177,7 +207,7 @@ class FanOut:
         try:
             return await servers.ask(self._orders[shard], operation, ask, self._deadline())
         except Exception as error:
-            if last is None or not is_of_server(error):
+            if last is None or not servers.passes_over(WRITER, error):
                 raise
         servers.observer.failed_over(servers.name)
         return await servers.ask(last, operation, ask, self._deadline())

@@ -9,6 +9,7 @@ from tercet.cluster.router.positions import KnownPositions
 from tercet.cluster.shards.calls import outcomes
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.positions import Positions
+from tercet.index.errors import PositionLostError
 from tercet.service.collections.positions import Position
 from tercet.service.exceptions import InvalidRequestError, PositionAheadError
 from tercet.service.load.deadlines import Deadline
@@ -32,16 +33,11 @@ class PositionWaits:
     async def reach(self, name: str, position: Positions, deadline: Deadline) -> None:
         """Waits until every shard has what was written up to its number. name: the collection's own.
 
-        A shard whose writes up to there were acknowledged to this router is not asked. Raises
-        PositionAheadError, PositionNotReachedError, and what asking a shard raises.
+        Also a shard that acknowledged the write to this router is asked: it may have been lost since. Raises
+        PositionAheadError, PositionLostError, PositionNotReachedError, and what asking a shard raises.
         """
         require_numbers(position, len(self._fleet), "min_position")
-        known = self._known.of(name)
-        later = [
-            (shard, wanted)
-            for shard, (wanted, reached) in enumerate(zip(position.numbers, known.numbers, strict=True))
-            if wanted > reached
-        ]
+        later = [(shard, wanted) for shard, wanted in enumerate(position.numbers) if wanted]
         if not later:
             return
         requests: list[Coroutine[Any, Any, Any]] = [
@@ -51,7 +47,7 @@ class PositionWaits:
             for shard, wanted in later
         ]
         for answer in await on_loop(outcomes(requests)):
-            if isinstance(answer, PositionAheadError):  # perhaps of a collection that was made anew meanwhile
+            if isinstance(answer, PositionAheadError | PositionLostError):  # it was made anew, or recovered
                 self._known.forget(name)
             if isinstance(answer, Exception):
                 raise answer

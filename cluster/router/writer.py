@@ -24,13 +24,13 @@ from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import shard_of, shards_of
 from tercet.cluster.shards.positions import Positions
-from tercet.cluster.shards.refusals import reading
+from tercet.cluster.shards.refusals import lost_here, reading
 from tercet.cluster.shards.servers import Ask
 from tercet.index.candidates import Document
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.documents.filters import Filter, tree_of
 from tercet.index.documents.metadata import FieldType
-from tercet.index.errors import CollectionFencedError
+from tercet.index.errors import CollectionFencedError, CollectionNotFoundError
 from tercet.index.live.records import WriteKey
 from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Int64, Representations
@@ -199,15 +199,19 @@ class ShardedWriter:
         """Always None: each shard knows its keys, and is asked by the write itself."""
 
     def declare(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
-        """Declares metadata fields in every shard, once all say that they can. They are there once all shards
-        have them: where one is lost meanwhile, or has got a document of another type, a repeat that it
-        accepts declares them wherever they are not declared yet.
+        """Declares metadata fields in every shard, once all say that they can: first in the first one, so
+        that of several routers that declare a field with different types one does, and the others change no
+        shard. They are there once all shards have them: where one is lost meanwhile, or has got a document of
+        another type, a repeat that it accepts declares them wherever they are not declared yet.
         """
         body, deadline = {"fields": dict(fields)}, within(DECLARING_SECONDS)
         check, path = f"{COLLECTIONS}/{self._settings.name}/fields/check", f"{self._path}/fields"
         try:
             self._fleet.all(lambda shard: shard.json("POST", check, body, deadline=deadline))
-            self._fleet.first_last(lambda shard: shard.json("POST", path, body, deadline=deadline))
+            for some in (range(1), range(1, len(self._fleet))):
+                self._fleet.require(
+                    dict.fromkeys(some, lambda shard: shard.json("POST", path, body, deadline=deadline))
+                )
         finally:
             self._outdated()
         return self._settings.with_fields(fields)
@@ -298,7 +302,7 @@ class ShardedWriter:
         failed: dict[str, Exception] = {}
         for shard, found in self._fleet.outcomes(asks).items():
             if isinstance(found, Exception):
-                failed[self._fleet.clients[shard].name] = found
+                failed[self._fleet.clients[shard].name] = self._seen(shard, found)
             else:
                 taken[shard] = found
         position = self._known.note(
@@ -314,6 +318,15 @@ class ShardedWriter:
                 raise FencedPartsError(failure, done, frozenset(asks) - frozenset(taken))
             raise failure
         return ShardedWritten(str(position), sum(part.documents for part in taken.values()), tokens)
+
+    def _seen(self, shard: int, failure: Exception) -> Exception:
+        """A failure of a shard; where its writing server has not got the collection, and did not delete it,
+        as what that is: a client that made it anew there would hide what the replicas have.
+        """
+        lost = isinstance(failure, CollectionNotFoundError) and not failure.was_deleted
+        if not lost or len(self._fleet.servers[shard]) == 1:
+            return failure
+        return lost_here(self._settings.name, self._fleet.clients[shard].name)
 
     def _require_numbers(self, position: Positions | None) -> None:
         if position is not None:

@@ -58,6 +58,17 @@ def failure_of(name: str, error: CallFailedError) -> Exception:
             return ShardUnavailableError(message, name, sent=kind == "broken", paused=kind == "paused")
 
 
+def lost_here(collection: str, server: str) -> ShardUnavailableError:
+    """That the server that takes a shard's writes lacks a collection that a replica of the shard has."""
+    return ShardUnavailableError(
+        f"server {server} has not got collection {collection!r} as a replica of its shard has it: it lost "
+        "its data, and may have made the collection anew; recover it there before anything is written "
+        "(docs/recovery.md)",
+        server,
+        sent=False,
+    )
+
+
 def is_of_server(error: Exception) -> bool:
     """Whether an error concerns the one server that was asked, and not the request."""
     if isinstance(error, RelayedError):

@@ -117,9 +117,11 @@ class ShardServers:
 
     def passes_over(self, server: int, error: Exception) -> bool:
         """Whether after this failure of a server another may do better. A replica need not have a collection
-        yet; the writing server knows.
+        yet, and the writing server may have lost it; where it deleted it, it knows.
         """
-        return is_of_server(error) or (server != WRITER and isinstance(error, CollectionNotFoundError))
+        if isinstance(error, CollectionNotFoundError):
+            return server != WRITER or not error.was_deleted
+        return is_of_server(error)
 
     async def _comes_in_time(self, task: asyncio.Future[Any], operation: str, deadline: Deadline) -> bool:
         longest = patience_seconds(deadline)

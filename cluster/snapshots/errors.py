@@ -4,6 +4,7 @@ SnapshotError
 ├── SnapshotNotFoundError   nothing is published there
 ├── DamagedSnapshotError    a manifest is no manifest, or names what cannot be
 ├── OtherCollectionError    the URL has snapshots of another collection
+├── NotContinuedError       what is there has writes that what would take its place has not
 ├── PublishedMeanwhileError others published again and again
 └── NotFollowedError        a data root has a collection of its own where one is to be followed
 """
@@ -27,6 +28,12 @@ class DamagedSnapshotError(SnapshotError):
 
 class OtherCollectionError(SnapshotError):
     """A URL has snapshots of another collection; the message names both."""
+
+
+class NotContinuedError(SnapshotError):
+    """What is there has writes that what would take its place has not; the message says which, and how to go
+    on with the one or the other.
+    """
 
 
 class PublishedMeanwhileError(SnapshotError):

@@ -122,5 +122,7 @@ def _put_together(snapshot: PublishedSnapshot, cache: Path, layout: CollectionLa
         force(layout.segment(segment.id))
     for folder in (layout.segments, layout.deletes):
         force(folder)
+    if snapshot.lineage is not None:
+        snapshot.lineage.write(layout.folder)
     snapshot.manifest.write(layout.manifest(snapshot.name))
     write_atomically(layout.current, [f"{snapshot.name}\n".encode()])

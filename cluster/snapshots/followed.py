@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tercet.cluster.objects.store import ObjectStore
-from tercet.cluster.snapshots.errors import NotFollowedError
+from tercet.cluster.snapshots.errors import NotContinuedError, NotFollowedError
 from tercet.cluster.snapshots.fetching import fetch, remove_fetched
 from tercet.cluster.snapshots.pulling import files_here
 from tercet.cluster.snapshots.record import PublishedSnapshot
@@ -23,6 +23,7 @@ from tercet.cluster.snapshots.warming import warm
 from tercet.index.backups.copying import begin_ledger
 from tercet.index.catalog.aliases import Aliases
 from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.manifest import Manifest
 from tercet.index.catalog.remains import remove_all_but, remove_unfinished
 from tercet.index.catalog.settings import CODEBOOK_FILE, CollectionSettings
@@ -51,11 +52,14 @@ REMEDY = "remove the collection's folder, which is then fetched again"
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Which snapshot a collection's folder holds. pushed: when it was published, ISO 8601 in UTC."""
+    """Which snapshot a collection's folder holds. pushed: when it was published, ISO 8601 in UTC; id: of that
+    publication, None of an older release.
+    """
 
     url: str
     number: int
     pushed: str
+    id: str | None = None
 
     @staticmethod
     def of(folder: Path) -> Followed | None:
@@ -64,7 +68,7 @@ class Followed:
             record = read_json_object(folder / FILE, REMEDY)
             try:
                 datetime.fromisoformat(record["pushed"]).astimezone(UTC)
-                return Followed(str(record["url"]), int(record["number"]), record["pushed"])
+                return Followed(str(record["url"]), int(record["number"]), record["pushed"], record.get("id"))
             except (KeyError, TypeError, ValueError) as error:
                 raise DamagedIndexError(f"{folder / FILE}: no record of this release; {REMEDY}") from error
         return None
@@ -72,6 +76,11 @@ class Followed:
     def write(self, folder: Path) -> None:
         """Writes it into a collection's folder."""
         write_json_atomically(folder / FILE, asdict(self))
+
+    def is_of(self, published: PublishedSnapshot, url: str) -> bool:
+        """Whether it is this snapshot of a URL: its number tells that of what an older release took up."""
+        id = published.id if self.id is not None else None
+        return (self.url, self.number, self.id) == (url, published.number, id)
 
     @property
     def age_seconds(self) -> float:
@@ -94,7 +103,7 @@ def take_up(
     name = published.collection
     here = CollectionLayout(collections.root / name)
     _require_followed(here, store.url, name)
-    followed = Followed(store.url, published.number, published.pushed)
+    followed = Followed(store.url, published.number, published.pushed, published.id)
     with stage(stages, PURPOSE, name) as layout:
         existing = Collection.open(collections.root, name) if here.settings.exists() else None
         if existing is not None:
@@ -115,6 +124,21 @@ def take_up(
             remove_all_but(here, manifest)
         remove_fetched(layout)
     return followed
+
+
+def require_continued(published: PublishedSnapshot, root: Path) -> None:
+    """Raises NotContinuedError where the collection that follows has writes that a snapshot has not."""
+    here = CollectionLayout(root / published.collection)
+    manifest = Collection.named(root, published.collection).manifest() if here.settings.exists() else None
+    reached = 0 if manifest is None else manifest.ledger_position
+    if manifest is None or published.goes_on_from(Lineage.read(here.folder), reached):
+        return
+    raise NotContinuedError(
+        f"snapshot {published.name}, at position {published.manifest.ledger_position}, is of another "
+        f"collection of this name, or lacks writes up to position {reached} that are served here, and was "
+        f"not pushed with --force, so it is not taken up: see where they were lost, or remove {here.folder} "
+        "to follow it"
+    )
 
 
 def finish_interrupted(root: Path, stages: Path) -> None:
@@ -193,7 +217,7 @@ def _make_current(layout: CollectionLayout, here: CollectionLayout) -> None:
     """Switches a collection's folder to the snapshot that was put together, whose segments it has."""
     for path in (here.folder / CODEBOOK_FILE, here.settings, here.current):
         _replace(layout.folder / path.name, path)
-    for path in (here.fields, here.defaults, here.effort, here.folder / FILE):
+    for path in (here.lineage, here.fields, here.defaults, here.effort, here.folder / FILE):
         _replace(layout.folder / path.name, path)
 
 

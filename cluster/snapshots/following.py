@@ -14,10 +14,10 @@ from pathlib import Path
 
 from tercet.cluster.errors import ClusterError
 from tercet.cluster.objects.opening import open_store
-from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.objects.store import ObjectStore, StoredObject
 from tercet.cluster.snapshots.errors import SnapshotError
-from tercet.cluster.snapshots.followed import Followed, finish_interrupted, take_up
-from tercet.cluster.snapshots.published import MANIFESTS, newest_number, read_published
+from tercet.cluster.snapshots.followed import Followed, finish_interrupted, require_continued, take_up
+from tercet.cluster.snapshots.published import MANIFESTS, newest_listed, read_published
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.collection import list_collections
 from tercet.index.errors import SearchIndexError
@@ -43,7 +43,7 @@ class Follower:
         self._store = open_store(url)
         self._root, self._stages = data / "collections", data / "snapshots"
         self._followed: dict[str, Followed] = {}
-        self._numbers: dict[str, int] = {}  # by URL
+        self._listed: dict[str, StoredObject | None] = {}  # by URL, the manifest that was read last
         self._locks: dict[str, ExclusiveLock] = {}
         self._looking = threading.Lock()
         self._begun = self._ended = False
@@ -123,13 +123,16 @@ class Follower:
 
     def _follow(self, store: ObjectStore, collections: CollectionRegistry) -> bool:
         """Takes up what is newer at one collection's store; whether anything is published there."""
-        number = newest_number(store)
-        if number in (0, self._numbers.get(store.url)):
+        number, listed = newest_listed(store)
+        if number == 0 or listed == self._listed.get(store.url):
             return number > 0
         published = read_published(store, number)
-        taken = take_up(store, published, collections, self._stages, self._require_going)
-        self._note(published.collection, taken)
-        log.info("collection %s follows snapshot %s of %s", published.collection, published.name, store.url)
+        name, former = published.collection, self._followed.get(published.collection)
+        if former is None or not former.is_of(published, store.url):
+            require_continued(published, self._root)
+            self._note(name, take_up(store, published, collections, self._stages, self._require_going))
+            log.info("collection %s follows snapshot %s of %s", name, published.name, store.url)
+        self._listed[store.url] = listed
         return True
 
     def _note(self, name: str, followed: Followed) -> None:
@@ -137,7 +140,6 @@ class Follower:
             lock = ExclusiveLock(CollectionLayout(self._root / name).lock, f"collection {name!r}")
             lock.acquire()
             self._locks[name] = lock
-        self._numbers[followed.url] = followed.number
         self._followed[name] = followed
 
     def _require_going(self, _done: int, _total: int) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 
 from tercet.cluster.objects.errors import ObjectMissingError
-from tercet.cluster.objects.store import ObjectStore
+from tercet.cluster.objects.store import ObjectStore, StoredObject
 from tercet.cluster.snapshots.errors import SnapshotNotFoundError
 from tercet.cluster.snapshots.record import PublishedSnapshot, name_of, read_snapshot
 
@@ -31,10 +32,15 @@ def number_of(path: str) -> int | None:
     return None if found is None else int(found[1])
 
 
+def newest_listed(store: ObjectStore) -> tuple[int, StoredObject | None]:
+    """The number of the newest manifest, and that as the store lists it; 0 where nothing is published."""
+    listed = [(number_of(each.path) or 0, each) for each in store.list(MANIFESTS)]
+    return max(listed, key=itemgetter(0), default=(0, None))
+
+
 def newest_number(store: ObjectStore) -> int:
     """That of the newest manifest, 0 where nothing is published."""
-    numbers = [number_of(each.path) for each in store.list(MANIFESTS)]
-    return max((number for number in numbers if number is not None), default=0)
+    return newest_listed(store)[0]
 
 
 def read_published(store: ObjectStore, number: int) -> PublishedSnapshot:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tercet.cluster.snapshots.errors import DamagedSnapshotError
 from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.lineage import Lineage, goes_on
 from tercet.index.catalog.manifest import FileEntry, Manifest
 from tercet.index.catalog.records import Record
 from tercet.index.catalog.settings import CODEBOOK_FILE, check_collection_name
@@ -26,6 +27,7 @@ from tercet.index.wording import shown
 
 FORMAT = 1
 _KEYS = {"format", "id", "collection", "pushed", "documents", "position", "snapshot", "files", "manifest"}
+_OPTIONAL = {"lineage"}  # which older releases did not write
 _HERE = CollectionLayout(Path())
 BESIDE = tuple(
     path.as_posix()
@@ -40,7 +42,7 @@ class PublishedSnapshot:
 
     number: of its manifest there; id: random, of this publication; pushed: when, ISO 8601 in UTC; files: by
     path in the collection's folder; manifest: the index's own, which has the number as its name where it is
-    fetched; snapshot: its name where it was pushed.
+    fetched; snapshot: its name where it was pushed; lineage: of the collection, None of an older release.
     """
 
     number: int
@@ -50,6 +52,7 @@ class PublishedSnapshot:
     files: Mapping[str, FileEntry]
     manifest: Manifest
     snapshot: str
+    lineage: Lineage | None = None
 
     @property
     def name(self) -> str:
@@ -73,6 +76,7 @@ class PublishedSnapshot:
                 "documents": self.manifest.documents,
                 "position": self.manifest.ledger_position,
                 "snapshot": self.snapshot,
+                **({} if self.lineage is None else {"lineage": self.lineage.record}),
                 "files": {path: asdict(entry) for path, entry in sorted(self.files.items())},
                 "manifest": self.manifest.record,
             }
@@ -84,11 +88,16 @@ class PublishedSnapshot:
 
     def holds(self, other: PublishedSnapshot) -> bool:
         """Whether the other one, if published, would be the same collection, byte by byte."""
-        return (self.collection, self.files, self.manifest.record) == (
+        return (self.collection, self.lineage, self.files, self.manifest.record) == (
             other.collection,
+            other.lineage,
             other.files,
             other.manifest.record,
         )
+
+    def goes_on_from(self, lineage: Lineage | None, position: int) -> bool:
+        """Whether it has all that a copy of this lineage has, which is at a position, or takes its place."""
+        return goes_on(self.lineage, self.manifest.ledger_position, lineage, position)
 
 
 def name_of(number: int) -> str:
@@ -97,7 +106,7 @@ def name_of(number: int) -> str:
 
 
 def snapshot_of(
-    layout: CollectionLayout, manifest: Manifest, collection: str, number: int
+    layout: CollectionLayout, manifest: Manifest, collection: str, number: int, lineage: Lineage | None
 ) -> PublishedSnapshot:
     """What is to be published as a number of a collection's folder, which has this manifest's files."""
     files = files_of(manifest)
@@ -106,7 +115,7 @@ def snapshot_of(
         if here.exists():
             files[path] = FileEntry(here.stat().st_size, sha256_of(here))
     id, snapshot = secrets.token_hex(8), manifest.name
-    made = PublishedSnapshot(number, id, collection, time_now(), files, manifest, snapshot)
+    made = PublishedSnapshot(number, id, collection, time_now(), files, manifest, snapshot, lineage)
     return made.numbered(number)
 
 
@@ -120,9 +129,13 @@ def read_snapshot(content: bytes, number: int, where: str) -> PublishedSnapshot:
             raise DamagedSnapshotError(
                 f"{where} has format {shown(record['format'])}; this release reads {FORMAT}: use a newer one"
             )
-        if record.keys() != _KEYS:
-            raise ValueError(f"keys {shown(sorted(record.keys() ^ _KEYS))} are missing or unknown")
-        manifest = Manifest.of_record(Record.of(record["manifest"], Path(f"{name_of(number)}.json")))
+        if record.keys() - _OPTIONAL != _KEYS:
+            raise ValueError(
+                f"keys {shown(sorted(record.keys() - _OPTIONAL ^ _KEYS))} are missing or unknown"
+            )
+        path = Path(f"{name_of(number)}.json")
+        manifest = Manifest.of_record(Record.of(record["manifest"], path))
+        lineage = Lineage.of_record(Record.of(record["lineage"], path)) if "lineage" in record else None
         files = {path: FileEntry(**_checked(entry)) for path, entry in record["files"].items()}
         datetime.fromisoformat(record["pushed"]).astimezone(UTC)
         check_collection_name(record["collection"])
@@ -133,7 +146,14 @@ def read_snapshot(content: bytes, number: int, where: str) -> PublishedSnapshot:
             "push again"
         ) from error
     return PublishedSnapshot(
-        number, record["id"], record["collection"], record["pushed"], files, manifest, record["snapshot"]
+        number,
+        record["id"],
+        record["collection"],
+        record["pushed"],
+        files,
+        manifest,
+        record["snapshot"],
+        lineage,
     )
 
 

@@ -15,7 +15,9 @@ from tercet.index.backups.records import Backup
 from tercet.index.backups.store import BackupStore
 from tercet.index.backups.verifying import BytesDone, nobody, require_sound
 from tercet.index.catalog.aliases import Aliases
+from tercet.index.catalog.deletions import take_deleted
 from tercet.index.catalog.layout import CollectionLayout
+from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.manifest import Manifest
 from tercet.index.catalog.settings import CollectionSettings, check_collection_name
 from tercet.index.collection import Collection
@@ -104,9 +106,10 @@ def copy_as(
     with _stage(aliases, root, name) as stage:
         check(stage, copy_collection(source, stage, source.settings.of_new_collection(name)))
         note_verified(stage)
-        force(stage.folder)
         with aliases.locked():
             _require_free(aliases, root, name)
+            Lineage.new(take_deleted(root, name)).write(stage.folder)
+            force(stage.folder)
             try:
                 put_in_place(stage.folder, root / name)
             except BaseException:

@@ -59,6 +59,7 @@ def united_settings(alias: str, collections: Sequence[CollectionSettings]) -> Co
         checkpoint=next((member.checkpoint for member in collections if member.checkpoint is not None), None),
         fields=SharedFields.of({member.name: member.fields for member in collections}),
         later_fields=(),
+        lineage=None,
     )
 
 

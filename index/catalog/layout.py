@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tercet.index.catalog.lineage import LINEAGE_FILE
 from tercet.index.catalog.manifest import is_manifest_name
 from tercet.index.catalog.settings import FIELDS_FILE, SETTINGS_FILE
 from tercet.index.errors import DamagedIndexError, damaged
@@ -38,6 +39,11 @@ class CollectionLayout:
     def effort(self) -> Path:
         """`effort.json`, where the effort of dense searches was stored."""
         return self.folder / "effort.json"
+
+    @property
+    def lineage(self) -> Path:
+        """`lineage.json`, of which collection this is a copy."""
+        return self.folder / LINEAGE_FILE
 
     @property
     def current(self) -> Path:

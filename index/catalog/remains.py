@@ -20,12 +20,13 @@ STALE_SECONDS = 3600.0
 def remove_unfinished(layout: CollectionLayout) -> None:
     """Removes what killed writers were in the middle of: unfinished segments, and temporary files.
 
-    Who holds the lock knows that nobody else writes manifests, `CURRENT`, `collection.json` or `fields.json`.
+    Who holds the lock knows that nobody else writes manifests, `CURRENT`, `collection.json`, `fields.json` or
+    `lineage.json`.
     Anyone may be storing `defaults.json` just now: temporary files of others are removed when they are old.
     """
     _remove_folders(layout.segments.glob("*.partial"))
     remove_files(layout.manifests.glob(".*.new"))
-    for written_under_lock in (layout.current, layout.settings, layout.fields):
+    for written_under_lock in (layout.current, layout.settings, layout.fields, layout.lineage):
         remove_files(layout.folder.glob(f".{written_under_lock.name}.*.new"))
     remove_files(path for path in layout.folder.glob(".*.new") if _is_stale(path))
 

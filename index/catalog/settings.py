@@ -1,5 +1,5 @@
-"""The settings of a collection, `collection.json`, fixed at creation; and the fields declared since then,
-`fields.json`.
+"""The settings of a collection, `collection.json`, fixed at creation; the fields declared since then,
+`fields.json`; and its lineage, `lineage.json`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import get_args
 
 from tercet.index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
+from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.records import FORMAT_VERSION, Record
 from tercet.index.codebook import Codebook, sign_codebook
 from tercet.index.dense.kinds import DenseKind, Vectors, collection_kind
 from tercet.index.documents.metadata import FieldType
-from tercet.index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError
+from tercet.index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError, PositionLostError
 from tercet.index.files.content import json_bytes, missing, open_file
 from tercet.index.files.directory import write_atomically, write_json_atomically
 from tercet.index.token_codecs import CODED, LARGEST_POOLING, TokenCodec
@@ -78,7 +79,8 @@ class CollectionSettings:
     default, in a file that `collection.json` names by its checksum; token_pooling: how many tokens share one
     token vector; checkpoint: where the encoder was, which only helps to find it, and title: what people call
     the collection: settings that differ in nothing else are equal; later_fields: those of `fields` that were
-    declared after the creation, and so are not in `collection.json`; dense_memory_bytes: with the dense kind
+    declared after the creation, and so are not in `collection.json`; lineage: of which collection this is a
+    copy, None before the first write of one of an older release; dense_memory_bytes: with the dense kind
     auto, what dense vectors and their graphs may take before lists are built instead, by default half of the
     memory of the machine that builds. Raises InvalidNameError for a bad name, ValueError for another bad
     value.
@@ -104,6 +106,7 @@ class CollectionSettings:
     checkpoint: str | None = field(default=None, compare=False)
     title: str | None = field(default=None, compare=False)
     later_fields: tuple[str, ...] = field(default=(), compare=False)
+    lineage: Lineage | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_collection_name(self.name)
@@ -212,7 +215,7 @@ class CollectionSettings:
 
     def of_new_collection(self, name: str) -> CollectionSettings:
         """These of another collection, which is created with all fields that this one has by now."""
-        return replace(self, name=name, later_fields=())
+        return replace(self, name=name, later_fields=(), lineage=None)
 
     @property
     def stores_token_vectors(self) -> bool:
@@ -268,9 +271,18 @@ class CollectionSettings:
             path.with_name(FIELDS_FILE), {"format_version": FORMAT_VERSION, "fields": later}
         )
 
+    def with_lineage(self, folder: Path) -> CollectionSettings:
+        """With a lineage, which is written into the collection's folder where an older release wrote none."""
+        if self.lineage is not None:
+            return self
+        lineage = Lineage.new()
+        lineage.write(folder)
+        return replace(self, lineage=lineage)
+
     @staticmethod
     def read(path: Path) -> CollectionSettings:
-        """Reads `collection.json`, the codebook that it names, and `fields.json` where that is there.
+        """Reads `collection.json`, the codebook that it names, and `fields.json` and `lineage.json` where
+        these are there.
 
         Raises FileNotFoundError where there is no `collection.json`, DamagedIndexError naming the file at
         fault.
@@ -279,12 +291,21 @@ class CollectionSettings:
         codebook = None
         if "codebook" in record.values:
             codebook = _read_codebook(path.with_name(CODEBOOK_FILE), record.values["codebook"])
-        settings = settings_of_record(record, codebook)
+        settings = replace(settings_of_record(record, codebook), lineage=Lineage.read(path.parent))
         try:
             later = Record.read(path.with_name(FIELDS_FILE))
         except FileNotFoundError:
             return settings
         return _with_later_fields(settings, later)
+
+
+def require_kept(settings: CollectionSettings, position: int) -> None:
+    """Raises PositionLostError where the write of a collection that was given a position was lost."""
+    if settings.lineage is not None and settings.lineage.is_lost(position):
+        raise PositionLostError(
+            f"position {position} of collection {settings.name!r} is of a write that was lost before the "
+            "collection was recovered; read again what you depend on, and write again what is missing"
+        )
 
 
 def is_field_name(name: object) -> bool:
@@ -347,7 +368,7 @@ def settings_of_record(record: Record, codebook: Codebook | None = None) -> Coll
 
 def _stored_settings() -> list[str]:
     """Those that `collection.json` may have."""
-    return [name for name in CollectionSettings.__slots__ if name != "later_fields"]
+    return [name for name in CollectionSettings.__slots__ if name not in ("later_fields", "lineage")]
 
 
 def _is_written(setting: str, value: object) -> bool:

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from tercet.index.candidates import Document
 from tercet.index.catalog.fence import Fence
 from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
+from tercet.index.catalog.lineage import Lineage, ShardPart
 from tercet.index.catalog.manifest import Manifest
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.collection import Collection
@@ -50,6 +51,7 @@ from tercet.index.live.operations import (
 )
 from tercet.index.live.records import LiveLimits, LiveObserver, WriteKey, Written
 from tercet.index.live.replay import replay
+from tercet.index.live.resuming import Resuming
 from tercet.index.live.state import LiveState
 from tercet.index.live.statistics import CollectionCounts, CollectionStatistics, live_counts, live_statistics
 from tercet.index.live.threads import LiveThreads
@@ -59,6 +61,7 @@ from tercet.index.segments.checks import check_batch
 from tercet.index.segments.rows import DocumentRows
 from tercet.index.segments.segment import Segment
 from tercet.index.snapshot import Snapshot
+from tercet.index.verified import is_noted, note_verified
 from tercet.index.windows.store import DocumentWindows
 from tercet.models.representations import Representations
 
@@ -79,6 +82,7 @@ class _Parts:
     adoption: Adoption
     declaration: Declaration
     fencing: Fencing
+    resuming: Resuming
     upkeep: Upkeep
     opened: ExitStack
 
@@ -89,7 +93,8 @@ class LiveCollection:
     Entering takes the collection's lock and carries out again what the ledger holds and no segment does:
     nothing is encoded. Raises CollectionBusyError where another process writes, or DamagedIndexError. In a
     process that is forked from this one, and has none of its threads, all methods raise CollectionBusyError.
-    Flushes and merges run in other threads meanwhile. Leaving does not flush: the ledger has it all.
+    Flushes and merges run in other threads meanwhile. Leaving does not flush: the ledger has it all. One
+    whose folder was copied here goes on at positions that the original one has not given.
     """
 
     def __init__(
@@ -124,20 +129,26 @@ class LiveCollection:
             if threads is None:
                 threads = LiveThreads()
                 opened.callback(threads.close)
+            layout = self._collection.layout
+            is_copied = not is_noted(layout)
             manifest = self._collection.verified_manifest()
-            self._settings = CollectionSettings.read(self._collection.layout.settings)
+            self._settings = CollectionSettings.read(layout.settings).with_lineage(layout.folder)
             state = self._published(manifest)
-            ledger = opened.enter_context(Ledger.open(self._collection.layout.ledger))
+            ledger = opened.enter_context(Ledger.open(layout.ledger))
             state = replay(state, ledger.entries(state.position))
-            publisher = Publisher(self._collection.layout, self._settings, manifest, self._device)
-            remove_folder(self._collection.layout.builds)  # none of which can be adopted any more
-            fence = Fence.read(self._collection.layout)
+            publisher = Publisher(layout, self._settings, manifest, self._device)
+            remove_folder(layout.builds)  # none of which can be adopted any more
+            fence = Fence.read(layout)
             committer = Committer(ledger, state, threads.committers, self._observer, is_fenced=fence.closed)
             opened.callback(committer.close)
             flush = Flush(publisher, committer, ledger, self._observer)
             merge = Merge(publisher, committer, self._observer, self._limits.merge_width)
             upkeep = Upkeep(committer, flush, merge, self._limits, self._observer, threads)
             opened.callback(upkeep.close)
+            resuming = Resuming(publisher, committer, flush)
+            if is_copied and state.position and not fence.closed:  # the original may have later writes
+                resuming.run(*self.lineage.resumed(state.position, state.position))
+                note_verified(layout)
             self._parts = _Parts(
                 ledger,
                 committer,
@@ -146,6 +157,7 @@ class LiveCollection:
                 Adoption(publisher, committer, flush, ledger),
                 Declaration(publisher, committer, flush),
                 Fencing(publisher, committer),
+                resuming,
                 upkeep,
                 opened.pop_all(),
             )
@@ -161,6 +173,13 @@ class LiveCollection:
     def settings(self) -> CollectionSettings:
         """What was fixed when the collection was created, with the fields declared since."""
         return self._settings if self._parts is None else self._parts.committer.state.settings
+
+    @property
+    def lineage(self) -> Lineage:
+        """Of which collection this is a copy, and which of its positions were lost."""
+        lineage = self.settings.lineage
+        assert lineage is not None  # noqa: S101 - what an older release left without gets one on entering
+        return lineage
 
     @property
     def position(self) -> int:
@@ -377,6 +396,25 @@ class LiveCollection:
         UnforcedPublicationError; after any but the last all is as before.
         """
         return self._running().adoption.run(build, source, mode, mark, superseded)
+
+    def resume(self, lineage: Lineage, position: int) -> None:
+        """Goes on as a copy of this lineage, after a position above all that were given here: see
+        `Lineage.resumed`. Raises as `Resuming.run`.
+        """
+        self._running().resuming.run(lineage, position)
+
+    def join(self, part: ShardPart | None, *, keeps_id: bool = False) -> ShardPart | None:
+        """Becomes this part of a collection over shards; returns which part it is. keeps_id: where it is this
+        part of one already, it stays that. Raises as `resume`.
+        """
+        present = self.lineage.part
+        if part is None or (
+            keeps_id and present is not None and replace(part, collection=present.collection) == present
+        ):
+            return present
+        if part != present:
+            self.resume(replace(self.lineage, part=part), self.position)
+        return part
 
     def fence(self, version: int) -> int:
         """Refuses writes from now on, as the collection moves to other servers: then every write, declaration

@@ -8,11 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
+from tercet.index.catalog.settings import require_kept
 from tercet.index.documents.conditions import Condition
 from tercet.index.documents.fields import columns_of
 from tercet.index.documents.metadata import FieldType, MetadataChange
 from tercet.index.documents.store import encode_document
-from tercet.index.errors import DocumentChangedError, DocumentNotFoundError
+from tercet.index.errors import DocumentChangedError, DocumentNotFoundError, PositionLostError
 from tercet.index.files.packed_bytes import PackedBytes
 from tercet.index.ledger.records import NOTHING, LedgerEntry
 from tercet.index.live.entries import encode_ids, encode_parts, encode_rows
@@ -84,7 +85,9 @@ class Put:
         return Put(rows, LedgerEntry(PUT, encode_rows(rows)), if_position)
 
     def apply(self, state: LiveState, position: int) -> Applied:
-        """Raises DocumentChangedError, or InvalidDocumentError where a field was declared since the check."""
+        """Raises DocumentChangedError, PositionLostError for an `if_position` that no write here has, or
+        InvalidDocumentError where a field was declared since the check.
+        """
         if self.if_position is not None:
             _require_unchanged(state, self.rows.ids, self.if_position)
         rows = with_columns(self.rows, state.settings.fields)
@@ -132,7 +135,9 @@ class Patch:
     if_position: int | None = None
 
     def apply(self, state: LiveState, position: int) -> Applied:
-        """Raises DocumentNotFoundError, DocumentChangedError, or InvalidDocumentError for the metadata."""
+        """Raises DocumentNotFoundError, DocumentChangedError, PositionLostError, or InvalidDocumentError for
+        the metadata.
+        """
         matches = state.find(PackedBytes.of([self.id]))
         if not matches:
             raise DocumentNotFoundError(
@@ -198,6 +203,12 @@ def matching_ids(state: LiveState, condition: Condition) -> PackedBytes:
 
 
 def _require_unchanged(state: LiveState, ids: PackedBytes, if_position: int) -> None:
+    if if_position > state.position:
+        raise PositionLostError(
+            f"if_position is {if_position}, and collection {state.settings.name!r} is at position "
+            f"{state.position}: that write was lost, or is of another collection; read the documents again"
+        )
+    require_kept(state.settings, if_position)
     for ordinal, rows, known in state.find(ids):
         positions = state.segments[ordinal].positions[rows]
         later = np.flatnonzero(positions > if_position)

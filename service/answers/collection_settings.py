@@ -13,6 +13,7 @@ import orjson
 from tercet.index.candidates import CandidateLimits, Weights
 from tercet.index.catalog.calibration import Calibration
 from tercet.index.catalog.defaults import SearchDefaults, Tuning
+from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.records import Record
 from tercet.index.catalog.settings import CollectionSettings, settings_of_record
 from tercet.index.codebook import Codebook
@@ -23,6 +24,7 @@ def settings_record(settings: CollectionSettings) -> dict[str, Any]:
     return {
         "settings": orjson.loads(settings.content),
         "later_fields": {name: settings.fields[name] for name in settings.later_fields},
+        "lineage": None if settings.lineage is None else settings.lineage.record,
     }
 
 
@@ -31,10 +33,10 @@ def settings_from(record: Mapping[str, Any], codebook: bytes | None, source: str
 
     Raises SearchIndexError, or ValueError, KeyError or TypeError for what is none.
     """
-    opened = None if codebook is None else Codebook.of_content(codebook, source)
-    return settings_of_record(Record.of(record["settings"], Path(source)), opened).with_fields(
-        record["later_fields"]
-    )
+    path, opened = Path(source), None if codebook is None else Codebook.of_content(codebook, source)
+    settings = settings_of_record(Record.of(record["settings"], path), opened)
+    lineage = None if record["lineage"] is None else Lineage.of_record(Record.of(record["lineage"], path))
+    return replace(settings.with_fields(record["later_fields"]), lineage=lineage)
 
 
 def codebook_text(settings: CollectionSettings) -> str | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from tercet.index.catalog.deletions import was_deleted
 from tercet.index.catalog.layout import CollectionLayout
 from tercet.index.errors import CollectionNotFoundError
 from tercet.index.files.versions import FileVersion, version_of
@@ -47,7 +48,8 @@ class SearchedFiles:
             return self.versions()
         except FileNotFoundError as error:
             raise CollectionNotFoundError(
-                f"collection {name!r} does not exist; create or build it first"
+                f"collection {name!r} does not exist; create or build it first",
+                was_deleted=was_deleted(Path(self.settings).parents[1], name),
             ) from error
 
     def are(self, name: str, versions: Versions) -> bool:

@@ -19,7 +19,7 @@ from tercet.index.catalog.alike import united_settings
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.effort import DenseEffort
 from tercet.index.catalog.layout import EMPTY_NAME, CollectionLayout
-from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings
+from tercet.index.catalog.settings import SETTINGS_FILE, CollectionSettings, require_kept
 from tercet.index.collection import Collection, collection_folders, list_collections
 from tercet.index.dense.gpu import require_device
 from tercet.index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
@@ -155,14 +155,17 @@ class CollectionRegistry:
     async def reach(self, name: str, position: int, deadline: Deadline) -> None:
         """Waits until searches find what was written up to a position.
 
-        Raises SeveralCollectionsError, PositionAheadError where it is written here, or by nobody now, and no
-        write has the position yet, PositionNotReachedError at the deadline, and as `snapshot` does.
+        Raises SeveralCollectionsError, PositionLostError, PositionAheadError where it is written here, or by
+        nobody now, and no write has the position yet, PositionNotReachedError at the deadline, and as
+        `snapshot` does.
         """
         own = await self.looking_pool.run(self.aliases.collection_of, name)
         settled = False
         while True:
             settled |= self._live.get(own) is not None  # asked before the look, which then has its last write
-            reached = (await self.open(own)).position
+            snapshot = await self.open(own)
+            require_kept(snapshot.settings, position)
+            reached = snapshot.position
             if reached >= position:
                 return
             if settled:

@@ -22,6 +22,7 @@ from tercet.index.errors import (
     DocumentNotFoundError,
     FingerprintMismatchError,
     IdempotencyMismatchError,
+    PositionLostError,
     SeveralCollectionsError,
     UnlikeCollectionsError,
 )
@@ -34,6 +35,7 @@ from tercet.service.exceptions import (
     ShardStateGoneError,
 )
 
+DELETED_HEADER = "Tercet-Collection-Deleted"  # where a collection that is not there was deleted, and not lost
 LONGEST_RETRY_SECONDS = 3600.0
 FULL_QUEUE_SECONDS = 1.0  # after which another try may find room with a server that did not say
 
@@ -42,7 +44,6 @@ Peer = Literal["shard", "worker"]
 # Code → what it is here, of errors that the service itself looks for. None of them has a field.
 KINDS: Mapping[Peer, Mapping[str, Callable[[str], Exception]]] = {
     "shard": {
-        "collection_not_found": CollectionNotFoundError,
         "alias_not_found": AliasNotFoundError,
         "backup_not_found": BackupNotFoundError,
         "document_not_found": DocumentNotFoundError,
@@ -58,6 +59,7 @@ KINDS: Mapping[Peer, Mapping[str, Callable[[str], Exception]]] = {
         "idempotency_key_reused": IdempotencyMismatchError,
         "shard_state_gone": ShardStateGoneError,
         "position_ahead": PositionAheadError,
+        "position_lost": PositionLostError,
         "position_not_reached": PositionNotReachedError,
     },
     "worker": {"adapter_not_found": AdapterNotFoundError, "out_of_memory": EncoderMemoryError},
@@ -66,7 +68,9 @@ KINDS: Mapping[Peer, Mapping[str, Callable[[str], Exception]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer of an error status. is_ours: whether it has the one shape of errors; code: "None" without."""
+    """An answer of an error status. is_ours: whether it has the one shape of errors; code: "None" without;
+    was_deleted: whether the collection that is not there was deleted.
+    """
 
     status: int
     message: str
@@ -74,6 +78,7 @@ class Refusal:
     param: str | None
     retry_after_seconds: float
     is_ours: bool
+    was_deleted: bool = False
 
     @staticmethod
     def of(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
@@ -88,6 +93,7 @@ class Refusal:
             param if isinstance(param, str) else None,
             _retry_after_seconds(headers),
             is_ours,
+            DELETED_HEADER.lower() in headers,
         )
 
     def known(self, peer: Peer, name: str = "") -> Exception | None:
@@ -99,6 +105,8 @@ class Refusal:
             return DeadlineExceededError(self.message, self.retry_after_seconds)
         if self.status == 429:
             return OverloadedError(name + self.message, self.retry_after_seconds, peer)
+        if self.code == "collection_not_found" and peer == "shard":
+            return CollectionNotFoundError(self.message, was_deleted=self.was_deleted)
         kind = KINDS[peer].get(self.code)
         return None if kind is None else kind(self.message)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Path, Response
@@ -46,10 +47,11 @@ async def get_shard_collection(name: Name, services: Services) -> Response:
 async def create_shard_collection(name: Name, body: ShardCollectionRequest, services: Services) -> Response:
     """Create a collection of these settings, for whatever encoder; one that is there, alike and empty, stays.
 
-    So a creation over shards that was cut short is completed by the next. Another one of the name is a
+    So a creation over shards that was cut short is completed by the next: the part of one that is there
+    becomes that which is given, unless this claims an id for all parts. Another one of the name is a
     conflict, 409.
     """
-    return json_response({"created": await services.pools.operations.run(_create, services, name, body)})
+    return json_response(await services.pools.operations.run(_create, services, name, body))
 
 
 @routes.post(f"{COLLECTIONS}/{{name}}/fields/check", include_in_schema=False, dependencies=ADMIN)
@@ -76,22 +78,25 @@ async def make_shard_backup(
     return json_response(await services.pools.backups.run(make, services.own_backups), 201)
 
 
-def _create(services: Runtime, name: str, body: ShardCollectionRequest) -> bool:
-    """Whether it was made, and not there already."""
+def _create(services: Runtime, name: str, body: ShardCollectionRequest) -> dict[str, Any]:
+    """Whether it was made, and not there already; and the id of its part."""
     try:
         given = settings_from(body.model_dump(), codebook_from(body.codebook), "settings")
     except (SearchIndexError, ValueError, TypeError, KeyError) as error:
         raise InvalidRequestError(str(error), "settings") from error
-    settings = given.of_new_collection(given.name)
+    part = None if given.lineage is None else given.lineage.part
+    settings = replace(given.of_new_collection(given.name), lineage=given.lineage)
+    made = True
     try:
         services.writes("creating collections").create(name, settings)
     except CollectionExistsError:
-        if name in services.collections.names():
-            present = services.readable.describe(name)
-            if not present.documents and present.settings == settings:
-                return False
-        raise
-    return True
+        made = False
+        present = services.readable.describe(name) if name in services.collections.names() else None
+        if present is None or present.documents or present.settings != settings:
+            raise
+        with services.own_collections.writing(name) as live:
+            part = live.join(part, keeps_id=body.claims)
+    return {"created": made, "part": None if part is None else part.collection}
 
 
 def _record(description: CollectionDescription) -> dict[str, Any]:

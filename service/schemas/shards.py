@@ -14,7 +14,10 @@ Folder = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9_-]+(/[A-Za-z
 
 
 class ShardCollectionRequest(Request):
-    """The settings of a collection, as `tercet.service.answers.collection_settings` writes them."""
+    """The settings of a collection, as `tercet.service.answers.collection_settings` writes them. lineage: has
+    the part of the collection over shards that the shard gets. claims: whether a collection that is there
+    keeps the id of its part.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"settings": {"format_version": 1, "name": "x"}, "later_fields": {}}]}
@@ -22,7 +25,9 @@ class ShardCollectionRequest(Request):
 
     settings: dict[str, Any]
     later_fields: dict[str, str]
+    lineage: dict[str, Any] | None = None
     codebook: str | None = None
+    claims: bool = False
 
 
 class ShardFenceRequest(Request):

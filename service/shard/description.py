@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tercet.index.catalog.defaults import SearchDefaults
 from tercet.index.catalog.effort import DenseEffort
+from tercet.index.catalog.lineage import Lineage
 from tercet.index.catalog.settings import CollectionSettings
 from tercet.index.languages.sample import NO_LANGUAGES, LanguageSample
 from tercet.service.answers.collection_settings import settings_from, settings_record
@@ -33,8 +34,13 @@ class ShardDescription:
         effort: DenseEffort | None,
         languages: LanguageSample = NO_LANGUAGES,
     ) -> ShardDescription:
-        """With the tag that these have, whatever the languages: those change with the documents."""
-        said = encode(Description(settings_record(settings), None, defaults, effort, "", NO_LANGUAGES))
+        """With the tag that these have, whatever the languages: those change with the documents. Copies have
+        one tag, whatever positions each has lost.
+        """
+        lineage = settings.lineage
+        named = None if lineage is None else Lineage(lineage.id, part=lineage.part)
+        record = settings_record(replace(settings, lineage=named))
+        said = encode(Description(record, None, defaults, effort, "", NO_LANGUAGES))
         tag = hashlib.sha256(said).hexdigest()[:TAG_DIGITS]
         return ShardDescription(settings, defaults, effort, tag, languages)
 

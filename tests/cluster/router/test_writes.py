@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import shutil
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +19,17 @@ import httpx
 import numpy as np
 import pytest
 
+from tercet.cluster.objects.folder import FolderStore
 from tercet.cluster.router.app import create_router_app
 from tercet.cluster.router.collections import ShardedCollections
 from tercet.cluster.shards.calls import Loop
 from tercet.cluster.shards.client import ShardClient
 from tercet.cluster.shards.fleet import Fleet
 from tercet.cluster.shards.placement import shard_of
+from tercet.cluster.snapshots.pulling import pull
+from tercet.cluster.snapshots.pushing import push
+from tercet.index.collection import Collection
+from tercet.index.live.collection import LiveCollection
 from tercet.models.encoder import Encoder
 from tercet.models.representations import OUTPUTS, Output, Representations, TokenBatch
 from tercet.service.app import create_app
@@ -299,7 +309,7 @@ def test_fields_that_one_shard_refuses_are_declared_in_none(servers: Servers) ->
 
 def test_fields_of_which_one_shard_got_another_type_meanwhile_harm_nobody(servers: Servers) -> None:
     """A document comes between the look whether fields can be declared and their declaration."""
-    own, other = ids_in(0, 2)[0], ids_in(1, 2)[0]
+    other, own = ids_in(0, 2)[0], ids_in(1, 2)[0]
     wrong = {"documents": [{"id": own, "text": "tea", "metadata": {"size": "large"}}]}
     urls = [servers.start(f"shard{number}") for number in range(2)]
 
@@ -310,16 +320,16 @@ def test_fields_of_which_one_shard_got_another_type_meanwhile_harm_nobody(server
 
         async def request(self, request: RemoteRequest) -> RemoteAnswer:
             asked = request.method, request.path, self.name
-            if asked == ("POST", f"{DEMO}/fields", urls[1]) and wrong["documents"]:
+            if asked == ("POST", f"{DEMO}/fields", urls[0]) and wrong["documents"]:
                 async with httpx.AsyncClient() as client:
-                    assert (await client.put(f"{urls[0]}{DOCUMENTS}", json=wrong)).is_success
+                    assert (await client.put(f"{urls[1]}{DOCUMENTS}", json=wrong)).is_success
             return await self._inner.request(request)
 
     url = servers.start_router("router", Meanwhile, *urls)
     assert CLIENT.put(f"{url}{DEMO}", json=COLLECTION).status_code == 201
     sized = {"fields": {"size": "integer"}}
     assert error_of(CLIENT.post(f"{url}{DEMO}/fields", json=sized)) == (422, "invalid_document")
-    assert ["size" in CLIENT.get(f"{each}{DEMO}").json()["fields"] for each in urls] == [False, True]
+    assert ["size" in CLIENT.get(f"{each}{DEMO}").json()["fields"] for each in urls] == [True, False]
     assert "size" not in CLIENT.get(f"{url}{DEMO}").json()["fields"]
     search = {"collection": "demo", "query": "tea"}
     assert len(CLIENT.post(f"{url}/search", json=search).json()["hits"]) == 1
@@ -333,6 +343,112 @@ def test_fields_of_which_one_shard_got_another_type_meanwhile_harm_nobody(server
     assert CLIENT.post(f"{url}{DEMO}/fields", json=sized).status_code == 200
     found = CLIENT.get(f"{url}{DOCUMENTS}", params={"filter": '{"exists":"size"}'}).json()["documents"]
     assert [each["id"] for each in found] == [own]
+
+
+def test_of_two_routers_that_declare_a_field_with_two_types_one_does(servers: Servers) -> None:
+    """Each has looked whether the field can be declared before the other declares it."""
+    urls = [servers.start(f"shard{number}") for number in range(3)]
+    looked = {name: threading.Event() for name in ("integer", "keyword")}
+    declared = {(name, url): threading.Event() for name in looked for url in urls}
+    waits_for = {("integer", urls[2]): ("keyword", urls[2]), ("keyword", urls[1]): ("integer", urls[1])}
+
+    async def happened(event: threading.Event) -> None:
+        await asyncio.to_thread(event.wait, 1)
+
+    class Interleaved:
+        def __init__(self, inner: HttpTransport, kind: str) -> None:
+            self.name, self._inner, self._kind = inner.name, inner, kind
+
+        async def request(self, request: RemoteRequest) -> RemoteAnswer:
+            declares = (request.method, request.path) == ("POST", f"{DEMO}/fields")
+            if declares:
+                looked[self._kind].set()
+                for event in looked.values():
+                    await happened(event)
+                if (self._kind, self.name) in waits_for:
+                    await happened(declared[waits_for[self._kind, self.name]])
+            answer = await self._inner.request(request)
+            if declares:
+                declared[self._kind, self.name].set()
+            return answer
+
+    def declare(kind: str) -> httpx.Response:
+        return CLIENT.post(f"{routers[kind]}{DEMO}/fields", json={"fields": {"size": kind}})
+
+    routers = {kind: servers.start_router(kind, partial(Interleaved, kind=kind), *urls) for kind in looked}
+    assert CLIENT.put(f"{routers['integer']}{DEMO}", json=COLLECTION).status_code == 201
+    with ThreadPoolExecutor(2) as threads:
+        answers = list(threads.map(declare, routers))
+    assert sorted(answer.status_code for answer in answers) == [200, 422]
+    kind = next(kind for kind, answer in zip(routers, answers, strict=True) if answer.status_code == 200)
+    assert [CLIENT.get(f"{each}{DEMO}").json()["fields"].get("size") for each in urls] == [kind] * 3
+
+
+def test_shards_in_another_order_are_told(servers: Servers) -> None:
+    url, shards = servers.over(2)
+    ids = [*ids_in(0, 2), *ids_in(1, 2)]
+    assert put(url, ids).status_code == 200
+    for number, named in enumerate((shards[::-1], shards[:1], [*shards, servers.start("third")])):
+        other = servers.start(f"other{number}", shards=",".join(named))
+        for answer in (
+            put(other, ids),
+            CLIENT.get(f"{other}{DOCUMENTS}/{ids[0]}"),
+            CLIENT.post(f"{other}/search", json={"collection": "demo", "query": "tea"}),
+        ):
+            assert error_of(answer) == (503, "shard_failed")
+            assert f"{shards[0]} has shard 0 of 2" in answer.text
+    assert [count(each) for each in shards] == [1, 1]
+
+
+def test_a_writing_server_that_lost_its_collection_hides_no_replica(servers: Servers, tmp_path: Path) -> None:
+    writer = servers.start("writer")
+    port = int(writer.rpartition(":")[2])
+    alone = servers.start("alone", shards=writer)
+    assert CLIENT.put(f"{alone}{DEMO}", json=COLLECTION).status_code == 201
+    assert put(alone, ["a", "b", "c"]).json()["position"] == "1"
+    servers.stop("writer")
+    with LiveCollection(Collection.open(tmp_path / "writer/collections", "demo")) as live:
+        live.flush()
+    shutil.copytree(tmp_path / "writer", tmp_path / "replica")
+    store = FolderStore(tmp_path / "store")
+    push(Collection.open(tmp_path / "replica/collections", "demo"), store, tmp_path / "replica/snapshots")
+    replica = servers.start("replica")
+    servers.start("writer", port)
+    router = servers.start("router", shards=f"{writer}|{replica}")
+    assert put(router, "lost").json()["position"] == "2"
+    search = {"collection": "demo", "query": "tea"}
+
+    servers.stop("writer")
+    shutil.rmtree(tmp_path / "writer")
+    servers.start("writer", port)
+    fresh = servers.start("fresh", shards=f"{writer}|{replica}")
+    for url in (router, fresh):
+        answer = CLIENT.post(f"{url}/search", json=search)
+        assert answer.status_code == 200, answer.text
+        assert len(answer.json()["hits"]) == 3
+        for refused in (put(url, "d"), CLIENT.put(f"{url}{DEMO}", json=COLLECTION)):
+            assert error_of(refused) == (503, "shard_unavailable")
+            assert "lost its data" in refused.text
+    assert (
+        CLIENT.put(f"{writer}{DEMO}", json=COLLECTION).status_code == 201
+    )  # by one who does not ask a router
+    for url in (router, fresh):
+        assert error_of(put(url, "d")) == (503, "shard_unavailable")
+
+    servers.stop("writer")
+    pull(tmp_path / "writer/collections", "demo", store, tmp_path / "writer/snapshots")
+    servers.start("writer", port)
+    assert put(router, ["c", "d"]).status_code == 200
+    for given in ({"min_position": "2"}, {"min_position": 2}):
+        lost = CLIENT.post(f"{router}{DOCUMENTS}/count", json=given)
+        assert error_of(lost) == (409, "position_lost")
+    assert error_of(put(router, "a", if_position="2")) == (409, "position_lost")
+    assert CLIENT.post(f"{router}{DOCUMENTS}/count", json={"min_position": "1"}).json()["count"] == 4
+
+    assert CLIENT.delete(f"{router}{DEMO}").status_code == 204
+    assert error_of(CLIENT.post(f"{router}/search", json=search)) == (404, "collection_not_found")
+    assert CLIENT.put(f"{router}{DEMO}", json=COLLECTION).status_code == 201
+    assert put(router, "e").status_code == 200
 
 
 def test_positions_have_a_number_for_each_shard(servers: Servers) -> None:

@@ -179,7 +179,7 @@ def test_settings_that_changed_come_along(
         assert registry.describe("demo").settings.fields["lang"] == "keyword"
         shutil.rmtree(root / "demo")
         build(root.parent, tiny, bm25=True)  # another collection of the same name
-        push(Collection.open(root, "demo"), published, stages)
+        push(Collection.open(root, "demo"), published, stages, force=True)
         follower.look(registry)
         assert registry.snapshot("demo").settings.bm25
         assert (registry.snapshot("demo").name, verify(registry.root, "demo")) == ("000003", [])
@@ -276,7 +276,7 @@ def test_a_crash_while_it_switches_is_finished_without_the_store(
         follower.look(first)
         shutil.rmtree(root / "demo")
         build(root.parent, tiny, bm25=True)
-        push(Collection.open(root, "demo"), published, stages)
+        push(Collection.open(root, "demo"), published, stages, force=True)
         replace, replaced = followed_module._replace, []
 
         def crash(source: Path, target: Path) -> None:

@@ -242,7 +242,7 @@ def test_older_snapshots_go_once_a_day(
     assert list(publisher.failures()) == [("demo", 0)]
 
 
-def test_two_servers_that_publish_at_one_place_have_one_order(
+def test_of_two_servers_that_publish_at_one_place_one_does(
     data: Path, root: Path, folder: FolderStore, other: Path, build: Any, tiny: Any, write: Any
 ) -> None:
     build(other, tiny)
@@ -251,7 +251,7 @@ def test_two_servers_that_publish_at_one_place_have_one_order(
     registries = [CollectionRegistry(path) for path in roots]
     for number, path in enumerate(roots):
         write(Collection.open(path, "demo"), f"of-{number}")
-    for _ in range(3):  # each publishes once, and the second is no reason for the first to publish again
+    for _ in range(2):
         looks = [
             threading.Thread(target=publisher.look, args=(registry,))
             for publisher, registry in zip(publishers, registries, strict=True)
@@ -260,8 +260,8 @@ def test_two_servers_that_publish_at_one_place_have_one_order(
             look.start()
         for look in looks:
             look.join(60)
-    assert newest_number(folder.below("demo")) == 2
-    assert all(list(publisher.failures()) == [("demo", 0)] for publisher in publishers)
+    assert newest_number(folder.below("demo")) == 1
+    assert sorted(count for publisher in publishers for _, count in publisher.failures()) == [0, 2]
     for registry in registries:
         registry.close()
 

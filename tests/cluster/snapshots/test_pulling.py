@@ -11,7 +11,7 @@ from tercet.cluster.objects.errors import DamagedObjectError, ObjectMissingError
 from tercet.cluster.objects.folder import FolderStore
 from tercet.cluster.objects.store import Moved, ObjectStore, nobody
 from tercet.cluster.snapshots import fetching, transfers
-from tercet.cluster.snapshots.errors import OtherCollectionError, SnapshotNotFoundError
+from tercet.cluster.snapshots.errors import NotContinuedError, OtherCollectionError, SnapshotNotFoundError
 from tercet.cluster.snapshots.published import file_path, manifest_path
 from tercet.cluster.snapshots.pulling import Pulled, pull
 from tercet.cluster.snapshots.pushing import push
@@ -227,8 +227,10 @@ def test_what_cannot_be_pulled_is_told(
     with pytest.raises(OtherCollectionError, match="give --as tales"):
         pull(other / "collections", "tales", folder, other / "snapshots")
     build(other, adapter)
-    with pytest.raises(FingerprintMismatchError):
+    with pytest.raises(NotContinuedError, match="is another one than snapshot 000001"):
         pulled(other, folder)
+    with pytest.raises(FingerprintMismatchError):
+        pulled(other, folder, force=True)
     pulled(other, folder, new_name="mine")
     with (
         LiveCollection(Collection.open(other / "collections", "mine")),

@@ -1,0 +1,61 @@
+"""Whether servers have the parts of a collection that a router looks for there.
+
+A part tells its number and its collection since it was made over shards or built in them; one that was made
+by hand, or by an older release, tells nothing, and is taken for what is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tercet.cluster.router.fan_out import FanOut
+from tercet.cluster.shards.refusals import lost_here
+from tercet.service.exceptions import ShardFailedError
+from tercet.service.shard.description import ShardDescription
+
+SOON_SECONDS = 1.0  # in which a replica says what it has
+
+
+def require_places(name: str, fan_out: FanOut, described: Sequence[ShardDescription | None]) -> None:
+    """Raises ShardFailedError, which says where the parts are, where a server has another one than that of
+    its place, or one of another collection. described: by shard, None of one that said nothing.
+    """
+    parts = {
+        (number, fan_out.describer_of(number)): each.settings.lineage.part
+        for number, each in enumerate(described)
+        if each is not None and each.settings.lineage is not None and each.settings.lineage.part is not None
+    }
+    shards = len(described)
+    wrong = [server for (number, server), part in parts.items() if (part.number, part.of) != (number, shards)]
+    if wrong:
+        places = ", ".join(
+            f"{server} has shard {part.number} of {part.of}" for (_, server), part in parts.items()
+        )
+        raise ShardFailedError(
+            f"the shards of collection {name!r} are not where this server looks for them: {places}; here "
+            f"there are {shards}, counted from 0: give each server (setting shards) where its shard is",
+            wrong[0],
+        )
+    ids = {part.collection: server for (_, server), part in parts.items()}
+    if len(ids) > 1:
+        one, other, *_ = ids.values()
+        raise ShardFailedError(
+            f"servers {one} and {other} have parts of different collections that are both called {name!r}; "
+            "give all servers of one of them (setting shards)",
+            other,
+        )
+
+
+def require_unlost(name: str, fan_out: FanOut, described: Sequence[ShardDescription | None]) -> None:
+    """Raises ShardUnavailableError where the writing server of a shard has another collection of this name
+    than a replica, as one that was made anew after the server lost its data.
+    """
+
+    def read(shard: int, body: bytes) -> ShardDescription:
+        return ShardDescription.read(body, f"a replica of shard {shard}")
+
+    for shard, replica in fan_out.ask_replicas("description", read, SOON_SECONDS).items():
+        writer, followed = described[shard], replica.settings.lineage
+        lineage = None if writer is None else writer.settings.lineage
+        if lineage is not None and followed is not None and followed.id not in (lineage.id, *lineage.former):
+            raise lost_here(name, fan_out.describer_of(shard))
