@@ -340,8 +340,8 @@ def settings_of_record(record: Record, codebook: Codebook | None = None) -> Coll
     if given.get("bm25") is True and given.get("bm25_reading") != BM25_READING:
         reading = shown(given.get("bm25_reading"))
         raise DamagedIndexError(
-            f"{record.path} has bm25_reading {reading}; this release reads words for BM25 in way {BM25_READING}: "
-            "use the release that wrote it, or delete the collection and build it again"
+            f"{record.path} has bm25_reading {reading}; this release reads words for BM25 in way "
+            f"{BM25_READING}: use the release that wrote it, or delete the collection and build it again"
         )
     own = ["format_version", *(["bm25_reading"] if given.get("bm25") is True else [])]
     record.require_keys((*own, *expected))
