@@ -4,12 +4,17 @@ What is a mark and what a letter of its own is a matter of the language. In Germ
 a mark, in Turkish ş is another letter than s. Marks go from Latin and Greek letters but those that the
 language of the collection counts as its own, from Hebrew and Arabic letters (points, harakat), and from
 Cyrillic ones where they show the stress alone. Vowel signs of Indic scripts are letters, not marks.
+
+Traditional, simplified and Japanese forms of a Han character count as one, so that 图书馆 finds 圖書館. Their
+table, `han_forms.txt`, is made of OpenCC's by `tests/index/bm25/make_han_forms.py`.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 
 from tercet.index.bm25.languages import Bm25Language
@@ -81,3 +86,14 @@ def _plain(letter: str) -> str:
     if loses["all"]:
         return base.translate(_ALONE)
     return base + "".join(mark for mark in marks if mark not in _STRESS)
+
+
+def simplified(text: str) -> str:
+    """A text with the simplified form of each Han character that has one."""
+    return text if text.isascii() else text.translate(_simplified_forms())
+
+
+@cache
+def _simplified_forms() -> dict[int, str]:
+    lines = Path(__file__).with_name("han_forms.txt").read_text(encoding="utf-8").split()
+    return {ord(form): line[0] for line in lines for form in line[1:]}

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import numpy as np
 
+from tercet.index.bm25.alternatives import query_terms
 from tercet.index.bm25.analysis import Analyzer
 from tercet.index.bm25.formula import BASE, SCALE, mean_length, ratios, slope
 from tercet.index.bm25.languages import Bm25Language
@@ -60,18 +61,31 @@ class WeighedWords:
 
 @dataclass(frozen=True, slots=True)
 class QueryWords:
-    """T distinct terms of a text, ascending, and counts int64[T], how often it has each."""
+    """T distinct terms of a text, ascending: those of its words, and alternatives of them.
+
+    counts: int64[T], how often it has each, 0 of an alternative. A pairs: the alternative int32[A] has at
+    most a share float64[A] of the weight of the term owners int32[A].
+    """
 
     terms: tuple[str, ...]
-    counts: Int64
+    counts: Annotated[Int64, Shape("T")]
+    alternatives: Annotated[Int32, Shape("A")]
+    owners: Annotated[Int32, Shape("A")]
+    shares: Annotated[Float64, Shape("A")]
 
     def weighed(self, known: WordCounts) -> WeighedWords:
-        """Those that some document has, by what is known of them."""
+        """Those that some document has, by what is known of them. The idf of an alternative, counted once, is
+        at most its shares of n_q(t) idf(t) of the terms that it stands in for.
+        """
+        idf = inverse_document_frequencies(known.documents, known.frequencies)
+        most = np.zeros(len(idf))
+        np.add.at(most, self.alternatives, self.shares * (self.counts * idf)[self.owners])
+        idf = np.where(self.counts, idf, np.minimum(idf, most))
         present = np.flatnonzero(known.frequencies)
         return WeighedWords(
             tuple(self.terms[term] for term in present.tolist()),
-            self.counts[present],
-            inverse_document_frequencies(known.documents, known.frequencies[present]),
+            np.maximum(self.counts[present], 1),
+            idf[present],
             mean_length(known.total_length, known.documents),
         )
 
@@ -173,9 +187,16 @@ class Bm25Statistics:
 
 def words_of(text: str, language: Bm25Language) -> QueryWords:
     """The distinct terms of a text, ascending. language: see `Analyzer`."""
-    counted = Analyzer(language).counts(text)
-    terms = tuple(sorted(counted))
-    return QueryWords(terms, np.array([counted[term] for term in terms], np.int64))
+    counts, shares = query_terms(text, Analyzer(language))
+    terms = tuple(sorted(counts.keys() | {term for _, term in shares}))
+    numbers = {term: number for number, term in enumerate(terms)}
+    return QueryWords(
+        terms,
+        np.array([counts[term] for term in terms], np.int64),
+        np.array([numbers[term] for _, term in shares], np.int32),
+        np.array([numbers[word] for word, _ in shares], np.int32),
+        np.array(list(shares.values()), np.float64),
+    )
 
 
 def _packed(terms: Sequence[str]) -> PackedBytes:

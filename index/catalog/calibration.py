@@ -67,8 +67,8 @@ def logistic(values: Float64) -> Float64:
 def features_of(scores: Float64, length: int, weights: Weights = PLAIN_SUM) -> Float64:
     """FEATURES of N hits of one query, float64[N, F].
 
-    scores: float64[N, 3], dense, sparse, colbert, with the best two by the sum first; length: of the query, in
-    token vectors; weights: of the sum. The best is compared with the second, where there is one, and all
+    scores: float64[N, 3], dense, sparse, colbert, with the best two by the sum first; length: of the query,
+    in token vectors; weights: of the sum. The best is compared with the second, where there is one, and all
     others with it.
     """
     sums = scores @ weights.array(3)

@@ -32,6 +32,9 @@ MAX_FIELDS = 100
 FEWER_FIELDS = "declare those that are filtered by; metadata need no field to be stored"
 MAX_FIELD_NAME = 64  # characters
 MAX_TITLE = 200  # characters
+# How `index/bm25/` reads texts: raised where it gives a text other terms, since those of documents are
+# stored.
+BM25_READING = 2
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 # Two are a pair that a router chose.
 _ADAPTER_NAME = re.compile(rf"{_COLLECTION_NAME.pattern}(\+{_COLLECTION_NAME.pattern})?")
@@ -250,6 +253,8 @@ class CollectionSettings:
             written["window"] = asdict(self.window)
         if self.codebook is not None:
             written["codebook"] = self.codebook.sha256
+        if self.bm25:
+            written["bm25_reading"] = BM25_READING
         first = {name: kind for name, kind in self.fields.items() if name not in self.later_fields}
         return json_bytes({"format_version": FORMAT_VERSION, **written, "fields": first})
 
@@ -353,8 +358,15 @@ def settings_of_record(record: Record, codebook: Codebook | None = None) -> Coll
     expected = [
         name for name in _stored_settings() if _is_written(name, given.get(name, _UNWRITTEN.get(name)))
     ]
-    record.require_keys(("format_version", *expected))
-    values = {name: value for name, value in given.items() if name != "format_version"}
+    if given.get("bm25") is True and given.get("bm25_reading") != BM25_READING:
+        reading = shown(given.get("bm25_reading"))
+        raise DamagedIndexError(
+            f"{record.path} has bm25_reading {reading}; this release reads words for BM25 in way "
+            f"{BM25_READING}: use the release that wrote it, or delete the collection and build it again"
+        )
+    own = ["format_version", *(["bm25_reading"] if given.get("bm25") is True else [])]
+    record.require_keys((*own, *expected))
+    values = {name: value for name, value in given.items() if name not in own}
     values["fields"] = record.part("fields").values
     try:
         if codebook is not None:

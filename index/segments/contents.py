@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tercet.index.bm25.cutting import MARK
 from tercet.index.bm25.segment import Bm25Segment
 from tercet.index.bm25.writer import FORWARD, LENGTHS, build_indexes
 from tercet.index.catalog.manifest import SegmentEntry
@@ -138,14 +139,18 @@ def _bm25_faults(arrays: ArraySource, part: Bm25Segment) -> Iterator[Fault]:
 
 
 def _length_faults(part: Bm25Segment) -> Iterator[Fault]:
-    """A document's length is the sum of its frequencies, whole numbers."""
+    """A document's length is the sum of its words' frequencies, whole numbers; other spellings, whose terms
+    begin with `MARK`, do not count.
+    """
     indptr = part.forward.indptr
+    of_words = np.append(part.terms.data, 0)[part.terms.offsets[:-1]] != ord(MARK)
     for start in range(0, len(part.lengths), ROWS_AT_ONCE):
         edges = indptr[start : start + ROWS_AT_ONCE + 1]
         frequencies = part.forward.weights[edges[0] : edges[-1]].astype(np.float64)
         if not (frequencies == np.floor(frequencies)).all():
             yield f"{FORWARD}_weights", "a frequency is no whole number"
-        totals = np.append(0, np.cumsum(frequencies))
+        of_terms = of_words[part.forward.token_ids[edges[0] : edges[-1]]]
+        totals = np.append(0, np.cumsum(frequencies * of_terms))
         if not np.array_equal(np.diff(totals[edges - edges[0]]), part.lengths[start : start + ROWS_AT_ONCE]):
             yield LENGTHS, "a length is not the sum of its document's frequencies"
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from tercet.index.bm25.analysis import PAIRED_LETTER, WORD_LETTER
+from tercet.index.bm25.cutting import PAIRED_LETTER, WORD_LETTER
 from tercet.models.representations import Bool, Int32, Int64
 from tercet.models.tokenizer import Tokenizer
 

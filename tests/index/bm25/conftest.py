@@ -56,7 +56,7 @@ def random_words() -> Callable[..., dict[str, str]]:
     def texts(count: int, seed: int, stretch: int = 50) -> dict[str, str]:
         random = np.random.default_rng(seed)
         lengths = random.integers(0, 12, count) * (1 + np.arange(count) // stretch) ** 2
-        words: Sequence[str] = [f"w{number}" for number in range(80)]
+        words: Sequence[str] = [str(number) for number in range(80)]
         shares = 1 / np.arange(1, 81)
         return {
             f"d{number:05d}": " ".join(random.choice(words, length, p=shares / shares.sum()))

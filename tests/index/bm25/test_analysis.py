@@ -14,21 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from Stemmer import Stemmer, algorithms
 
-from tercet.index.bm25 import analysis
-from tercet.index.bm25.analysis import CHARACTERS_AT_ONCE, LONGEST_WORD, Analyzer
+from tercet.index.bm25 import cutting
+from tercet.index.bm25.analysis import Analyzer
+from tercet.index.bm25.cutting import CHARACTERS_AT_ONCE, LONGEST_WORD, cut
 from tercet.index.bm25.languages import Bm25Language, languages_by_script
 
 # Letters, marks and signs of many scripts: of words and of pairs, some that NFKC joins or takes apart.
-SIGNS = "aZ1'’s. \u3000\u0301\u00ad\u200d\ufe0fΣσİIﷺé한글가ᄀ\u1161ᆨ日本々ーヿか\u3099カｶﾞกำั០ကံ㌀🍵"
+SIGNS = "aZ1'’s.-, \u3000\u0301\u00ad\u200d\ufe0fΣσİIﷺé한글가ᄀ\u1161ᆨ日本々ーヿか\u3099カｶﾞกำั០ကံ㌀🍵"
 
 
-def pieces_of(analyzer: Analyzer, text: str) -> list[str]:
-    return [piece for pieces in analyzer.pieces(text) for piece in pieces]
+M5799DWF = ["~5799", "~dwf", "~m5799", "~5799dwf"]
 
 
 def terms_of(language: Bm25Language, text: str) -> list[str]:
-    analyzer = Analyzer(language)
-    return list(map(analyzer.term, pieces_of(analyzer, text)))
+    analyzer, terms = Analyzer(language), list[str]()
+    for part in cut(text):
+        terms.extend(term for unit in part.units for term in analyzer.terms(unit))
+        terms.extend(part.letters)
+    return terms
 
 
 @pytest.mark.parametrize(
@@ -37,15 +40,15 @@ def terms_of(language: Bm25Language, text: str) -> list[str]:
         ("", []),
         ("Running dogs RUN.", ["run", "dog", "run"]),
         ("The university's dogs’ tails", ["the", "universiti", "dog", "tail"]),
-        ("state-of-the-art, 3.14", ["state", "of", "the", "art", "3", "14"]),
+        ("state-of-the-art, 3.14", ["state", "of", "the", "art", "~stateoftheart", "3", "14"]),
         ("don't l'homme", ["don", "t", "l", "homm"]),
-        ("snake_case", ["snake", "case"]),
+        ("snake_case", ["snake", "case", "~snakecas"]),
         ("Ｆｕｌｌ ﬁne e\u0301te\u0301", ["full", "fine", "ete"]),  # one form for each letter
         ("город города ГОРОДУ", ["город", "город", "город"]),
         ("Σίσυφος", ["σισυφ"]),
         ("किताबें", ["किताब"]),  # vowel signs are no ends of words
         ("검색 엔진은 산 A", ["a", "검색", "엔진", "진은", "산"]),
-        ("東京タワー。山", ["東京", "京タ", "タワ", "ワー", "山"]),
+        ("東京タワー。山", ["东京", "京タ", "タワ", "ワー", "山", "~东", "~京"]),
         ("ｶﾀ", ["カタ"]),
         ("กขค", ["กข", "ขค"]),
         ("\ud800 lone", ["lone"]),
@@ -53,16 +56,25 @@ def terms_of(language: Bm25Language, text: str) -> list[str]:
         ("a\u0301\u0301 \u0301b", ["a", "b"]),
         (
             "résumés naïve İstanbul tiếng Việt",
-            ["resum", "naiv", "istanbul", "tiếng", "việt", "tieng", "viet"],
+            ["resum", "naiv", "istanbul", "tiếng", "tieng", "việt", "viet"],
         ),
         ("שָׁלוֹם го\u0301род ёлка", ["שלום", "город", "елк"]),
-        ("getUserById", ["getuserbyid", "get", "user", "by", "id"]),
+        ("getUserById", ["getuserbyid", "~get", "~user", "~by", "~id"]),
         (
             "XMLHttpRequest HTTPServer",
-            ["xmlhttprequest", "httpserver", "xml", "http", "request", "http", "server"],
+            ["xmlhttprequest", "~xml", "~http", "~request", "httpserver", "~http", "~server"],
         ),
-        ("getURLs APIs PDFs", ["geturl", "api", "pdfs", "get", "url"]),
-        ("iPhone isValidX ÜberFluss", ["iphon", "isvalidx", "uberfluss", "is", "valid", "uber", "fluss"]),
+        ("getURLs APIs PDFs", ["geturl", "~get", "~url", "api", "pdfs"]),
+        ("iPhone isValidX ÜberFluss", ["iphon", "isvalidx", "~is", "~valid", "uberfluss", "~uber", "~fluss"]),
+        ("ABC123 WF-M5799DWF", ["abc123", "~abc", "~123", "wf", "m5799dwf", "~wfm5799dwf", *M5799DWF]),
+        (
+            "E-mail U.S.A. 1,000,000",
+            ["e", "mail", "~email", "u", "s", "a", "~usa", "1", "000", "000", "~1000000"],
+        ),
+        ("C++ e.g. a1b2c3d4 LIBRARY'S", ["c", "e", "g", "a1b2c3d4", "librari"]),
+        ("책을 책임 책", ["책을", "책임", "책", "~책"]),
+        ("茶と緑茶、茶", ["茶と", "と绿", "绿茶", "茶", "~茶", "~绿", "~茶"]),
+        ("图书馆 圖書館", ["图书", "书馆", "图书", "书馆", *("~" + letter for letter in "图书馆图书馆")]),
     ],
 )
 def test_words_give_their_stems_and_unspaced_scripts_pairs(text: str, terms: list[str]) -> None:
@@ -142,7 +154,7 @@ def test_vietnamese_is_found_with_its_marks_and_better_than_without() -> None:
 
 
 def test_turkish_has_two_letters_i() -> None:
-    assert pieces_of(Analyzer("turkish"), "ISPARTA İZMİR") == ["ısparta", "izmir"]
+    assert terms_of("turkish", "ISPARTA İZMİR") == ["ıspar", "izmir"]
 
 
 def test_every_language_is_one_that_snowball_knows() -> None:
@@ -158,36 +170,32 @@ def test_the_page_names_every_language(repository: Path) -> None:
 
 
 def test_a_run_without_end_is_cut() -> None:
-    assert [len(piece) for piece in pieces_of(Analyzer("none"), "a" * (2 * LONGEST_WORD + 5))] == [
-        128,
-        128,
-        5,
-    ]
+    assert [len(term) for term in terms_of("none", "a" * (2 * LONGEST_WORD + 5))] == [128, 128, 5]
 
 
 @given(st.lists(st.text(SIGNS, max_size=6), max_size=30), st.sampled_from(get_args(Bm25Language)))
 def test_parts_have_the_pieces_of_the_whole(words: list[str], language: Bm25Language) -> None:
     text = " ".join(words)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analysis, "CHARACTERS_AT_ONCE", 10**6)
-        (whole,) = Analyzer(language).pieces(text)
-        patch.setattr(analysis, "CHARACTERS_AT_ONCE", 8)  # a blank or a cut comes within 8 more
-        assert Counter(pieces_of(Analyzer(language), text)) == Counter(whole)
+        patch.setattr(cutting, "CHARACTERS_AT_ONCE", 10**6)
+        whole = Analyzer(language).counts(text)
+        patch.setattr(cutting, "CHARACTERS_AT_ONCE", 8)  # a blank or a cut comes within 8 more
+        assert Analyzer(language).counts(text) == whole
 
 
-@given(st.text("한글日本カキกขກຂကခ", max_size=60))
+@given(st.text("日本カキกขກຂကခ", max_size=60))
 def test_parts_of_a_text_without_blanks_share_one_letter(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analysis, "CHARACTERS_AT_ONCE", 10**6)
-        (whole,) = Analyzer("none").pieces(text)
-        patch.setattr(analysis, "CHARACTERS_AT_ONCE", 3)
-        assert Counter(pieces_of(Analyzer("none"), text)) == Counter(whole)
+        patch.setattr(cutting, "CHARACTERS_AT_ONCE", 10**6)
+        whole = Analyzer("none").counts(text)
+        patch.setattr(cutting, "CHARACTERS_AT_ONCE", 3)
+        assert Analyzer("none").counts(text) == whole
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["가나" * 200_000, "tea " * 200_000, "a" * 500_000, "ﷺ" * 200_000])
 def test_no_part_is_long(text: str) -> None:
-    longest = max(map(len, Analyzer("none").pieces(text)))
+    longest = max(len(part.units) + len(part.letters) for part in cut(text))
     assert longest <= 10 * CHARACTERS_AT_ONCE  # of ﷺ, which NFKC makes four words
 
 
@@ -197,8 +205,8 @@ def test_where_a_text_is_cut_nothing_joins() -> None:
     every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
     joining = {second for letter in every for second in unicodedata.normalize("NFD", letter)[1:]}
     joining |= {chr(code) for code in range(0x1161, 0x1200)}  # vowels and finals of Hangul
-    separate = regex.compile(analysis._SEPARATE, regex.V1)
-    paired = regex.compile(analysis.PAIRED_LETTER, regex.V1)
+    separate = regex.compile(cutting._SEPARATE, regex.V1)
+    paired = regex.compile(cutting.PAIRED_LETTER, regex.V1)
     for letter in every:
         if letter.isspace() or separate.match(letter):
             form = unicodedata.normalize("NFKC", letter).lower()

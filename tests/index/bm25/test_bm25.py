@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from tercet.index.bm25 import analysis, writer
+from tercet.index.bm25 import analysis, cutting, writer
 from tercet.index.bm25.analysis import Analyzer
 from tercet.index.bm25.formula import ratios, weights
 from tercet.index.bm25.term_table import TermTable
@@ -79,7 +79,7 @@ def test_candidates_and_scores_are_exact_in_one_segment_or_many(
 ) -> None:
     texts = random_words(240, 3)
     snapshot = collection_of(texts, segment=segment).snapshot()
-    for words in ("w0 w1 w2", "w5 w5 w40 w71", "w3", "w79 w78 w77 w76", "w0 w0 w0 unknown"):
+    for words in ("0 1 2", "5 5 40 71", "3", "79 78 77 76", "0 0 0 unknown"):
         expected = formula(texts, words)
         for k in (1, 10, 100):
             hits = snapshot.search(
@@ -99,7 +99,7 @@ def test_the_division_into_segments_does_not_show(
         collection_of(repeated, name=name, segment=segment).snapshot()
         for name, segment in (("one", 10_000), ("many", 90))
     )
-    for words in ("w0 w7 w12 w12", "w1 w2 w3 w4 w5", "w60 w61"):
+    for words in ("0 7 12 12", "1 2 3 4 5", "60 61"):
         asked = {"text": words, "weights": Weights(1, 1, 1, 1), "top_k": 60}
         answers = [
             [(hit.document.id, hit.score, hit.scores) for hit in snapshot.search(query, **asked).hits]
@@ -191,7 +191,7 @@ def test_rows_are_numbered_anew_piece_by_piece(
     whole = collection_of(texts, name="whole")
     monkeypatch.setattr(writer, "WEIGHTS_AT_ONCE", 7)
     monkeypatch.setattr(document_frequencies, "IDS_AT_ONCE", 11)
-    monkeypatch.setattr(analysis, "CHARACTERS_AT_ONCE", 20)
+    monkeypatch.setattr(cutting, "CHARACTERS_AT_ONCE", 20)
     pieces = collection_of(texts, name="pieces")
     left, right = (load_file(next(each.layout.segments.glob("*/*"))) for each in (whole, pieces))
     names = sorted(name for name in left if name.startswith("bm25_"))
@@ -208,13 +208,9 @@ def test_words_are_counted_by_document(monkeypatch: pytest.MonkeyPatch) -> None:
     assert words.rows.row(0)[1].tolist() == [2, 1]
     assert words.lengths.tolist() == [3, 0, 2]
     assert words.take(np.array([2])).rows.row(0)[0].tolist() == [0, 2]
-    monkeypatch.setattr(analysis, "REMEMBERED_TERMS", 2)
-    assert [analyzer.term(piece) for piece in ("cups", "teas", "mills", "cups")] == [
-        "cup",
-        "tea",
-        "mill",
-        "cup",
-    ]
+    monkeypatch.setattr(analysis, "REMEMBERED_UNITS", 2)
+    units = ("cups", "teas", "mills", "cups")
+    assert [analyzer.terms(unit) for unit in units] == [("cup",), ("tea",), ("mill",), ("cup",)]
 
 
 def test_a_title_counts(build: Any, random_texts: Any, query: Representations) -> None:
