@@ -105,7 +105,15 @@ def test_bm25_is_written_only_where_it_is_used(tmp_path: Path) -> None:
     for changes, fault in (
         ({"bm25": False}, r'unknown: \["bm25"\]'),
         ({"bm25": 1}, "bm25 is 1; use true or false"),
-        ({"bm25": True, "bm25_language": "klingon"}, 'bm25_language is "klingon"; use one of'),
+        (
+            {"bm25": True},
+            "has bm25_reading .*; this release reads words for BM25 in way 2: .* build it again",
+        ),
+        ({"bm25": True, "bm25_reading": 1}, "has bm25_reading 1; this release"),
+        (
+            {"bm25": True, "bm25_reading": 2, "bm25_language": "klingon"},
+            'bm25_language is "klingon"; use one of',
+        ),
         ({"bm25_language": "german"}, 'bm25_language is "german", but bm25 is false'),
     ):
         path.write_text(json.dumps({**json.loads(plain.content), **changes}))
