@@ -27,8 +27,8 @@ function frame(view) {
   document.documentElement.lang = currentLanguage();
   const links = Object.keys(VIEWS).map((each) => h("li", {}, h("a", { href: addressOf(each), "aria-current": each === view ? "page" : null, text: t(`nav.${each}`) })));
   const language = select(LANGUAGES, currentLanguage(), { "aria-label": t("language") });
-  language.addEventListener("change", () => {
-    chooseLanguage(language.value);
+  language.addEventListener("change", async () => {
+    await chooseLanguage(language.value);
     showView();
   });
   const theme = select(THEMES.map((each) => [each, t(`theme.${each}`)]), keptTheme(), { "aria-label": t("theme") });
