@@ -43,6 +43,7 @@ function frame(view) {
     h("nav", { "aria-label": t("nav") }, h("ul", {}, links)),
     h("div", { class: "row tools" }, forget, h("a", { href: "/docs", text: t("api") }), language, theme),
   );
+  header.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); // on a phone the line scrolls
 }
 
 function keptTheme() {
