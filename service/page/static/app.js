@@ -2,19 +2,16 @@
 
 import { addressOf, readAddress } from "./address.js";
 import { forgetKey, hasKey, onKeyNeeded } from "./api.js";
-import * as collections from "./collections.js";
 import { askForKey } from "./dialogs.js";
 import * as documents from "./documents.js";
 import { h, replace, select } from "./dom.js";
-import * as embed from "./embed.js";
-import * as jobs from "./jobs.js";
 import { chooseLanguage, currentLanguage, LANGUAGES, t } from "./language.js";
 import { errorNotice, remarksElement } from "./notices.js";
 import * as search from "./search.js";
 
 // Views that not everybody opens are fetched when they are opened.
 const later = (path) => ({ show: async (...given) => (await import(path)).show(...given) });
-const VIEWS = { search, load: later("./load/view.js"), documents, collections, jobs, compare: later("./compare/view.js"), embed };
+const VIEWS = { search, load: later("./load/view.js"), documents, collections: later("./collections/view.js"), jobs: later("./jobs/view.js"), compare: later("./compare/view.js"), embed: later("./embed/view.js") };
 const THEME = "tercet-theme";
 const THEMES = ["auto", "light", "dark"];
 

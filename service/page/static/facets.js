@@ -2,7 +2,8 @@
 
 import { api, collectionPath } from "./api.js";
 
-export const COUNTED = ["keyword", "boolean"]; // types of fields that have facets
+export const KINDS = ["keyword", "integer", "number", "boolean", "datetime"]; // types of fields
+export const COUNTED = ["keyword", "boolean"]; // those that have facets
 
 /**
  * The facets of fields by name, over the documents that a filter allows; none of an empty collection.

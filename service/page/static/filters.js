@@ -50,7 +50,7 @@ export class Filters {
   constructor(collection, fields, state, changed, signal) {
     Object.assign(this, { _collection: collection, _fields: fields, _state: state, _changed: changed, _signal: signal });
     this._lists = new Map();
-    this._facets = {};
+    this._facets = null; // until they are known
     const rows = Object.entries(fields).map(([name, kind]) => {
       if (!COUNTED.includes(kind)) return this._bounds(name, kind);
       this._lists.set(name, h("fieldset", { class: "values" }));
@@ -87,14 +87,17 @@ export class Filters {
       this._facets = Object.assign({}, ...found);
       for (const name of names) this._drawValues(name);
     } catch (error) {
-      if (error.name !== "AbortError" && !(error instanceof ApiError)) throw error; // the search says what is wrong
+      if (error.name === "AbortError") return;
+      if (!(error instanceof ApiError)) throw error; // of others the search says what is wrong
+      this._facets ??= {};
+      for (const name of names) this._drawValues(name);
     }
   }
 
   /** Draws the values of a field, those that are wanted among them; what has the focus keeps it. */
   _drawValues(name) {
     const place = this._lists.get(name);
-    const facet = this._facets[name]; // undefined until it is known
+    const facet = this._facets?.[name];
     const boolean = this._fields[name] === "boolean";
     const wanted = this._state[name]?.eq ?? [];
     const counts = new Map((facet?.values ?? []).map(({ value, count }) => [value, count]));
@@ -109,7 +112,7 @@ export class Filters {
       });
       return h("label", { class: "check" }, box, h("span", { class: "title", text: label(value) }), counts.has(value) && h("span", { class: "hint", text: number(counts.get(value)) }));
     });
-    const others = !boolean && (facet === undefined || facet.distinct > facet.values.length);
+    const others = !boolean && this._facets !== null && (facet === undefined || facet.distinct > facet.values.length);
     const more = h("input", { placeholder: t("filters.other"), "aria-label": t("filters.otherOf", { field: name }) });
     more.addEventListener("change", () => more.value.trim() && this._set(name, { eq: [...new Set([...(this._state[name]?.eq ?? []), more.value.trim()])] }));
     replace(place, h("legend", { text: name }), rows, others && more);

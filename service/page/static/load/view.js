@@ -4,7 +4,7 @@ import { writeAddress } from "../address.js";
 import { api, ApiError, collectionPath } from "../api.js";
 import { button, chips, field, h, replace, select } from "../dom.js";
 import { InputError } from "../errors.js";
-import { KINDS } from "../fields.js";
+import { KINDS } from "../facets.js";
 import { bytes, number, t } from "../language.js";
 import { errorNotice, remark } from "../notices.js";
 import { ACCEPTED, chosenFiles, droppedFiles, Source } from "./files.js";

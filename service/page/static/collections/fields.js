@@ -1,15 +1,14 @@
 // The fields of a collection: their types, how many documents have them, and their commonest values.
 
-import { addressOf } from "./address.js";
-import { api, collectionPath } from "./api.js";
-import { ask } from "./dialogs.js";
-import { button, field as labelled, h, replace, select } from "./dom.js";
-import { COUNTED, facetsOf } from "./facets.js";
-import { filterText } from "./filters.js";
-import { number, t } from "./language.js";
-import { errorNotice, remark } from "./notices.js";
+import { addressOf } from "../address.js";
+import { api, collectionPath } from "../api.js";
+import { ask } from "../dialogs.js";
+import { button, field as labelled, h, replace, select } from "../dom.js";
+import { COUNTED, facetsOf, KINDS } from "../facets.js";
+import { filterText } from "../filters.js";
+import { number, t } from "../language.js";
+import { errorNotice, remark } from "../notices.js";
 
-export const KINDS = ["keyword", "integer", "number", "boolean", "datetime"];
 const VALUES = 6; // of each field
 
 /** The section of a collection's fields. signal: ends its requests. */

@@ -1,14 +1,15 @@
 // The view of collections: what they hold, their backups, and how to make and delete them.
 
-import { addressOf } from "./address.js";
-import { api, collectionPath } from "./api.js";
-import { ask, confirmed } from "./dialogs.js";
-import { documentsOf } from "./documents.js";
-import { button, field, h, replace } from "./dom.js";
-import { InputError } from "./errors.js";
-import { FieldsSection, KINDS } from "./fields.js";
-import { bytes, moment, number, t } from "./language.js";
-import { emptyNotice, errorNotice, remark } from "./notices.js";
+import { addressOf } from "../address.js";
+import { api, collectionPath } from "../api.js";
+import { ask, confirmed } from "../dialogs.js";
+import { documentsOf } from "../documents.js";
+import { button, field, h, replace } from "../dom.js";
+import { InputError } from "../errors.js";
+import { KINDS } from "../facets.js";
+import { FieldsSection } from "./fields.js";
+import { bytes, moment, number, t } from "../language.js";
+import { emptyNotice, errorNotice, remark } from "../notices.js";
 
 const LOOK = 2000; // milliseconds between two looks while segments are worked on
 
